@@ -57,5 +57,5 @@ pub fn words(input: &[u8]) {
     assert!(site.answer(input, signature.as_bytes(), 20, 1_000_000).is_err(), "nothing is heard twice");
     let forged = baton_documents::sign_question(&wrong, input);
     assert!(site.answer(input, forged.as_bytes(), 30, 1_000_000).is_err());
-    let _ = site.take_map();
+    let _ = site.take_map(1);
 }

@@ -17,6 +17,7 @@ use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
 use super::application::{Application, Target, Transport};
 use super::cluster::{Cluster, Kept};
 use super::config::Config;
+use super::documents_plan;
 use super::files::Files;
 use super::kind::count;
 use super::proxy_plan;
@@ -122,7 +123,9 @@ impl Config {
             defer_accept_s: u32::try_from(send.defer_accept_s).unwrap_or(u32::MAX),
             cache: self.cache_settings(),
             shared_cache: self.shared_cache.settings_of_worker(),
-            wants_one_process: self.cached_routes().next().is_some() || self.has_cluster_routes(),
+            wants_one_process: self.cached_routes().next().is_some()
+                || self.has_cluster_routes()
+                || self.has_documents(),
         }
     }
 
@@ -174,6 +177,7 @@ impl Planner<'_> {
             let headers = site.files.headers.clone();
             routes.push(plan::Route { path: "/".into(), headers, action: Action::Files(tree) });
         }
+        documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
         let pages = settings.error_pages.iter().map(|(status, path)| {
             let body = std::fs::read(path)
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;

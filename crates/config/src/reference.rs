@@ -5,6 +5,7 @@ use super::admin::Admin;
 use super::application::Application;
 use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
+use super::documents::Documents;
 use super::files::{CacheRule, Files};
 use super::limits::Limits;
 use super::log::LogSettings;
@@ -74,6 +75,7 @@ pub(crate) fn sections() -> Vec<Described> {
         site,
         described::<CertificateFiles>(Form::Inline),
         described::<ClientAuthentication>(Form::Inline),
+        described::<Documents>(Form::Inline),
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
         described::<Respond>(Form::Inline),

@@ -11,6 +11,7 @@ use baton_process_table::ProcessTable;
 use baton_tls::Tickets;
 use baton_upstream::{BacklogNotices, OriginTable, TemporarySpace};
 
+use super::documents_of_worker::DocumentsOfWorker;
 use super::tls_files::PemFiles;
 
 /// What the plans of a worker share, from one configuration to the next.
@@ -30,6 +31,8 @@ pub struct Resources {
     pub tickets: Option<Arc<Tickets>>,
     /// What certificate authorities get to see.
     pub proofs: Proofs,
+    /// Where documents are that migrate.
+    pub documents: DocumentsOfWorker,
     /// What is known of origins, and the number of this worker. `None`: a plan that is only inspected.
     pub origins: Option<(OriginTable, usize)>,
     /// A Unix socket in the place of all origins, for a rehearsal.

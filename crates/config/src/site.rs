@@ -9,6 +9,7 @@ use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
 use super::address::{Listen, SiteAddresses};
+use super::documents::{Documents, DocumentsKind};
 use super::error::Complaint;
 use super::files::Files;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
@@ -55,6 +56,9 @@ settings! {
         redirect_https: RedirectHttps = RedirectHttps::Off, RedirectHttpsKind;
         /// Whether browsers are told to use TLS only (`Strict-Transport-Security`). `true`: for two years.
         hsts: Option<String> = None, Hsts;
+        /// Servers that share the load of their sites by serving documents for each other: `{ at = "http://a.example.org",
+        /// peers = ["http://b.example.org"], key = "/etc/baton/documents.key" }`.
+        documents: Option<Documents> = None, Or("off", DocumentsKind);
         /// Whether its requests are written to the access log.
         access_log: bool = true, Flag;
         /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
@@ -103,7 +107,13 @@ impl Site {
                 reading.complain(complaint.at(span, format!("{}: {error}", page.display())));
             }
         }
-        if !table.has("root") && !has_routes {
+        if settings.documents.is_some() && settings.client_certificates.is_some() {
+            let complaint =
+                Complaint::new("documents that clients need a certificate for stay where they are");
+            let at = table.span_of("documents").unwrap_or_else(|| span.clone());
+            reading.complain(complaint.at(at, "remove `documents` or `client_certificates`"));
+        }
+        if !table.has("root") && !has_routes && settings.documents.is_none() {
             let complaint =
                 Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");
             reading.complain(complaint.help("add `root = \"FOLDER\"` or a [[site.route]]"));

@@ -157,7 +157,10 @@ impl Config {
             let clients = clients.flat_map(|one| [Some(&one.authorities), one.revoked.as_ref()]).flatten();
             let origins = site.routes.iter().filter_map(|route| route.settings.proxy.as_ref());
             let origins = origins.filter(|proxy| proxy.to.iter().any(|origin| origin.to.tls));
-            own.chain(clients).chain(origins.flat_map(|proxy| of_origins(&proxy.tls))).map(PathBuf::as_path)
+            let documents = site.settings.documents.iter();
+            let documents = documents.flat_map(|one| [Some(&one.key), one.authorities.as_ref()]).flatten();
+            let origins = origins.flat_map(|proxy| of_origins(&proxy.tls));
+            own.chain(clients).chain(origins).chain(documents).map(PathBuf::as_path)
         });
         let speaks_tls = self.has_cluster_routes() && self.cluster.nodes.iter().any(|node| node.to.tls);
         let nodes = speaks_tls.then(|| of_origins(&self.cluster.relay.tls)).into_iter().flatten();

@@ -42,6 +42,7 @@ mod stored;
 mod table;
 mod tree;
 mod tree_config;
+mod variant;
 
 pub use cache::Cache;
 pub use disk::{Blocking, NeedsDisk};
@@ -58,3 +59,4 @@ pub use stats::{CacheStats, HitStats};
 pub use stored::Stored;
 pub use tree::Tree;
 pub use tree_config::{CacheRule, Listing, Symlinks, TreeConfig};
+pub use variant::Variant;

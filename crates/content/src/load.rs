@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use baton_buf::Buffer;
-use baton_http::{ETag, Stamp};
+use baton_http::{Coding, ETag, Stamp};
 use rustix::io::Errno;
 
 use crate::disk::{self, Blocking, DiskError, Identity};
@@ -120,6 +120,8 @@ impl Loading<'_> {
         Stored {
             hash: (self.hash)(&identity),
             server_header: self.presentation.server_header,
+            is_variant: false,
+            is_coded: self.presentation.coding != Coding::Identity,
             presentation_len: self.presentation.lines.len(),
             loaded_unix_seconds: self.now.unix_seconds,
             etag: self.etag(&identity),

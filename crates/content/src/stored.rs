@@ -26,6 +26,10 @@ pub struct Stored {
     pub(crate) modified_unix_seconds: u64,
     pub(crate) media_type: String,
     pub(crate) server_header: bool,
+    /// Whether it was made by [`Self::variant`].
+    pub(crate) is_variant: bool,
+    /// Whether its bytes are in a content coding.
+    pub(crate) is_coded: bool,
     /// The lines of the presentation, then those of the validators.
     pub(crate) fields: Vec<u8>,
     /// How many bytes of `fields` are the presentation.
@@ -81,6 +85,16 @@ impl Stored {
     /// The media type, with its parameters.
     pub fn media_type(&self) -> &str {
         &self.media_type
+    }
+
+    /// Whether it is another form of a file, made by [`Self::variant`].
+    pub fn is_variant(&self) -> bool {
+        self.is_variant
+    }
+
+    /// Whether the bytes are a precompressed copy of the file.
+    pub fn is_coded(&self) -> bool {
+        self.is_coded
     }
 
     /// Whether the bytes are in memory, or must be fetched from the file.

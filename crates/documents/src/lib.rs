@@ -12,15 +12,21 @@
 mod cooperation;
 pub mod links;
 mod map;
+mod messages;
 mod origin;
+mod process;
 mod rules;
+mod settings;
 mod trust;
 mod words;
 
 pub use cooperation::{Cooperation, FileStamp, Scanned};
 pub use map::{Book, Counts, Map, Served};
+pub use messages::{FromDocuments, ToDocuments};
 pub use origin::{COPIES, Origin};
-pub use rules::{Rules, is_page};
+pub use process::run;
+pub use rules::{PAGE_BYTES_MAX, Rules, is_page};
+pub use settings::{FilesSettings, Settings, SiteSettings};
 pub use trust::{Key, SIGNATURE_FIELD};
 pub use words::{Distrust, News, Question, Reply, Signed, WORDS_BYTES_MAX, sign_question};
 
@@ -35,6 +41,11 @@ pub fn encode(path: &[u8]) -> String {
         }
     }
     text
+}
+
+/// The tag by which a copy of a document of `home` is dropped from a cache.
+pub fn copy_tag(home: &Origin, document: &[u8]) -> String {
+    format!("{home}/{}", encode(document))
 }
 
 /// Where a peer has the copy of a document of `home`.

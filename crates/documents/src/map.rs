@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Origin, copy_address};
+use crate::{Origin, copy_address, copy_tag};
 
 /// Where documents are. Documents are numbered; their names are decoded paths without a slash in front, as in URLs that
 /// [`encode`](crate::encode) writes.
@@ -22,8 +22,9 @@ pub struct Map {
     pub peers: Vec<Origin>,
     /// Documents that a peer serves.
     pub away: Vec<(u32, u32)>,
-    /// Pages with links to such documents, and what tells their states apart: a hash of where these are.
-    pub pages: Vec<(u32, u64)>,
+    /// Pages with links to such documents; what tells their states apart, a hash of where these are; and since when they are
+    /// so, in seconds since 1970.
+    pub pages: Vec<(u32, u64, u64)>,
     /// The names of documents that each peer lends to this server. None: it has not said so yet.
     pub held: Vec<Option<Vec<String>>>,
 }
@@ -35,7 +36,7 @@ pub struct Book {
     by_name: HashMap<Vec<u8>, u32>,
     peers: Vec<Origin>,
     away: HashMap<u32, u32>,
-    pages: HashMap<u32, u64>,
+    pages: HashMap<u32, (u64, u64)>,
     held: Vec<Option<HashSet<Vec<u8>>>>,
     counts: Arc<Counts>,
 }
@@ -80,7 +81,7 @@ impl Book {
             by_name: by_name.collect(),
             peers: map.peers.clone(),
             away: map.away.iter().copied().filter(|(_, peer)| (*peer as usize) < map.peers.len()).collect(),
-            pages: map.pages.iter().copied().collect(),
+            pages: map.pages.iter().map(|&(page, state, since)| (page, (state, since))).collect(),
             held: map.held.iter().map(|names| names.as_ref().map(held)).collect(),
             counts,
         }
@@ -115,8 +116,8 @@ impl Book {
         Some(copy_address(&self.peers[peer as usize], &self.home, path))
     }
 
-    /// What tells the state of a page's links; none if no document that it links to is away.
-    pub fn page(&self, number: u32) -> Option<u64> {
+    /// What tells the state of a page's links, and since when it is so; none if no document that it links to is away.
+    pub fn page(&self, number: u32) -> Option<(u64, u64)> {
         self.pages.get(&number).copied()
     }
 
@@ -124,6 +125,17 @@ impl Book {
     /// has not said: it is asked then.
     pub fn may_serve(&self, peer: usize, path: &[u8]) -> bool {
         self.held.get(peer).and_then(Option::as_ref).is_none_or(|held| held.contains(path))
+    }
+
+    /// The tags of copies that were lent to this server and are no longer, by the book that takes this one's place.
+    pub fn withdrawn(&self, newer: &Self) -> Vec<String> {
+        let pairs = self.peers.iter().zip(&self.held).filter_map(|(peer, held)| {
+            let index = newer.peers.iter().position(|other| other == peer)?;
+            Some((peer, held.as_ref()?, newer.held.get(index)?.as_ref()?))
+        });
+        let gone =
+            pairs.flat_map(|(peer, held, now)| held.difference(now).map(move |name| copy_tag(peer, name)));
+        gone.collect()
     }
 
     /// Counts a request, for a document that is here or for anything else that costs one.
@@ -171,7 +183,7 @@ mod tests {
             documents: vec![vec!["index.html".into(), String::new()], vec!["p%20q.png".into()]],
             peers: vec!["http://b".parse().unwrap()],
             away: away.to_vec(),
-            pages: vec![(0, 7)],
+            pages: vec![(0, 7, 1_000)],
             held: vec![Some(vec!["x.png".into()])],
         }
     }
@@ -184,8 +196,18 @@ mod tests {
             (Some(0), Some(0), Some(1))
         );
         assert_eq!(book.address(b"p q.png").unwrap(), "http://b/~migrate/a/8080/p%20q.png");
-        assert_eq!((book.address(b"index.html"), book.page(0), book.page(1)), (None, Some(7), None));
+        assert_eq!((book.address(b"index.html"), book.page(0), book.page(1)), (None, Some((7, 1_000)), None));
         assert!(book.may_serve(0, b"x.png") && !book.may_serve(0, b"y.png") && book.may_serve(1, b"y.png"));
+    }
+
+    #[test]
+    fn withdrawn_copies_are_known_by_their_tags() {
+        let empty = Book::empty("http://a:8080".parse().unwrap());
+        let before = Book::new(&map(1, &[]), &empty);
+        let after = |held| Book::new(&Map { held: vec![held], ..map(1, &[]) }, &before);
+        assert_eq!(before.withdrawn(&after(Some(vec![]))), ["http://b/x.png"]);
+        assert!(before.withdrawn(&before).is_empty() && before.withdrawn(&after(None)).is_empty());
+        assert!(empty.withdrawn(&before).is_empty());
     }
 
     #[test]

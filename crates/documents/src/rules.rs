@@ -28,6 +28,9 @@ pub fn is_page(media_type: &str) -> bool {
     media_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/html")
 }
 
+/// Bytes of the longest page whose links are read, and replaced.
+pub const PAGE_BYTES_MAX: u64 = 4 << 20;
+
 /// Whether a glob matches: `*` is any run of bytes, `?` any one.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut in_pattern) = (0, 0);

@@ -87,6 +87,15 @@ impl Question {
         Signed::of(self, key, Purpose::Question)
     }
 
+    /// The server that bytes which claim to be a question are meant for.
+    pub fn addressee(body: &[u8]) -> Option<Origin> {
+        #[derive(Deserialize)]
+        struct Envelope {
+            to: Origin,
+        }
+        serde_json::from_slice(body).ok().map(|envelope: Envelope| envelope.to)
+    }
+
     /// Reads one that was signed with the key.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ impl World {
 
     fn take_map(&mut self, index: usize) {
         let server = &mut self.servers[index];
-        server.map = server.site.take_map().or(server.map.take());
+        server.map = server.site.take_map(WALL_US + self.now).or(server.map.take());
     }
 
     /// Every address that the home server gives out is served by its peer, or would be asked for.

@@ -17,7 +17,9 @@ mod cached;
 mod delegated;
 mod env;
 mod file;
+mod find;
 mod https_address;
+mod lent;
 mod location;
 mod page;
 mod proxied;
@@ -31,8 +33,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
-use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
+use baton_content::Found;
+use baton_http::{KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use baton_upstream::ResponseEvent;
 use rustix::io::Errno;
 
@@ -45,6 +47,8 @@ use crate::upload::Upload;
 use application::{Program, split_path_info};
 use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
+use find::{find, tell_hidden_link};
+use lent::Whereabouts;
 use page::Page;
 use routed::Routed;
 
@@ -95,6 +99,8 @@ enum Progress {
 enum Source<'a> {
     /// What there is at the path.
     Found(Found),
+    /// The document is at another server, at this address.
+    Away(String),
     /// What answers elsewhere; of an application, the program.
     Elsewhere(&'a Arc<Delegate>, Option<Program>),
     /// What the route says, or a page that explains why there is nothing else.
@@ -339,7 +345,9 @@ impl Exchange {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, site_index, route_index, head, .. } = *finding;
         let route = plan.sites()[site_index].routes.get(route_index);
-        if let Some(Action::Files(tree) | Action::Scripts(tree, _)) = route.map(|route| &route.action) {
+        if let Some(Action::Files(tree) | Action::Lent(tree, _) | Action::Scripts(tree, _)) =
+            route.map(|route| &route.action)
+        {
             tell_hidden_link(env.ctx, tree);
         }
         let head = head.get();
@@ -392,6 +400,18 @@ impl<'a> Routed<'a> {
             }
             Some(Action::Files(tree)) if is_read => {
                 return found.map_or_else(|| find(ctx, stream, tree, head, head.path), Ok).map(Source::Found);
+            }
+            Some(Action::Lent(tree, lending)) if is_read => {
+                return Ok(match lent::look(ctx, stream, head, (tree, lending), found)? {
+                    Whereabouts::Found(found) => Source::Found(found),
+                    Whereabouts::Elsewhere(address) => Source::Away(address),
+                });
+            }
+            Some(Action::Copies(copies, delegate)) if is_read => {
+                return Ok(match lent::look_at_copy(ctx, head, copies) {
+                    Ok(()) => Source::Elsewhere(delegate, None),
+                    Err(address) => Source::Away(address),
+                });
             }
             Some(Action::Scripts(tree, delegate)) => (tree, delegate),
             _ => return Ok(Source::Page(self.refused)),
@@ -446,6 +466,9 @@ impl<'a> Routed<'a> {
             (_, Method::Other | Method::Connect, _) => {
                 self.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply)
             }
+            (Source::Away(address), Method::Get | Method::Head, _) => {
+                self.page(ctx, Page::away(&address), reply)
+            }
             (Source::Found(found), Method::Get | Method::Head, _) => {
                 self.found(ctx, head, found, ranges_max, reply)
             }
@@ -490,31 +513,6 @@ impl<'a> Routed<'a> {
                 ready
             }
         }
-    }
-}
-
-/// What there is at a path, or the job that finds out.
-fn find(
-    ctx: &Context,
-    stream: StreamId,
-    tree: &Arc<Tree>,
-    head: &RequestHead<'_>,
-    path: &[u8],
-) -> Result<Found, Job> {
-    let query = Query {
-        path,
-        accepted: AcceptedCodings::parse(head.accept_encoding),
-        accept_json: tree.lists() && page::prefers_json(head),
-    };
-    let found = ctx.find(tree, &query);
-    tell_hidden_link(ctx, tree);
-    found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
-}
-
-/// Tells the operator, at its first request, of a link that is not followed and thus of a path that is not found.
-fn tell_hidden_link(ctx: &Context, tree: &Tree) {
-    if let Some(link) = tree.take_hidden_link() {
-        ctx.remark(format_args!("{link}"));
     }
 }
 

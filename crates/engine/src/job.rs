@@ -13,6 +13,7 @@ use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
 use crate::context::Context;
+use crate::documents::Rewriting;
 use crate::outlet::send_waiting;
 use crate::protocol::StreamId;
 
@@ -37,6 +38,8 @@ pub(crate) enum Job {
         /// The time of the request.
         stamp: Stamp,
     },
+    /// Replace the links of a page to documents that are away.
+    Rewrite(StreamId, Box<Rewriting>),
     /// Read a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
     PageIn {
         /// The stream that waits for it; `None`: the whole connection does.
@@ -98,6 +101,7 @@ impl Job {
                 // With `Blocking::Allowed` the cache waits itself.
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
+            Self::Rewrite(stream, rewriting) => JobDone::Found(stream, Found::File(rewriting.run())),
             Self::Handshake(mut handshake) => {
                 handshake.work();
                 JobDone::Handshake(handshake)

@@ -15,6 +15,7 @@ use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressRange;
+use crate::documents::{Copies, Lending};
 use crate::proofs::HttpProofs;
 use crate::{Limits, UploadSettings};
 
@@ -74,6 +75,10 @@ pub struct Route {
 pub enum Action {
     /// A file is sent.
     Files(Arc<Tree>),
+    /// A file is sent, or the client is sent to the server that has it for now.
+    Lent(Arc<Tree>, Arc<Lending>),
+    /// A document of another server is sent, which lends it to this one.
+    Copies(Arc<Copies>, Arc<Delegate>),
     /// A file is sent, or run if it is a script.
     Scripts(Arc<Tree>, Arc<Delegate>),
     /// An application answers, or an origin.
@@ -308,7 +313,7 @@ impl Plan {
     fn proxies(&self) -> impl Iterator<Item = &ProxyTerms> {
         let routes = self.sites.iter().flat_map(|site| &site.routes);
         routes.filter_map(|route| match &route.action {
-            Action::Delegated(delegate) => delegate.proxy(),
+            Action::Delegated(delegate) | Action::Copies(_, delegate) => delegate.proxy(),
             _ => None,
         })
     }

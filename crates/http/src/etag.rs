@@ -12,8 +12,8 @@ pub struct ETag {
 }
 
 impl ETag {
-    /// Bytes of the longest tag: five numbers in hexadecimal, the dashes between them, a coding, quotes.
-    pub const BYTES_MAX: usize = 4 * 16 + 8 + 4 + 5 + 2;
+    /// Bytes of the longest tag: six numbers in hexadecimal, the dashes between them, a coding, quotes.
+    pub const BYTES_MAX: usize = 5 * 16 + 8 + 5 + 5 + 2;
 
     /// The tag of a file, from what changes when its bytes do: which file it is, its size, and when it was
     /// last written (seconds since 1970 and nanoseconds). Equal inputs give equal tags in every process, and
@@ -34,6 +34,13 @@ impl ETag {
                 Self::write(format_args!("{opaque}-{}\"", coding.token()))
             }
         }
+    }
+
+    /// The tag of the same file with other bytes, which this number tells from others.
+    #[must_use]
+    pub fn in_state(self, state: u64) -> Self {
+        let opaque = String::from_utf8_lossy(&self.as_ref()[..usize::from(self.len) - 1]);
+        Self::write(format_args!("{opaque}-{state:x}\""))
     }
 
     /// The same as a tag of a field.

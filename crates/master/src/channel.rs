@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use baton_acme::Challenge;
 use baton_cache::PurgeOrder;
+use baton_documents::{Origin, Served};
 pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,6 +71,10 @@ pub(super) enum ToWorker {
         /// Its number.
         id: u64,
     },
+    /// One descriptor comes with this: a file in memory that says where the documents of a site are.
+    DocumentMap,
+    /// Say what documents were asked for since the last time.
+    CountDocuments,
     /// Wake all loops, even if there is nothing to do.
     Wake,
     /// Purge.
@@ -142,6 +147,13 @@ pub(super) enum FromWorker {
     HasProof {
         /// Its number.
         id: u64,
+    },
+    /// What documents of a site were asked for.
+    DocumentsServed {
+        /// The site.
+        site: Origin,
+        /// The counts.
+        served: Served,
     },
     /// It has purged, for these.
     Purged {

@@ -23,6 +23,7 @@ mod certificates;
 mod channel;
 pub mod control;
 mod descriptors;
+mod documents;
 mod fixed_settings;
 mod inherited;
 mod kernel_tls;

@@ -54,6 +54,8 @@ pub(crate) struct Change {
     pub(crate) logs: Logs,
     pub(crate) certificates: Certificates,
     pub(crate) acme: Option<Settings>,
+    /// What the process of documents is told.
+    pub(crate) documents: Option<baton_documents::Settings>,
 }
 
 /// How a reload ended, for the status.

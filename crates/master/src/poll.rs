@@ -28,6 +28,10 @@ pub(super) enum Source {
     AcmeOutput,
     /// Messages of the process that moves connections.
     Mover,
+    /// The process of documents that migrate.
+    Documents,
+    /// What it prints.
+    DocumentsOutput,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

@@ -20,6 +20,7 @@ use super::announce::announcement;
 use super::applications::Applications;
 use super::certificates::{Certificates, Watching};
 use super::control::ControlSocket;
+use super::documents::Documents;
 use super::inherited::InheritedSocket;
 use super::kernel_tls::kernel_sealing;
 use super::listeners::{Listeners, SocketSetup, listen_addresses};
@@ -132,6 +133,7 @@ pub(super) fn prepare(
         certificates,
         watching: Watching::new(Instant::now()),
         acme: Acme::new(Instant::now()),
+        documents: Documents::new(Instant::now()),
         ticket_keys,
         config,
         user: equipment.user,

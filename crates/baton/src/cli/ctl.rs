@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
 use super::output::{Failure, print};
-use super::status;
+use super::{documents_status, status};
 
 /// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
 /// cache, make way for its successor or spare an origin
@@ -54,6 +54,8 @@ enum Request {
         #[arg(value_name = "URL")]
         url: String,
     },
+    /// Which documents are at other servers and why, and how busy these are
+    Documents,
     Purge(Purge),
 }
 
@@ -94,7 +96,7 @@ impl Ctl {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let path = self.control.clone().unwrap_or_else(control::usual_path);
         let command = match &self.request {
-            Request::Status => Command::Status,
+            Request::Status | Request::Documents => Command::Status,
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
             Request::Recycle => Command::Recycle,
@@ -111,12 +113,16 @@ impl Ctl {
             }),
         };
         let answer = control::request(&path, command)?;
-        if self.json {
+        if self.json && self.request != Request::Documents {
             return print(&format!("{answer}\n"));
         }
         let told: Value = serde_json::from_str(&answer)?;
+        if self.json {
+            return print(&format!("{}\n", told["documents"]));
+        }
         print(&match &self.request {
             Request::Status => status::for_humans(&told),
+            Request::Documents => documents_status::for_humans(&told["documents"]),
             Request::Reload => reloaded(&told),
             Request::Drain => format!(
                 "draining: what is under way may take {} ms, tunnels {} ms\n",

@@ -9,6 +9,8 @@ mod command_line;
 mod config_file;
 mod configuration;
 mod ctl;
+mod documents;
+mod documents_status;
 mod explain;
 mod listening;
 mod manual;
@@ -56,6 +58,7 @@ enum Command {
     Cluster(cluster::Cluster),
     Acme(acme::Acme),
     Mover(mover::Mover),
+    Documents(documents::Documents),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -77,6 +80,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run().map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),
+        Command::Documents(documents) => documents.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),

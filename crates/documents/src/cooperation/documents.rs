@@ -124,6 +124,10 @@ impl Documents {
         Some((number, self.numbered.get(number as usize)?))
     }
 
+    pub(super) fn name(&self, number: u32) -> Option<&str> {
+        self.numbered.get(number as usize).map(String::as_str)
+    }
+
     /// All names of a document.
     pub(super) fn names(&self, id: DocumentId) -> Option<impl Iterator<Item = &String>> {
         let (_, name) = self.number_and_name(id)?;

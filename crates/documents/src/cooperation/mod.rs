@@ -42,6 +42,8 @@ pub struct Cooperation {
     documents: Documents,
     peers: Vec<Peer>,
     map_is_due: bool,
+    /// The states of pages with links to documents away, by name, and since when in seconds since 1970.
+    page_states: BTreeMap<String, (u64, u64)>,
     /// The time of the last question.
     asked_us: u64,
     moved: u64,
@@ -74,6 +76,7 @@ impl Cooperation {
             documents: Documents::default(),
             peers,
             map_is_due: true,
+            page_states: BTreeMap::new(),
             asked_us: 0,
             moved: 0,
             recalled: 0,
@@ -205,8 +208,8 @@ impl Cooperation {
     }
 
     /// Where documents are, if that has changed since the last call.
-    pub fn take_map(&mut self) -> Option<Map> {
-        std::mem::take(&mut self.map_is_due).then(|| self.map())
+    pub fn take_map(&mut self, wall_us: u64) -> Option<Map> {
+        std::mem::take(&mut self.map_is_due).then(|| self.map(wall_us / 1_000_000))
     }
 
     fn believed(&self, body: &[u8], signature: &[u8], wall_us: u64) -> Result<(usize, Question), Distrust> {
@@ -275,7 +278,7 @@ impl Cooperation {
             .flat_map(|(index, peer)| peer.away().map(move |document| (document, index)))
     }
 
-    fn map(&self) -> Map {
+    fn map(&mut self, now_s: u64) -> Map {
         let mut links: BTreeMap<u32, BTreeSet<(&str, usize)>> = BTreeMap::new();
         let mut away = Vec::new();
         for (document, peer) in self.away() {
@@ -287,19 +290,26 @@ impl Cooperation {
                 }
             }
         }
-        let pages = links.into_iter().map(|(page, links)| {
+        let mut page_states = BTreeMap::new();
+        let mut pages = Vec::new();
+        for (page, links) in links {
             let mut hasher = DefaultHasher::new();
             for (name, peer) in links {
                 (name, self.peers[peer].origin.to_string()).hash(&mut hasher);
             }
-            (page, hasher.finish())
-        });
+            let (state, name) = (hasher.finish(), self.documents.name(page).unwrap_or_default());
+            let known = self.page_states.get(name).filter(|(known, _)| *known == state);
+            let since = known.map_or(now_s, |(_, since)| *since);
+            page_states.insert(name.to_owned(), (state, since));
+            pages.push((page, state, since));
+        }
+        self.page_states = page_states;
         Map {
             home: self.at.clone(),
             numbering: self.documents.numbering(),
             documents: self.documents.all_names(),
             peers: self.peers.iter().map(|peer| peer.origin.clone()).collect(),
-            pages: pages.collect(),
+            pages,
             held: self.peers.iter().map(Peer::held).collect(),
             away,
         }

@@ -27,6 +27,8 @@ pub(super) struct Page<'a> {
 enum Fields<'a> {
     None,
     One(&'static str, Cow<'a, str>),
+    /// The `Location` of a document that may be elsewhere by the next request.
+    Away(&'a str),
     /// Complete lines, the media type among them.
     Lines(&'a [u8]),
 }
@@ -77,6 +79,13 @@ impl<'a> Page<'a> {
         page
     }
 
+    /// Sends the client to where a document is for now. No client, cache or search engine must rely on that.
+    pub(super) fn away(location: &'a str) -> Self {
+        let mut page = Self::explained(Status::TEMPORARY_REDIRECT, "This is at another server for now.");
+        page.fields = Fields::Away(location);
+        page
+    }
+
     /// What the configuration says.
     pub(super) fn fixed(status: Status, media_type: &'a str, body: &'a [u8]) -> Self {
         Self { status, fields: Fields::None, media_type, body: Cow::Borrowed(body) }
@@ -113,10 +122,16 @@ impl Routed<'_> {
             Fields::One(name, value) => {
                 head.field(name, value.as_bytes());
             }
+            Fields::Away(location) => {
+                head.field("Location", location).field("Cache-Control", "no-store");
+            }
         }
         // The page's own `Location`, `Allow` or `Retry-After` takes precedence over any rule.
-        let is_own =
-            |name: &str| matches!(&page.fields, Fields::One(own, _) if own.eq_ignore_ascii_case(name));
+        let is_own = |name: &str| match &page.fields {
+            Fields::One(own, _) => own.eq_ignore_ascii_case(name),
+            Fields::Away(_) => ["Location", "Cache-Control"].iter().any(|own| own.eq_ignore_ascii_case(name)),
+            Fields::None | Fields::Lines(_) => false,
+        };
         for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {
             head.field(name, value);
         }

@@ -49,6 +49,7 @@ impl Master {
                 && self.workers.is_empty()
                 && self.applications.end(now)
                 && self.acme.is_gone()
+                && self.documents.is_gone()
             {
                 return self.end();
             }
@@ -106,6 +107,7 @@ impl Master {
             config: self.applications.settled(&self.config, processes),
             process_tables: self.applications.process_tables(),
             notices: self.notices,
+            documents_socket: self.documents.socket().to_owned(),
             origins: (self.origins.table(), index),
             arrivals: self.predecessor.and_then(|one| one.arrivals),
             of_siblings: self.siblings.map(|siblings| siblings.arrivals),
@@ -130,6 +132,12 @@ impl Master {
         }
         if let Some(link) = self.mover.link() {
             list.add(Source::Mover, link, PollFlags::IN);
+        }
+        if let Some(channel) = self.documents.channel() {
+            list.add(Source::Documents, channel, PollFlags::IN);
+        }
+        if let Some(output) = self.documents.output() {
+            list.add(Source::DocumentsOutput, output, PollFlags::IN);
         }
         for (id, socket, flags) in self.connections.interests() {
             list.add(Source::Connection(id), socket, flags);
@@ -158,6 +166,7 @@ impl Master {
             self.applications.deadline(),
             self.acme.deadline(self.may_reload().is_ok()),
             self.mover.deadline(self.may_reload().is_ok()),
+            self.documents.deadline(self.may_reload().is_ok()),
             self.successor.as_ref().and_then(Successor::deadline),
             self.connections.deadline(),
             self.watchdog_due(),
@@ -181,6 +190,7 @@ impl Master {
         self.applications.advance(now);
         self.acme.advance(self.may_reload().is_ok(), &self.user, now);
         self.mover.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
+        self.documents.advance(self.may_reload().is_ok(), &self.user, now);
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
         }
@@ -215,6 +225,8 @@ impl Master {
             Source::Acme => self.acme.handle_messages(&self.workers),
             Source::AcmeOutput => self.acme.handle_output(),
             Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
+            Source::Documents => self.documents.handle_messages(&self.workers),
+            Source::DocumentsOutput => self.documents.handle_output(),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -302,6 +314,7 @@ impl Master {
                 }
                 self.release_replaced(index, now);
                 self.acme.introduce(index, &self.workers);
+                self.documents.introduce(index, &self.workers);
                 if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.slots.len()
                 {
                     self.begin_serving();
@@ -317,6 +330,7 @@ impl Master {
                 self.handle_step_done(index, generation, now);
             }
             FromWorker::Refused { generation, error } => self.handle_refused(generation, error, now),
+            FromWorker::DocumentsServed { site, served } => self.documents.handle_served(site, served),
             FromWorker::HasProof { id } => self.acme.handle_has_proof(index, id),
             FromWorker::Purged { tickets, responses } => self.handle_purged(index, &tickets, responses, now),
             FromWorker::Invalidated { orders } => self.handle_invalidated(index, &orders, now),
@@ -338,6 +352,8 @@ impl Master {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // The pool has logged the end of its manager.
+            } else if self.documents.handle_end(pid, ended, now) {
+                // It has been logged.
             } else if self.acme.handle_end(pid, ended, &self.workers, now) {
                 // It has logged its end.
             } else if self.mover.handle_end(pid, ended, now) {

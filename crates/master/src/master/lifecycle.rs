@@ -50,6 +50,10 @@ impl Master {
         if let Err(why) = self.applications.prepare(&self.config, &self.user, now) {
             self.fail(why, now);
         }
+        match self.documents.settings_of(&self.config, &self.certificates) {
+            Ok(settings) => self.documents.configure(settings),
+            Err(why) => self.fail(why, now),
+        }
         match self.config.acme_settings() {
             Ok(settings) => self.acme.configure(settings),
             Err(why) => self.fail(why, now),
@@ -124,6 +128,7 @@ impl Master {
             file.remove();
         }
         self.applications.remove_folder();
+        self.documents.remove_folder();
         match self.failure {
             Some(why) => {
                 // The terminal that started the server shows the error; the log does not.

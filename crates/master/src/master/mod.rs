@@ -33,6 +33,7 @@ use crate::acme::Acme;
 use crate::applications::Applications;
 use crate::certificates::{Certificates, Watching};
 use crate::control::ControlSocket;
+use crate::documents::Documents;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::{Connections, Requester, ServerMetrics};
@@ -70,6 +71,7 @@ pub(crate) struct Master {
     pub(crate) certificates: Certificates,
     pub(crate) watching: Watching,
     pub(crate) acme: Acme,
+    pub(crate) documents: Documents,
     pub(crate) ticket_keys: TicketKeys,
     pub(crate) mover: Mover,
     pub(crate) logs: Logs,

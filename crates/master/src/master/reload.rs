@@ -142,6 +142,8 @@ impl Master {
     ) -> Result<Reload, String> {
         let certificates = Certificates::read(&config).map_err(|trouble| trouble.to_string())?;
         let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
+        let documents =
+            self.documents.settings_of(&config, &certificates).map_err(|trouble| trouble.to_string())?;
         let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
         self.origins.begin(&config);
@@ -166,7 +168,7 @@ impl Master {
         }
 
         self.generations += 1;
-        let change = Change { config, fresh, logs, certificates, acme };
+        let change = Change { config, fresh, logs, certificates, acme, documents };
         let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
             if let Err(error) = self.order_to_prepare(index, &change, &files) {
@@ -227,6 +229,7 @@ impl Master {
         self.certificates = change.certificates;
         self.acme.configure(change.acme);
         self.mover.configure(&self.config);
+        self.documents.configure(change.documents);
         self.use_logs(change.logs);
         self.workers.restart_now(now);
         self.advance(now);

@@ -113,6 +113,7 @@ impl Master {
             "listeners": listeners,
             "sites": sites,
             "acme": self.acme.report(),
+            "documents": self.documents.report(),
             "certificates": self.certificates.report(SystemTime::now()),
             "workers": workers,
             "applications": self.applications.report(),

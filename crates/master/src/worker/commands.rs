@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
 use super::cache_purges::CachePurges;
+use super::documents;
 use super::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker, Way};
 use crate::memory_file;
@@ -154,6 +155,14 @@ impl CommandThread {
             ToWorker::TicketSecrets => self.take_ticket_secrets(descriptors),
             ToWorker::PutProof { id, challenge } => self.put_proof(id, challenge),
             ToWorker::RemoveProof { id } => self.remove_proof(id),
+            ToWorker::DocumentMap => {
+                documents::take_map(&self.resources.documents, &self.purges.cache, descriptors);
+            }
+            ToWorker::CountDocuments => {
+                for report in documents::served(&self.resources.documents) {
+                    self.report(&report);
+                }
+            }
             ToWorker::Purge { orders, tickets } => {
                 self.purges.cache.purge(&orders);
                 if !tickets.is_empty() {

@@ -4,15 +4,17 @@
 
 mod cache_purges;
 mod commands;
+mod documents;
 mod plan;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
-use baton_config::{Config, PemFiles, ProcessTables, Proofs, Resources};
+use baton_config::{Config, DocumentsOfWorker, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
@@ -51,6 +53,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) ticket_secrets: TicketSecrets,
     /// The wakeups for connections of other workers that wait for an application.
     pub(crate) notices: BacklogNotices,
+    /// Where the process of documents hears of peers' questions.
+    pub(crate) documents_socket: PathBuf,
     /// What is known of origins, and the number of the worker.
     pub(crate) origins: (OriginTable, usize),
     /// Its tuning.
@@ -110,6 +114,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         pem_files: setup.pem_files,
         tickets: Some(tickets),
         proofs: Proofs::default(),
+        documents: DocumentsOfWorker::new(setup.documents_socket),
         origins: Some(setup.origins),
         stand_in: None,
         names: Names::default(),

@@ -124,8 +124,9 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
-        let delegated = matches!(route.action, Action::Delegated(_) | Action::Scripts(..))
-            && head.starts_with("HTTP/1.1 502");
+        let delegated =
+            matches!(route.action, Action::Delegated(_) | Action::Copies(..) | Action::Scripts(..))
+                && head.starts_with("HTTP/1.1 502");
         if let Action::Delegated(delegate) = &route.action
             && let Some(terms) = delegate.proxy()
         {
@@ -157,7 +158,7 @@ impl Explain {
         }
         if delegated && let Action::Scripts(..) = route.action {
             lines.add("file", "a script, which is run".into());
-        } else if let Action::Files(tree) | Action::Scripts(tree, _) = &route.action {
+        } else if let Action::Files(tree) | Action::Lent(tree, _) | Action::Scripts(tree, _) = &route.action {
             let files = configured.map_or(&site.files, |route| &route.files);
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
@@ -169,14 +170,13 @@ impl Explain {
                 }
             }
         }
-        if let Action::Files(tree) | Action::Scripts(tree, _) = &route.action
+        if let Action::Files(tree) | Action::Lent(tree, _) | Action::Scripts(tree, _) = &route.action
             && let Some(link) = tree.hidden_link(path.as_bytes())
         {
             lines.add("link", link.to_string());
         }
         if delegated {
-            let is_proxied =
-                matches!(&route.action, Action::Delegated(delegate) if delegate.proxy().is_some());
+            let is_proxied = matches!(&route.action, Action::Delegated(delegate) | Action::Copies(_, delegate) if delegate.proxy().is_some());
             let whose = if is_proxied { "origin" } else { "application" };
             lines.add("response", format!("the {whose}'s, which is not asked here"));
             if let Some(forwarded) = forwarded {
@@ -230,6 +230,8 @@ fn what(action: &Action, route: Option<&Route>) -> String {
     };
     match action {
         Action::Files(tree) => files(tree),
+        Action::Lent(tree, _) => format!("{}, which other servers may have for a time", files(tree)),
+        Action::Copies(copies, _) => format!("documents that {} lends to this server", copies.home()),
         Action::Scripts(tree, delegate) => {
             let endings = tree.config().scripts.join(", ");
             format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())

@@ -1,0 +1,86 @@
+//! The answer to `baton ctl documents`, for humans: what is where, and how busy the servers are.
+
+use serde_json::Value;
+
+/// The part of a status about documents, as lines.
+pub(super) fn for_humans(documents: &Value) -> String {
+    if documents.is_null() {
+        return "no site shares its load: see `documents` of a site\n".into();
+    }
+    let sites = documents["sites"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if sites.is_empty() {
+        return "the process that decides has not said anything yet\n".into();
+    }
+    sites.iter().map(site).collect::<Vec<_>>().join("\n")
+}
+
+fn site(site: &Value) -> String {
+    let number = |value: &Value| value.as_u64().map_or("?".into(), |number| number.to_string());
+    let mut out = format!(
+        "{}: {} requests/s, {} documents, of which {} may move; {} moves, {} recalls\n",
+        site["at"].as_str().unwrap_or_default(),
+        number(&site["load"]),
+        number(&site["documents"]),
+        number(&site["movable"]),
+        number(&site["moved"]),
+        number(&site["recalled"]),
+    );
+    for peer in site["peers"].as_array().into_iter().flatten() {
+        let at = peer["at"].as_str().unwrap_or_default();
+        let silences = peer["silences"].as_u64().unwrap_or(0);
+        let load = match (peer["load"].as_u64(), silences) {
+            (Some(load), 0) => format!("{load} requests/s, heard {} ms before", number(&peer["heard_ms"])),
+            (_, 0) => "not heard of yet".into(),
+            (_, silences) => format!("silent, {silences} questions unanswered"),
+        };
+        out.push_str(&format!(
+            "  {at}: {load}; has {}, lends {}\n",
+            number(&peer["holds"]),
+            number(&peer["lends"])
+        ));
+    }
+    for lent in site["lent"].as_array().into_iter().flatten() {
+        let document = lent["document"].as_str().unwrap_or_default();
+        let state = match lent["announced"].as_bool() {
+            Some(true) => "",
+            _ => " (not announced yet: its server has to be told first)",
+        };
+        let pages = number(&lent["linked_from"]);
+        let address = lent["address"].as_str().unwrap_or_default();
+        out.push_str(&format!("  {document} -> {address}, linked from {pages} pages{state}\n"));
+    }
+    for (why, count) in site["refused"].as_object().into_iter().flatten() {
+        out.push_str(&format!("  refused: {} questions or replies ({why})\n", number(count)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_where_and_why() {
+        let documents = json!({ "pid": 1, "sites": [{
+            "at": "http://a", "load": 9, "documents": 20, "movable": 7, "moved": 2, "recalled": 1,
+            "peers": [
+                { "at": "http://b", "load": 3, "heard_ms": 40, "silences": 0, "holds": 1, "lends": 0 },
+                { "at": "http://c", "load": null, "heard_ms": null, "silences": 2, "holds": 0, "lends": null },
+            ],
+            "lent": [{ "document": "/x.png", "at": "http://b", "address": "http://b/~migrate/a/80/x.png", "announced": true, "linked_from": 2 }],
+            "refused": { "signature": 4 },
+        }] });
+        assert_eq!(
+            for_humans(&documents),
+            "http://a: 9 requests/s, 20 documents, of which 7 may move; 2 moves, 1 recalls
+  http://b: 3 requests/s, heard 40 ms before; has 1, lends 0
+  http://c: silent, 2 questions unanswered; has 0, lends ?
+  /x.png -> http://b/~migrate/a/80/x.png, linked from 2 pages
+  refused: 4 questions or replies (signature)
+"
+        );
+        assert!(for_humans(&Value::Null).contains("no site"));
+    }
+}

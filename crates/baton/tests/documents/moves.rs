@@ -1,0 +1,121 @@
+//! Documents move, pages and redirects lead to them, and they come home.
+
+use std::time::Duration;
+
+use crate::common::folder::pattern;
+use crate::crawler::{Crawler, links};
+use crate::servers::{IMAGES, Servers, Settings, get, status};
+
+/// A busy server lends images; its pages show them from where they are, and old addresses redirect.
+#[test]
+fn documents_of_a_busy_server_are_served_by_its_peers() {
+    let servers = Servers::start(2, Settings::default());
+    let home = servers.url(0);
+    let index = format!("{home}/");
+    let plain = get(&index, "");
+    let plain_tag = plain.field("etag").expect("a tag").to_owned();
+    assert!(!plain.text().contains("~migrate"));
+
+    servers.busy_until("three documents are away", |servers| servers.announced().len() >= 3);
+    let away = servers.announced();
+    let page = get(&index, "");
+    let shown = links(&index, &page);
+    let known = away.iter().filter(|address| shown.contains(address)).count();
+    assert!(known >= 3, "{away:?} {shown:?}");
+    for address in &away {
+        let image = address.rsplit_once('/').expect("a path").1;
+        let number: usize = image.trim_end_matches(".png").parse().expect("an image");
+        let old = get(&format!("{home}/img/{image}?v=1"), "");
+        assert_eq!((old.status, old.field("cache-control")), (307, Some("no-store")));
+        assert_eq!(old.field("location"), Some(&*format!("{address}?v=1")));
+        let copy = get(address, "");
+        assert_eq!((copy.status, copy.body), (200, pattern(2_000 + number, number as u64)), "{address}");
+    }
+    let copy = get(&away[0], "");
+    let image = away[0].rsplit_once('/').expect("a path").1;
+    assert_eq!(copy.field("link"), Some(&*format!("<{home}/img/{image}>; rel=\"canonical\"")));
+    assert_eq!(copy.field("x-robots-tag"), Some("noindex"));
+    let tag = copy.field("etag").expect("a tag");
+    assert_eq!(get(&away[0], &format!("If-None-Match: {tag}\r\n")).status, 304);
+    let part = get(&away[0], "Range: bytes=10-19\r\n");
+    assert_eq!((part.status, part.body), (206, copy.body[10..20].to_vec()));
+
+    // The page is another one, with its own tag; conditions and ranges are about that one.
+    let tag = page.field("etag").expect("a tag");
+    assert_ne!(tag, plain_tag);
+    assert_eq!(page.field("vary"), plain.field("vary"));
+    let again = get(&index, &format!("If-None-Match: {plain_tag}\r\n"));
+    assert_eq!(again.status, 200);
+    let part = get(&index, "Range: bytes=0-14\r\n");
+    assert_eq!((part.status, part.text()), (206, "<!doctype html>"));
+    let length = part.field("content-range").expect("a range").rsplit_once('/').expect("a length").1;
+    assert!(length.parse::<usize>().expect("a number") > plain.body.len());
+    assert_eq!(get(&index, "").field("content-type"), plain.field("content-type"));
+
+    // What pages need from their own origin has not moved, however busy.
+    for path in ["s.js", "s.css", "font.woff2", "sub/page.html"] {
+        assert_eq!(get(&format!("{home}/{path}"), "").status, 200, "{path}");
+    }
+    let told = servers.home.ctl(&["documents"]);
+    assert!(told.contains(&away[0]) && told.contains(&servers.url(1)), "{told}");
+    let peer = servers.peers.iter().flatten().next().expect("a peer");
+    assert_eq!(status(peer)["lent"].as_array().map(Vec::len), Some(0));
+}
+
+/// A client that follows links finds everything at any time, and every address that was ever given out goes on to work.
+#[test]
+fn no_address_dies_while_documents_move_and_change() {
+    let servers = Servers::start(2, Settings { home: ", pages = true", ..Settings::default() });
+    let index = format!("{}/", servers.url(0));
+    let mut crawler = Crawler::default();
+    for round in 0..3 {
+        servers.busy_until("documents are away", |servers| servers.announced().len() >= IMAGES / 2);
+        assert_eq!(crawler.visit(&index), [""; 0]);
+        let pages: Vec<_> = crawler.seen.iter().filter(|url| url.ends_with("page.html")).cloned().collect();
+        for page in pages {
+            assert_eq!(crawler.visit(&page), [""; 0]);
+        }
+        assert_eq!(crawler.dead(), [""; 0]);
+        // What changes comes home, and is seen there.
+        for number in 0..IMAGES {
+            servers
+                .home
+                .folder()
+                .replace(&format!("img/{number}.png"), pattern(3_000, round * 100 + number as u64));
+        }
+        let has_come_home = |url: &String| {
+            let found = crawler.follow(url).expect("it works").1;
+            found.body.len() == 3_000
+                && (0..IMAGES).any(|number| found.body == pattern(3_000, round * 100 + number as u64))
+        };
+        let images: Vec<_> = (0..IMAGES).map(|number| format!("{}img/{number}.png", index)).collect();
+        let deadline = std::time::Instant::now() + crate::common::server::PATIENCE;
+        let mut has_come_home = has_come_home;
+        while !images.iter().all(&mut has_come_home) {
+            assert!(std::time::Instant::now() < deadline, "a changed document is not seen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(crawler.dead(), [""; 0]);
+    }
+}
+
+/// A copy of a page shows what its original shows, from the peer's address.
+#[test]
+fn pages_move_if_they_are_allowed_to() {
+    let servers = Servers::start(1, Settings { home: ", pages = true, types = []", ..Settings::default() });
+    let page = format!("{}/sub/page.html", servers.url(0));
+    servers.busy_until("the page is away", |servers| {
+        (0..20).for_each(|_| {
+            get(&page, "");
+        });
+        servers.announced().iter().any(|address| address.ends_with("/sub/page.html"))
+    });
+    let mut crawler = Crawler::default();
+    let (at, copy) = crawler.follow(&page).expect("it works");
+    assert!(at.starts_with(&servers.url(1)), "{at}");
+    assert!(copy.text().starts_with(&format!("<base href=\"{page}\">")), "{}", copy.text());
+    assert!(
+        !at.contains("index.html") && get(&format!("{}/", servers.url(0)), "").status == 200,
+        "the entry point stays"
+    );
+}

@@ -1,0 +1,147 @@
+//! Servers that cooperate, each on an address of its own.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::common::client::{Client, Response};
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::{PATIENCE, Server};
+
+/// The secret of all servers of a test.
+pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// A home server with a site, and peers without one.
+pub(crate) struct Servers {
+    pub(crate) home: Server,
+    pub(crate) peers: Vec<Option<Server>>,
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+/// Images of the site, which its index shows.
+pub(crate) const IMAGES: usize = 6;
+
+/// What documents have besides the usual settings.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings<'a> {
+    pub(crate) home: &'a str,
+    pub(crate) peer: &'a str,
+}
+
+impl Servers {
+    pub(crate) fn start(peers: usize, settings: Settings<'_>) -> Self {
+        let addresses: Vec<_> = (0..=peers).map(|_| free_address()).collect();
+        let server =
+            |index: usize, folder: Folder, more: &str| run(folder, &configuration(&addresses, index, more));
+        // Peers first: the home server's first questions are answered.
+        let others = (1..=peers).map(|index| Some(server(index, Folder::new(), settings.peer)));
+        let others = others.collect();
+        let home = server(0, site(), settings.home);
+        Self { home, peers: others, addresses }
+    }
+
+    /// Starts a peer again that has ended.
+    pub(crate) fn restart(&mut self, peer: usize, settings: Settings<'_>) {
+        let text = configuration(&self.addresses, peer + 1, settings.peer);
+        self.peers[peer] = Some(run(Folder::new(), &text));
+    }
+
+    pub(crate) fn url(&self, index: usize) -> String {
+        format!("http://{}", self.addresses[index])
+    }
+
+    /// What the home server's process says of its site.
+    pub(crate) fn status(&self) -> Value {
+        status(&self.home)
+    }
+
+    /// Addresses of documents that clients are sent to.
+    pub(crate) fn announced(&self) -> Vec<String> {
+        let status = self.status();
+        let lent = status["lent"].as_array().cloned().unwrap_or_default();
+        let announced = lent.into_iter().filter(|one| one["announced"] == true);
+        announced.map(|one| one["address"].as_str().expect("an address").to_owned()).collect()
+    }
+
+    /// Makes the home server busy until that is so.
+    pub(crate) fn busy_until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+        let deadline = std::time::Instant::now() + 4 * PATIENCE;
+        while !is_so(self) {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "not within the time: {what}\n{}\n{}",
+                self.status(),
+                self.home.said()
+            );
+            let mut client = self.home.connect();
+            for number in 0..IMAGES {
+                (0..8).for_each(|_| {
+                    client.get(&format!("/img/{number}.png"));
+                });
+            }
+        }
+    }
+}
+
+/// What a server's process says of its site.
+pub(crate) fn status(server: &Server) -> Value {
+    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    status["documents"]["sites"][0].clone()
+}
+
+/// Gets a URL by one request, without following redirects.
+pub(crate) fn get(url: &str, fields: &str) -> Response {
+    let (authority, path) = split(url);
+    let mut client = Client::connect(authority.parse().expect("an address"));
+    client.ask_host(authority, "GET", path, fields)
+}
+
+/// Authority and path of a URL.
+pub(crate) fn split(url: &str) -> (&str, &str) {
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url}"));
+    rest.split_at(rest.find('/').unwrap_or(rest.len()))
+}
+
+/// A site: an index that shows all images, a page in a folder, a script that reads one image.
+fn site() -> Folder {
+    let folder = Folder::new();
+    let images: String = (0..IMAGES).map(|number| format!("<img src=\"/img/{number}.png\">\n")).collect();
+    folder.write(
+        "index.html",
+        format!("<!doctype html>\n{images}<a href=sub/page.html>page</a><script src=/s.js></script>"),
+    );
+    folder
+        .write("sub/page.html", "<img src='../img/0.png'><a href=/>up</a><link rel=stylesheet href=/s.css>");
+    folder
+        .write("s.js", "fetch('/pinned.png')")
+        .write("s.css", "@font-face{src:url(/font.woff2)}")
+        .write("font.woff2", "f");
+    for number in 0..IMAGES {
+        folder.write(&format!("img/{number}.png"), pattern(2_000 + number, number as u64));
+    }
+    folder
+}
+
+fn configuration(addresses: &[SocketAddr], index: usize, more: &str) -> String {
+    let at = addresses[index];
+    let peers: Vec<_> =
+        addresses.iter().filter(|other| **other != at).map(|other| format!("\"http://{other}\"")).collect();
+    let peers = peers.join(", ");
+    let quick = "statistics_ms = 300, ping_ms = 1000, reply_ms = 1000, peer_ms = 300, recall_ms = 3600000, scan_ms = 300";
+    format!(
+        "processes = 1\n[[site]]\nlisten = [\"{at}\"]\nroot = \"{{root}}\"\n\
+         documents = {{ at = \"http://{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}, imbalance_percent = 110{more} }}"
+    )
+}
+
+/// Starts a server, with the secret in its folder.
+fn run(folder: Folder, configuration: &str) -> Server {
+    std::fs::write(folder.base().join("documents.key"), SECRET).expect("a key");
+    Server::run(folder, configuration)
+}
+
+/// An address of loopback that no other test has: the kernel has just given its port away.
+fn free_address() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address")
+}

@@ -1,0 +1,138 @@
+//! `documents` of a site: the servers that share its load by serving documents for each other.
+
+use std::path::PathBuf;
+
+use baton_documents::Origin;
+
+use super::duration::{Milliseconds, Seconds};
+use super::error::Complaint;
+use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
+use super::raw::Node;
+use super::setting::{Inline, settings};
+use super::text::{FilePath, Text};
+
+settings! {
+    /// Servers that share the load of their sites without a front-end: each lends documents to the others while it is the busier
+    /// one, and replaces the links to them. All of them have the same section but for `at` and `peers`.
+    Documents in "site.documents" needs ["at", "peers", "key"] {
+        /// URL of the site, as clients and the other servers reach it: `http://a.example.org`.
+        at: Origin = default_origin(), Server;
+        /// URLs of the other servers.
+        peers: Vec<Origin> = Vec::new(), ListOf(Server);
+        /// File with a secret that all of them have, such as `openssl rand -hex 32` prints. The master reads it.
+        key: PathBuf = PathBuf::new(), FilePath;
+        /// Whether documents of this site are lent. Off: the site only serves those of others.
+        lends: bool = true, Flag;
+        /// Paths of documents that never move, with `*` for any run of characters: well-known entry points, and what scripts
+        /// fetch.
+        entry_points: Vec<String> = vec!["/".into(), "/favicon.ico".into()], ListOf(Text);
+        /// Media types of documents that may move: those that browsers take from any origin.
+        types: Vec<String> = default_types(), ListOf(Text);
+        /// Whether pages may move, too. Their scripts then run at the other server: cookies, `fetch` and `'self'` in policies mean
+        /// that one.
+        pages: bool = false, Flag;
+        /// PEM file with the authorities that are trusted with certificates of `https` peers.
+        authorities: Option<PathBuf> = None, Or("system", FilePath);
+        /// Seconds for which a copy is served until its home is asked whether it has changed.
+        copy_s: u64 = 120, Seconds(1, 86_400);
+        /// Milliseconds between two decisions: one document at most moves in each.
+        statistics_ms: u64 = 10_000, Milliseconds(100, HOUR_MS);
+        /// Milliseconds between two questions to a peer. A peer that is gone is noticed in that time and a few seconds.
+        ping_ms: u64 = 20_000, Milliseconds(100, HOUR_MS);
+        /// Milliseconds that a peer may take to reply.
+        reply_ms: u64 = 2_000, Milliseconds(10, 60_000);
+        /// Milliseconds between two moves to or from one peer.
+        peer_ms: u64 = 60_000, Milliseconds(100, HOUR_MS);
+        /// Milliseconds after which a document comes home if its peer is the busier one.
+        recall_ms: u64 = 300_000, Milliseconds(100, 24 * HOUR_MS);
+        /// How much busier one server must be for a document to move, in percent of the other's load.
+        imbalance_percent: u64 = 120, Integer(100, 10_000);
+        /// Milliseconds between two looks at the folder. A document that has changed comes home then.
+        scan_ms: u64 = 60_000, Milliseconds(100, HOUR_MS);
+        /// Documents that are known; others stay at home.
+        documents_max: u64 = 20_000, Integer(1, 1_000_000);
+    }
+}
+
+/// A table whose settings fit together.
+pub(crate) struct DocumentsKind;
+
+impl Kind for DocumentsKind {
+    type Value = Documents;
+
+    fn accepted(&self) -> String {
+        Inline::<Documents>::new().accepted()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Documents> {
+        let documents = Inline::<Documents>::new().read(node, reading)?;
+        let Documents { at, peers, .. } = &documents;
+        let mut complain = |problem: String, label: &str| {
+            reading.complain(Complaint::new(problem).at(node.span(), label));
+        };
+        if peers.is_empty() {
+            complain("documents without another server".into(), "`peers` is empty");
+            return None;
+        }
+        if peers.contains(at) {
+            complain(format!("{at} would lend documents to itself"), "`peers` has the URL of `at`");
+            return None;
+        }
+        if (1..peers.len()).any(|index| peers[..index].contains(&peers[index])) {
+            complain("`peers` has a server twice".into(), "each is named once");
+            return None;
+        }
+        if let Some(peer) = peers.iter().find(|peer| at.is_https() && !peer.is_https()) {
+            complain(
+                format!("pages of {at} may not show what comes from {peer}"),
+                "browsers load no `http` into an `https` page",
+            );
+            return None;
+        }
+        Some(documents)
+    }
+
+    fn write(&self, value: &Documents) -> toml::Value {
+        Inline::<Documents>::new().write(value)
+    }
+}
+
+/// The URL of a server.
+pub(crate) struct Server;
+
+impl Kind for Server {
+    type Value = Origin;
+
+    fn accepted(&self) -> String {
+        "a URL such as \"http://a.example.org:8080\", without a path".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Origin> {
+        let text = Text.read(node, reading)?;
+        text.parse().map_err(|why: &str| reading.refuse(node.span(), "is no server", why)).ok()
+    }
+
+    fn write(&self, value: &Origin) -> toml::Value {
+        value.to_string().into()
+    }
+}
+
+fn default_origin() -> Origin {
+    "http://localhost".parse().unwrap_or_else(|_| unreachable!("an origin"))
+}
+
+fn default_types() -> Vec<String> {
+    [
+        "image/*",
+        "video/*",
+        "audio/*",
+        "application/pdf",
+        "application/zip",
+        "application/gzip",
+        "application/x-tar",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+const HOUR_MS: u64 = 3_600_000;

@@ -1,0 +1,36 @@
+//! What happens to the process.
+
+use std::sync::mpsc::Sender;
+
+use super::scan::Folder;
+use crate::settings::Settings;
+use crate::words::{Distrust, Signed};
+use crate::{Origin, Served};
+
+/// An event, from one of the threads.
+pub(super) enum Event {
+    Configured(Box<Settings>),
+    Served(Origin, Served),
+    /// The master is gone.
+    Ended,
+    /// A peer asks.
+    Asked(Asked),
+    /// A peer has replied, or not.
+    Replied {
+        site: Origin,
+        peer: usize,
+        reply: Result<(Vec<u8>, String), String>,
+    },
+    /// What is in a folder.
+    Scanned {
+        site: Origin,
+        scanned: Folder,
+    },
+}
+
+/// A question on its way to its answer.
+pub(super) struct Asked {
+    pub(super) body: Vec<u8>,
+    pub(super) signature: String,
+    pub(super) reply: Sender<Result<Signed, Distrust>>,
+}

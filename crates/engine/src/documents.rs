@@ -1,0 +1,210 @@
+//! Documents that migrate, in a worker: where they are, and pages with links to those that are away.
+//!
+//! A site that lends documents costs its requests a look into a table. Other sites never come here.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use baton_buf::Piece;
+use baton_content::{Stored, Variant};
+use baton_documents::links::{CopyTerms, Page, PageAddress};
+use baton_documents::{Book, Map, Origin, Served, encode};
+
+/// Where a site's documents are, as all plans and loops of a worker share it.
+#[derive(Debug)]
+pub struct Documents {
+    home: Origin,
+    book: RwLock<Arc<Book>>,
+    variants: Mutex<Variants>,
+}
+
+/// The documents of a route's folder, some of which may be away.
+#[derive(Debug)]
+pub struct Lending {
+    pub(crate) documents: Arc<Documents>,
+    /// What a peer says that fetches a document which it is lent.
+    pub(crate) token: String,
+    /// Seconds for which a peer's copy is fresh.
+    pub(crate) copy_s: u64,
+}
+
+/// The documents that a peer lends to this server.
+#[derive(Debug)]
+pub struct Copies {
+    pub(crate) documents: Arc<Documents>,
+    /// The peer's place in the map.
+    pub(crate) peer: usize,
+    /// The peer.
+    pub(crate) home: Origin,
+    /// Where its documents are here, without the slash in front.
+    pub(crate) prefix: String,
+}
+
+impl Documents {
+    /// All documents of the site are at home.
+    pub fn new(home: Origin) -> Self {
+        Self { book: RwLock::new(Arc::new(Book::empty(home.clone()))), home, variants: Mutex::default() }
+    }
+
+    /// Documents are here from now on. Returns the tags of copies that this server no longer may serve.
+    pub fn replace(&self, map: &Map) -> Vec<String> {
+        let mut book = self.book.write().unwrap_or_else(PoisonError::into_inner);
+        let newer = Book::new(map, &book);
+        let withdrawn = book.withdrawn(&newer);
+        *book = Arc::new(newer);
+        withdrawn
+    }
+
+    /// What has been counted since the last call, in parts of so many documents.
+    pub fn take_served(&self, documents_max: usize) -> Vec<Served> {
+        self.book().take_served(documents_max)
+    }
+
+    pub(crate) fn home(&self) -> &Origin {
+        &self.home
+    }
+
+    pub(crate) fn book(&self) -> Arc<Book> {
+        Arc::clone(&self.book.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The page in that state, if it was made before.
+    pub(crate) fn variant(&self, key: &VariantKey) -> Option<Arc<Stored>> {
+        self.variants().by_key.get(key).cloned()
+    }
+
+    fn variants(&self) -> MutexGuard<'_, Variants> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lending {
+    /// `token`: see [`Key::copy_token`](baton_documents::Key::copy_token). Copies are looked at again after `copy_s` seconds.
+    pub fn new(documents: Arc<Documents>, token: String, copy_s: u64) -> Self {
+        Self { documents, token, copy_s }
+    }
+}
+
+impl Copies {
+    /// `peer`: the place of `home` in the map.
+    pub fn new(documents: Arc<Documents>, peer: usize, home: Origin) -> Self {
+        let prefix = home.copies_path().trim_start_matches('/').to_owned();
+        Self { documents, peer, home, prefix }
+    }
+
+    /// The server whose documents these are.
+    pub fn home(&self) -> &Origin {
+        &self.home
+    }
+
+    /// The name of the document at a decoded path.
+    pub(crate) fn name<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        path.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"/")
+    }
+}
+
+/// What tells one page from another: the file, the state of its links, and the address that it has at a peer for which it is.
+pub(crate) type VariantKey = (Box<[u8]>, Option<(u64, u64)>, Option<Box<str>>);
+
+/// Pages that were made.
+#[derive(Debug, Default)]
+struct Variants {
+    by_key: HashMap<VariantKey, Arc<Stored>>,
+    /// The oldest first.
+    order: VecDeque<VariantKey>,
+    bytes: u64,
+}
+
+impl Variants {
+    fn insert(&mut self, key: VariantKey, page: Arc<Stored>) {
+        self.bytes += page.len() + ENTRY_BYTES;
+        if let Some(old) = self.by_key.insert(key.clone(), page) {
+            // Another loop made it, too.
+            self.bytes -= old.len() + ENTRY_BYTES;
+        } else {
+            self.order.push_back(key);
+        }
+        while self.bytes > VARIANT_BYTES_MAX {
+            let Some(oldest) = self.order.pop_front() else { return };
+            if let Some(page) = self.by_key.remove(&oldest) {
+                self.bytes -= page.len() + ENTRY_BYTES;
+            }
+        }
+    }
+}
+
+/// A page that is to be made.
+#[derive(Debug)]
+pub(crate) struct Rewriting {
+    pub(crate) documents: Arc<Documents>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) stored: Arc<Stored>,
+    /// Its decoded path.
+    pub(crate) path: Box<[u8]>,
+    pub(crate) key: VariantKey,
+    /// Fields that it has besides.
+    pub(crate) lines: Vec<u8>,
+}
+
+impl Rewriting {
+    /// Makes the page, and keeps it for later requests. Reads the file, if it is not in memory.
+    pub(crate) fn run(self) -> Arc<Stored> {
+        let Self { documents, book, stored, path, key, lines } = self;
+        let (_, state, copy_at) = &key;
+        let made = bytes_of(&stored).and_then(|html| {
+            let page = Page::read(&html, &PageAddress { origin: documents.home(), path: &path });
+            let copy = copy_at.as_ref().map(|copy| CopyTerms {
+                home: format!("{}/{}", documents.home(), encode(&path)),
+                copy: copy.to_string(),
+            });
+            page.rewritten(&html, |document| book.address(document), copy.as_ref())
+        });
+        let (state, changed) = state.unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        (state, copy_at).hash(&mut hasher);
+        let mark = if copy_at.is_some() { hasher.finish() } else { state };
+        let variant = Variant {
+            // What has changed since the folder was looked at is as it is.
+            mark: made.is_some().then_some(mark),
+            changed_unix_seconds: if made.is_some() { changed } else { 0 },
+            body: made,
+            lines: &lines,
+        };
+        let page = Arc::new(stored.variant(variant));
+        documents.variants().insert(key, Arc::clone(&page));
+        page
+    }
+}
+
+/// All of a file, if it is no longer than pages are.
+fn bytes_of(stored: &Stored) -> Option<Vec<u8>> {
+    if stored.len() > PAGE_BYTES_MAX {
+        return None;
+    }
+    match stored.body(0, stored.len()) {
+        Piece::Memory(slice) => Some(slice.to_vec()),
+        Piece::File(slice) => {
+            let mut bytes = vec![0; slice.len() as usize];
+            let mut at = 0;
+            while at < bytes.len() {
+                match rustix::io::pread(slice.file(), &mut bytes[at..], slice.offset() + at as u64) {
+                    Ok(0) | Err(_) => return None,
+                    Ok(count) => at += count,
+                }
+            }
+            Some(bytes)
+        }
+        _ => None,
+    }
+}
+
+/// Bytes of the longest page that is rewritten: the process that looks at folders reads no longer ones.
+const PAGE_BYTES_MAX: u64 = baton_documents::PAGE_BYTES_MAX;
+
+/// Bytes of all pages that are kept for a site.
+const VARIANT_BYTES_MAX: u64 = 16 << 20;
+
+/// Heads and administration of a page, about.
+const ENTRY_BYTES: u64 = 1024;

@@ -1,0 +1,36 @@
+//! What there is at a path of a folder.
+
+use std::sync::Arc;
+
+use baton_content::{Found, NeedsDisk, Query, Tree};
+use baton_http::{AcceptedCodings, RequestHead};
+
+use super::page::prefers_json;
+use crate::context::Context;
+use crate::job::Job;
+use crate::protocol::StreamId;
+
+/// What there is at a path, or the job that finds out.
+pub(super) fn find(
+    ctx: &Context,
+    stream: StreamId,
+    tree: &Arc<Tree>,
+    head: &RequestHead<'_>,
+    path: &[u8],
+) -> Result<Found, Job> {
+    let query = Query {
+        path,
+        accepted: AcceptedCodings::parse(head.accept_encoding),
+        accept_json: tree.lists() && prefers_json(head),
+    };
+    let found = ctx.find(tree, &query);
+    tell_hidden_link(ctx, tree);
+    found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
+}
+
+/// Tells the operator, at its first request, of a link that is not followed and thus of a path that is not found.
+pub(super) fn tell_hidden_link(ctx: &Context, tree: &Tree) {
+    if let Some(link) = tree.take_hidden_link() {
+        ctx.remark(format_args!("{link}"));
+    }
+}
