@@ -56,7 +56,7 @@ error: unknown key `limit`
   |  ^^^^^ not known here
   |
   = help: did you mean `limits`?
-  = help: known here: include, server, limits, timeouts, send, cache, shared_cache, tls, acme, log, admin, media_types, site
+  = help: known here: include, server, limits, timeouts, send, cache, shared_cache, tls, acme, cluster, log, admin, media_types, site
 ",
     );
 }
