@@ -10,6 +10,7 @@ use baton_names::Names;
 use clap::Args;
 
 use super::config_file::{ConfigFile, load};
+use super::hand_over_advice;
 use super::origin_advice;
 use super::output::{Failure, print};
 
@@ -44,7 +45,12 @@ impl Check {
         let advice = baton_master::descriptor_budget(&config, &tuning, &topology).advice;
         let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
         let cache = shared_cache(&config, &topology);
-        print(&(summary(&self.file, &config, &certificates, &names) + &cache + &advice))
+        print(
+            &(summary(&self.file, &config, &certificates, &names)
+                + &hand_over_advice::lines(&config)
+                + &cache
+                + &advice),
+        )
     }
 }
 

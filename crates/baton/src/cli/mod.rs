@@ -12,6 +12,7 @@ mod ctl;
 mod documents;
 mod documents_status;
 mod explain;
+mod hand_over_advice;
 mod listening;
 mod manual;
 mod mover;

@@ -6,6 +6,7 @@ mod architectures;
 mod common;
 
 mod admission;
+mod check;
 mod front;
 mod handoff;
 mod mover;
