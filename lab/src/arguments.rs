@@ -349,7 +349,7 @@ pub(crate) struct FrontCostArguments {
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
     /// Front-ends, beside none; `moved` is the mechanism of a hand-off alone
-    #[arg(long, value_delimiter = ',', default_value = "moved,relay,haproxy,nginx")]
+    #[arg(long, value_delimiter = ',', default_value = "handoff,moved,relay,haproxy,nginx")]
     pub(crate) fronts: Vec<String>,
     /// Lengths of responses
     #[arg(long, value_delimiter = ',', default_value = "1024,16384,102400,1048576,20971520")]
@@ -371,7 +371,7 @@ pub(crate) struct FaultsArguments {
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
     /// Ways to the nodes
-    #[arg(long, value_delimiter = ',', default_value = "relay")]
+    #[arg(long, value_delimiter = ',', default_value = "relay,handoff")]
     pub(crate) ways: Vec<String>,
     /// How often each fault happens
     #[arg(long, short = 'n', default_value_t = 3)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct FaultsSettings {
     /// The command of this project.
     pub baton: PathBuf,
-    /// Ways to the nodes: `relay`.
+    /// Ways to the nodes: `relay`, `handoff`.
     pub ways: Vec<String>,
     /// How often each fault happens.
     pub rounds: usize,

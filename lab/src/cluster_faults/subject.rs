@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::settings::FaultsSettings;
 use crate::front_cost::Contender;
 use crate::rig::network::ClusterHosts;
-use crate::rig::{Entry, Machine, Running};
+use crate::rig::{Machine, Running};
 
 /// A cluster that runs.
 pub(super) struct Cluster<'a> {
@@ -33,10 +33,10 @@ impl<'a> Cluster<'a> {
         way: Contender,
     ) -> Result<Self> {
         let baton = &settings.baton;
-        let start = |number| start_node(baton, machine, hosts, folder, root, number);
+        let start = |number| start_node(baton, machine, hosts, folder, root, (way, number));
         let nodes = (0..NODES).map(start).collect::<Result<Vec<_>>>()?;
         let addresses: Vec<_> = nodes.iter().map(|node| node.address).collect();
-        let front = way.front(baton, &addresses, PATIENCE)?.context("no front-end, no cluster")?;
+        let front = way.front(baton, folder, &addresses, PATIENCE)?.context("no front-end, no cluster")?;
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
         let front = Running::start_on(&hosts.front, address, &front, machine, folder, &folder.join("empty"))?;
         Ok(Self { settings, machine, hosts, folder, root, way, nodes: Mutex::new(nodes), front })
@@ -48,8 +48,14 @@ impl<'a> Cluster<'a> {
     }
 
     pub(super) fn restart_node(&self, number: usize) -> Result<()> {
-        let node =
-            start_node(&self.settings.baton, self.machine, self.hosts, self.folder, self.root, number)?;
+        let node = start_node(
+            &self.settings.baton,
+            self.machine,
+            self.hosts,
+            self.folder,
+            self.root,
+            (self.way, number),
+        )?;
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)[number] = node;
         Ok(())
     }
@@ -77,15 +83,16 @@ fn start_node(
     hosts: &ClusterHosts,
     folder: &Path,
     root: &Path,
-    number: usize,
+    (way, number): (Contender, usize),
 ) -> Result<Running> {
-    let entry = Entry::baton(baton, "auto").workers(1).beside_client().named(&format!("node{number}"));
     let host = &hosts.nodes[number];
-    Running::start_on(host, SocketAddr::from((host.v4(), PORT)), &entry, machine, folder, root)
+    let address = SocketAddr::from((host.v4(), PORT));
+    let entry = way.node(baton, folder, address)?.beside_client().named(&format!("node{number}"));
+    Running::start_on(host, address, &entry, machine, folder, root)
 }
 
 /// A front-end that soon knows that a node is ill.
 const PATIENCE: &str =
-    ", connect_ms=300, head_ms=1000, health={path=\"/0.html\", interval_ms=200, timeout_ms=300, fall=2}";
+    "connect_ms=300, head_ms=1000, health={path=\"/0.html\", interval_ms=200, timeout_ms=300, fall=2}";
 pub(super) const NODES: usize = 3;
 const PORT: u16 = 80;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::rig::Entry;
 
@@ -14,6 +15,8 @@ use crate::rig::Entry;
 pub(crate) enum Contender {
     /// Clients know the node.
     Direct,
+    /// Baton gives connections to nodes.
+    Handoff,
     /// Baton relays.
     Relay,
     /// HAProxy relays.
@@ -26,8 +29,9 @@ pub(crate) enum Contender {
     Moved,
 }
 
-const NAMES: [(Contender, &str); 6] = [
+const NAMES: [(Contender, &str); 7] = [
     (Contender::Direct, "direct"),
+    (Contender::Handoff, "handoff"),
     (Contender::Relay, "relay"),
     (Contender::Haproxy, "haproxy"),
     (Contender::Nginx, "nginx"),
@@ -60,24 +64,69 @@ impl Contender {
     pub(crate) fn without_front(self) -> Self {
         match self {
             Self::Plain | Self::Moved => Self::Plain,
-            Self::Direct | Self::Relay | Self::Haproxy | Self::Nginx => Self::Direct,
+            Self::Direct | Self::Handoff | Self::Relay | Self::Haproxy | Self::Nginx => Self::Direct,
         }
     }
 
-    /// How the front-end is started, if there is one. `relay`: more settings of Baton's relay, as in a table.
-    pub(crate) fn front(self, baton: &Path, nodes: &[SocketAddr], relay: &str) -> Result<Option<Entry>> {
+    /// How a node is started for it, at this address. Baton's files of a member are in the folder.
+    pub(crate) fn node(self, baton: &Path, folder: &Path, address: SocketAddr) -> Result<Entry> {
+        let node = Entry::baton(baton, "auto").workers(1);
+        match self {
+            Self::Handoff => {
+                let listen = format!("cluster.listen=\"{}:{MOVER_PORT}\"", address.ip());
+                Ok(node.settings(&[key(baton, folder)?, listen]))
+            }
+            _ => Ok(node),
+        }
+    }
+
+    /// How the front-end is started, if there is one. `relay`: keys of `cluster.relay`.
+    pub(crate) fn front(
+        self,
+        baton: &Path,
+        folder: &Path,
+        nodes: &[SocketAddr],
+        relay: &str,
+    ) -> Result<Option<Entry>> {
         let other = |name| Entry::other_before_nodes(name, nodes).context("it is not known").map(Some);
         match self {
             Self::Direct | Self::Plain | Self::Moved => Ok(None),
-            Self::Relay => {
-                let to: Vec<_> = nodes.iter().map(|node| format!("\"http://{node}\"")).collect();
-                let to = to.join(", ");
-                let proxy = format!("{{to=[{to}], policy=\"lard-h\"{relay}}}");
-                let route = format!("site.route=[{{path=\"/\", proxy={proxy}}}]");
-                Ok(Some(Entry::baton(baton, "auto").workers(1).settings(&[route]).named(&self.to_string())))
+            Self::Handoff | Self::Relay => {
+                let listed = |(number, node): (usize, &SocketAddr)| {
+                    let mover = match self {
+                        Self::Handoff => format!(", mover=\"{}:{MOVER_PORT}\"", node.ip()),
+                        _ => String::new(),
+                    };
+                    format!("{{to=\"http://{node}\", name=\"node{number}\"{mover}}}")
+                };
+                let listed: Vec<_> = nodes.iter().enumerate().map(listed).collect();
+                let mut settings = vec![
+                    format!("cluster.nodes=[{}]", listed.join(", ")),
+                    format!("cluster.way=\"{self}\""),
+                    format!("cluster.relay={{{relay}}}"),
+                    "site.route=[{path=\"/\", cluster=true}]".to_owned(),
+                ];
+                if self == Self::Handoff {
+                    settings.push(key(baton, folder)?);
+                }
+                Ok(Some(Entry::baton(baton, "auto").workers(1).settings(&settings).named(&self.to_string())))
             }
             Self::Haproxy => other("haproxy"),
             Self::Nginx => other("nginx"),
         }
     }
 }
+
+/// The setting for the key that all members share, which is made for the first of them.
+fn key(baton: &Path, folder: &Path) -> Result<String> {
+    let file = folder.join("cluster.pem");
+    if !file.exists() {
+        let output =
+            Command::new(baton).args(["cluster", "key"]).arg(&file).output().context("baton cluster key")?;
+        ensure!(output.status.success(), "baton cluster key: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(format!("cluster.key=\"{}\"", file.display()))
+}
+
+/// Where movers of nodes take connections.
+const MOVER_PORT: u16 = 7946;

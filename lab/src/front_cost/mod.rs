@@ -1,9 +1,10 @@
-//! What a front-end costs: relaying by Baton, HAProxy and nginx, and the mechanism of a hand-off, against none at all.
+//! What a front-end costs: hand-off against relaying by Baton, HAProxy and nginx, against none at all, and the mechanism of a
+//! hand-off alone.
 //!
 //! Client, front-end and two nodes are hosts in network namespaces. Clients ask for one file of a node, over kept connections
 //! or over a new one for each request. Kept ones move once, with their first request.
 //!
-//! *CPU time* is that of the whole exchange: client, front-end and nodes. What it is above that of clients
+//! *CPU time* is that of the whole exchange: client, front-end with its mover, and nodes. What it is above that of clients
 //! that ask a node directly is the front-end's doing, whichever process the kernel charged for it: received packets, for
 //! example, are charged to their sender. For that all processes share one CPU, so that packets are received within the
 //! system call that sends them.
@@ -84,7 +85,7 @@ impl Rig<'_> {
         if contender.without_front() == Contender::Plain {
             return self.measure_plain(contender, round, measured);
         }
-        let nodes = self.start_nodes()?;
+        let nodes = self.start_nodes(contender)?;
         let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
         let front = self.start_front(contender, &addresses)?;
         let address = front.as_ref().map_or(addresses[0], |front| front.address);
@@ -143,19 +144,19 @@ impl Rig<'_> {
         Ok(())
     }
 
-    fn start_nodes(&self) -> Result<Vec<Running>> {
+    fn start_nodes(&self, contender: Contender) -> Result<Vec<Running>> {
         let start = |number: usize| {
             let host = &self.hosts.nodes[number];
-            let entry = Entry::baton(&self.settings.baton, "auto").workers(1).beside_client();
-            let entry = entry.named(&format!("node{number}"));
             let address = SocketAddr::from((host.v4(), PORT));
+            let entry = contender.node(&self.settings.baton, self.folder, address)?.beside_client();
+            let entry = entry.named(&format!("node{number}"));
             Running::start_on(host, address, &entry, self.machine, self.folder, self.root)
         };
         (0..NODES).map(start).collect()
     }
 
     fn start_front(&self, contender: Contender, nodes: &[SocketAddr]) -> Result<Option<Running>> {
-        let entry: Option<Entry> = contender.front(&self.settings.baton, nodes, "")?;
+        let entry: Option<Entry> = contender.front(&self.settings.baton, self.folder, nodes, "")?;
         let Some(entry) = entry else { return Ok(None) };
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
         let entry = entry.beside_client();

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct FrontCostSettings {
     /// The command of this project.
     pub baton: PathBuf,
-    /// Front-ends: `moved`, `relay`, `haproxy`, `nginx`.
+    /// Front-ends: `handoff`, `moved`, `relay`, `haproxy`, `nginx`.
     pub fronts: Vec<String>,
     /// Lengths of responses in bytes.
     pub sizes: Vec<u64>,
