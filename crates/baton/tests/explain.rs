@@ -148,7 +148,7 @@ fn the_prefix_of_a_route_with_its_own_root_is_removed() {
     );
     explained(
         "http://example.org/docs/in-the-way.txt",
-        &["file      none that may be served", "HTTP/1.1 404 Not Found"],
+        &["file      none: there is no DIR/manual/in-the-way.txt", "HTTP/1.1 404 Not Found"],
     );
 }
 
@@ -238,6 +238,107 @@ fn a_link_that_is_not_followed() {
         );
         assert!(told.contains(&line), "{told}");
     }
+}
+
+/// Each reason why a path has no file, told by its first obstacle.
+#[test]
+fn why_a_path_is_not_served() {
+    let dir = site();
+    let www = dir.path().join("www");
+    fs::create_dir_all(www.join("empty/.git")).unwrap();
+    fs::write(www.join(".env"), "SECRET").unwrap();
+    fs::write(www.join("empty/.git/config"), "").unwrap();
+    std::os::unix::fs::symlink("nowhere", www.join("dangling")).unwrap();
+    std::os::unix::fs::symlink("../manual", www.join("up")).unwrap();
+    std::os::unix::net::UnixListener::bind(www.join("socket")).unwrap();
+    for (path, expected, status) in [
+        ("/none.html", "none: there is no DIR/www/none.html", 404),
+        ("/a/b/c", "none: there is no DIR/www/a", 404),
+        ("/index.html/more", "none: DIR/www/index.html is a file, and the path goes on behind it", 404),
+        ("/index.html/", "none: DIR/www/index.html is a file, and the path ends in `/`", 404),
+        (
+            "/empty/",
+            "none: DIR/www/empty is a folder; it has no index.html, and `browse = true` would list it",
+            404,
+        ),
+        ("/empty", "none: a folder, whose path ends in `/`", 301),
+        ("/.env", "not sent: .env begins with a dot, and `hidden = true` alone serves such names", 404),
+        ("/%2eenv", "not sent: .env begins with a dot, and `hidden = true` alone serves such names", 404),
+        (
+            "/empty/.git/config",
+            "not sent: .git begins with a dot, and `hidden = true` alone serves such names",
+            404,
+        ),
+        ("/dangling", "none: DIR/www/dangling is a link that leads nowhere", 404),
+        ("/up/a.txt", "not sent: it lies behind a link that is not followed", 404),
+        ("/socket", "not sent: DIR/www/socket is a socket", 403),
+    ] {
+        let told = explain(dir.path(), &["-c", "baton.toml", &format!("http://example.org:8080{path}")]);
+        assert!(told.lines().any(|line| line == format!("file      {expected}")), "{path}: {told}");
+        assert!(told.contains(&format!("\nHTTP/1.1 {status} ")), "{path}: {told}");
+    }
+    // A site without routes looks at the path as a file's alone.
+    for (path, expected) in [
+        ("/%zz", "none: the path has a % that two hexadecimal digits do not follow"),
+        ("/a%2Fb", "none: the path has an encoded slash or a backslash"),
+        ("/../x", "none: the path leads above the root"),
+    ] {
+        let told = explain(dir.path(), &["-d", "www", path]);
+        assert!(told.contains(expected) && told.contains("\nHTTP/1.1 400 "), "{path}: {told}");
+    }
+    explained("http://example.org/gone", &["route     /gone (denied: a fixed answer, 410)"]);
+}
+
+/// Goal: what an application gets is seen without asking it. Method: routes of FastCGI, SCGI and scripts whose sockets
+/// do not exist.
+#[test]
+fn what_an_application_is_told() {
+    let dir = site();
+    fs::create_dir_all(dir.path().join("www/wiki")).unwrap();
+    fs::write(dir.path().join("www/wiki/index.php"), "<?php").unwrap();
+    fs::write(
+        dir.path().join("apps.toml"),
+        r#"
+            [[site]]
+            root = "www"
+
+            [[site.route]]
+            path = "/wiki"
+            fallback = "wiki/index.php"
+            fastcgi = { to = "unix:/none/php.sock", scripts = [".php"], params = { APP = "wiki" } }
+
+            [[site.route]]
+            path = "/api"
+            fastcgi = { to = "unix:/none/api.sock" }
+
+            [[site.route]]
+            path = "/old"
+            scgi = { to = "127.0.0.1:1" }
+        "#,
+    )
+    .unwrap();
+    let told = |url: &str| explain(dir.path(), &["-c", "apps.toml", "-H", "X-One: two", url]);
+    let script = told("http://example.org:8080/wiki/index.php/Main?a=b");
+    for line in [
+        "file      a script, which is run",
+        "response  the application's, which is not asked here",
+        "script    DIR/www/wiki/index.php (SCRIPT_FILENAME)",
+        "SCRIPT_FILENAME=DIR/www/wiki/index.php",
+        "PATH_INFO=/Main",
+        "QUERY_STRING=a=b",
+        "DOCUMENT_ROOT=DIR/www",
+        "HTTP_HOST=example.org:8080",
+        "HTTP_X_ONE=two",
+        "APP=wiki",
+    ] {
+        assert!(script.lines().any(|told| told == line), "no {line:?} in\n{script}");
+    }
+    assert!(!script.contains("REMOTE_ADDR"), "{script}");
+    let api = told("/api/v1/x");
+    assert!(api.contains("\nSCRIPT_NAME=/api\n") && api.contains("\nPATH_INFO=/v1/x\n"), "{api}");
+    assert!(api.contains(", which is no file here)\n"), "{api}");
+    let old = told("/old/x");
+    assert!(old.contains("\nSCGI=1\n") && old.contains("\nPATH_INFO=/x\n"), "{old}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The processes of an application that Baton starts: `command` and its settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::application::{Application, StopSignal, Target};
+use super::application::{Application, StopSignal, Target, Transport};
 use super::command::{OWN_EXECUTABLE, Processes};
 use super::config::Config;
 use super::route::RouteSettings;
@@ -102,13 +102,14 @@ impl Config {
         config
     }
 
-    /// The same configuration, with addresses at which no application listens. Origins are replaced by
+    /// The same configuration with all applications behind one Unix socket, without hand-over. Origins are replaced by
     /// [`Resources::stand_in`](crate::Resources::stand_in).
-    pub fn without_applications(&self) -> Self {
+    pub fn with_applications_at(&self, socket: &Path) -> Self {
         let mut config = self.clone();
-        config
-            .applications_mut()
-            .for_each(|application| application.settle(Target::Unix(PathBuf::from("/nonexistent")), 1));
+        for application in config.applications_mut() {
+            application.settle(Target::Unix(socket.to_owned()), 1);
+            application.transport = Transport::Unix;
+        }
         config
     }
 

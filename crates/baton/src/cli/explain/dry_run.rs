@@ -17,19 +17,21 @@ use baton_engine::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::forwarded::{Forwarded, head};
+
 /// What a request leads to.
 #[derive(Debug)]
 pub(super) struct Rehearsed {
     /// The head of the response, up to the empty line.
     pub(super) response: String,
-    /// The head that an origin gets, if one does.
-    pub(super) forwarded: Option<String>,
+    /// What an origin or an application gets, if one does.
+    pub(super) forwarded: Option<Forwarded>,
 }
 
 /// A place where requests are rehearsed.
 pub(super) struct DryRun {
     room: Room,
-    /// In the place of all origins.
+    /// In the place of all origins and applications.
     origin: UnixListener,
 }
 
@@ -45,7 +47,7 @@ impl DryRun {
         Ok(Self { room, origin })
     }
 
-    /// The socket that stands for all origins: they get the request, and do not answer.
+    /// The socket that stands for all origins and applications: they get the request, and do not answer.
     pub(super) fn stand_in(&self) -> PathBuf {
         self.room.origin()
     }
@@ -109,8 +111,9 @@ impl DryRun {
             if both[0].revents().is_empty() {
                 // Its connection ends without an answer, and the next origin is asked.
                 let (mut origin, _) = self.origin.accept()?;
-                let head = read_head(&mut origin)?;
-                forwarded.get_or_insert(head);
+                wait_for(&mut origin)?;
+                let request = Forwarded::read(&mut origin)?;
+                forwarded.get_or_insert(request);
             } else {
                 return Ok(Rehearsed { response: read_head(&mut client)?, forwarded });
             }
@@ -121,15 +124,18 @@ impl DryRun {
 /// Longer than any disk takes to find one file.
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
-fn read_head(from: &mut UnixStream) -> io::Result<String> {
+fn wait_for(from: &mut UnixStream) -> io::Result<()> {
     from.set_nonblocking(false)?;
-    from.set_read_timeout(Some(Duration::from_secs(PATIENCE.tv_sec as u64)))?;
+    from.set_read_timeout(Some(Duration::from_secs(PATIENCE.tv_sec as u64)))
+}
+
+fn read_head(from: &mut UnixStream) -> io::Result<String> {
+    wait_for(from)?;
     let mut received = Vec::new();
     let mut some = [0; 4096];
     loop {
-        if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
-            received.truncate(end);
-            return Ok(String::from_utf8_lossy(&received).into_owned());
+        if let Some(head) = head(&received) {
+            return Ok(head);
         }
         match from.read(&mut some)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),

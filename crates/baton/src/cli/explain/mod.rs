@@ -1,7 +1,9 @@
 //! `baton explain URL`: the way of a request, from the address it arrives at to the last line of the response head.
 
+mod absent;
 mod cached;
 mod dry_run;
+mod forwarded;
 mod lines;
 mod origins;
 mod representation;
@@ -13,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use baton_config::{
-    Config, ConfigSource, Destination, Files, PemFiles, Resources, Route, Site, Value, passfd_condition,
+    Config, ConfigSource, Destination, PemFiles, Resources, Route, Site, Value, passfd_condition,
 };
 use baton_content::Tree;
 use baton_engine::{Action, ListenAddress};
@@ -22,6 +24,7 @@ use clap::{Args, ValueHint};
 use toml::Spanned;
 
 use self::dry_run::DryRun;
+use self::forwarded::Forwarded;
 use self::lines::Lines;
 use self::target::Target;
 use super::check::described;
@@ -86,13 +89,13 @@ impl Explain {
         let pem_files = PemFiles::read(config)?;
         let certificates = config.certificates(&pem_files)?;
         let dry_run = DryRun::new()?;
-        let stand_in = Some(dry_run.stand_in());
-        let resources = Resources { pem_files, stand_in, ..Resources::default() };
+        let socket = dry_run.stand_in();
+        let resources = Resources { pem_files, stand_in: Some(socket.clone()), ..Resources::default() };
         let plan = Arc::new(config.plan(&ids, &resources)?);
         let host = self.target.host.as_deref();
         let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
-        let rehearsed = config.without_applications().plan(&ids, &resources)?;
+        let rehearsed = config.with_applications_at(&socket).plan(&ids, &resources)?;
         // In clear text: what TLS would encrypt is the same.
         let rehearsed = Arc::new(rehearsed.with_tls(HashMap::new()));
         let rehearsed = dry_run.ask(rehearsed, config.tuning(), listener, &self.request())?;
@@ -166,7 +169,13 @@ impl Explain {
                 Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
                 None => {
                     let withheld = representation::withheld(files, settings, &self.target.path, tree);
-                    lines.add("file", no_file(files, &head, withheld.as_deref()));
+                    let is_behind_link = tree.hidden_link(path.as_bytes()).is_some();
+                    lines.add(
+                        "file",
+                        no_file(&head, withheld.as_deref(), is_behind_link, |status| {
+                            absent::why(files, settings, &self.target.path, status)
+                        }),
+                    );
                 }
             }
         }
@@ -179,11 +188,15 @@ impl Explain {
             let is_proxied = matches!(&route.action, Action::Delegated(delegate) | Action::Copies(_, delegate) if delegate.proxy().is_some());
             let whose = if is_proxied { "origin" } else { "application" };
             lines.add("response", format!("the {whose}'s, which is not asked here"));
-            if let Some(forwarded) = forwarded {
-                lines.add("request", "as the origin would get it:".into());
-                head = forwarded;
-            } else {
-                head.clear();
+            match forwarded {
+                Some(Forwarded::Head(forwarded)) => {
+                    lines.add("request", "as the origin would get it:".into());
+                    head = forwarded;
+                }
+                Some(Forwarded::Parameters(parameters)) => {
+                    head = parameters_of(&mut lines, &parameters, site.has_tls(address));
+                }
+                None => head.clear(),
             }
         }
         lines.add(
@@ -245,7 +258,10 @@ fn what(action: &Action, route: Option<&Route>) -> String {
         Action::Delegated(delegate) => format!("the application {}", delegate.application.name()),
         Action::Redirect { location, .. } => format!("redirect to {location}"),
         Action::Https { port, .. } => format!("redirect to https, port {port}"),
-        Action::Respond { .. } => "a fixed answer".into(),
+        Action::Respond { status: status @ (401 | 403 | 404 | 410 | 451), .. } => {
+            format!("denied: a fixed answer, {status}")
+        }
+        Action::Respond { status, .. } => format!("a fixed answer, {status}"),
     }
 }
 
@@ -282,17 +298,39 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
     lines.add("sent", sent);
 }
 
-fn no_file(files: &Files, head: &str, withheld: Option<&Path>) -> String {
+/// Tells which program answers, and returns the parameters that it gets.
+fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], has_tls: bool) -> String {
+    if let Some((name, file)) = parameters.iter().find(|(name, _)| name == "SCRIPT_FILENAME") {
+        // An application may take the name for something else than a file of this machine.
+        let there = if Path::new(file).is_file() { "" } else { ", which is no file here" };
+        lines.add("script", format!("{file} ({name}{there})"));
+    }
+    lines.add(
+        "request",
+        "parameters as the application would get them, but for those of the connection:".into(),
+    );
+    let of_connection = ["REMOTE_ADDR", "REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT"];
+    let of_tls = ["HTTPS", "REQUEST_SCHEME"];
+    let is_told = |name: &str| !of_connection.contains(&name) && !(has_tls && of_tls.contains(&name));
+    let told = parameters.iter().filter(|(name, _)| is_told(name));
+    told.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\r\n")
+}
+
+fn no_file(
+    head: &str,
+    withheld: Option<&Path>,
+    is_behind_link: bool,
+    why: impl Fn(&str) -> Option<String>,
+) -> String {
     let status = head.split(' ').nth(1).unwrap_or_default();
     match status {
         "404" if let Some(script) = withheld => format!(
             "not sent: {} is a script that no application runs here; `script_sources = true` sends it as it is",
             script.display()
         ),
-        "200" if files.browse => "none: a listing is made for each request".into(),
-        "301" => "none: a folder, whose path ends in `/`".into(),
         "304" => "not named by the response".into(),
-        _ => "none that may be served".into(),
+        _ if is_behind_link => "not sent: it lies behind a link that is not followed".into(),
+        _ => why(status).unwrap_or_else(|| "none that may be served".into()),
     }
 }
 

@@ -41,13 +41,17 @@ fn candidates<'f>(
     let root = files.root.as_ref()?;
     let mut relative = Vec::new();
     decode_path(path.split('?').next().unwrap_or(path).as_bytes(), &mut relative).ok()?;
-    let prefix = route.filter(|route| route.strip_prefix).map_or("", |route| route.path.trim_matches('/'));
-    let relative = relative.strip_prefix(prefix.as_bytes()).unwrap_or(&relative);
-    let relative = relative.strip_prefix(b"/").unwrap_or(relative);
-    let named = root.join(OsStr::from_bytes(relative));
+    let named = root.join(OsStr::from_bytes(below_root(route, &relative)));
     let indexes: Vec<_> = files.index.iter().map(|index| named.join(index)).collect();
     let fallback = files.fallback.iter().map(|fallback| root.join(fallback));
     Some(std::iter::once(named).chain(indexes).chain(fallback))
+}
+
+/// A decoded path without what the route takes off.
+pub(super) fn below_root<'p>(route: Option<&RouteSettings>, decoded: &'p [u8]) -> &'p [u8] {
+    let prefix = route.filter(|route| route.strip_prefix).map_or("", |route| route.path.trim_matches('/'));
+    let relative = decoded.strip_prefix(prefix.as_bytes()).unwrap_or(decoded);
+    relative.strip_prefix(b"/").unwrap_or(relative)
 }
 
 const CODINGS: [Coding; 4] = [Coding::Identity, Coding::Brotli, Coding::Zstd, Coding::Gzip];
