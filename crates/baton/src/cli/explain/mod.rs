@@ -311,7 +311,7 @@ fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], has_tls: bo
     );
     let of_connection = ["REMOTE_ADDR", "REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT"];
     let of_tls = ["HTTPS", "REQUEST_SCHEME"];
-    let is_told = |name: &str| !of_connection.contains(&name) && !(has_tls && of_tls.contains(&name));
+    let is_told = |name: &str| !(of_connection.contains(&name) || has_tls && of_tls.contains(&name));
     let told = parameters.iter().filter(|(name, _)| is_told(name));
     told.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\r\n")
 }
