@@ -12,7 +12,7 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install clean
+.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install deb clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,7 @@ test: ## All tests (installs what they need, where it may)
 	cargo test --workspace --locked
 	@scripts/test-adapters
 	@scripts/test-kernel-tls
+	@scripts/test-deb
 
 simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \
@@ -60,6 +61,9 @@ bench: ## CPU time per request beside nginx and other servers: a short, interlea
 
 install: build adapters ## Command, man pages, completions, systemd units below PREFIX (and DESTDIR)
 	@scripts/install
+
+deb: build adapters ## A Debian package: target/deb/baton_VERSION_ARCHITECTURE.deb
+	@scripts/package-deb
 
 clean: ## Everything that was built or generated
 	cargo clean
