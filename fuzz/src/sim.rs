@@ -41,7 +41,11 @@ fn one_line(line: &[u8]) {
     let Ok(entry) = parse_line(line) else { return };
     assert!((100..1000).contains(&entry.status));
     assert!(!entry.target.is_empty());
-    assert!(line.windows(entry.target.len()).any(|part| part == entry.target), "a part of the line");
+    if line.starts_with(b"{") {
+        // Strings of JSON have escapes.
+        return;
+    }
+    assert!(line.windows(entry.target.len()).any(|part| part == &*entry.target), "a part of the line");
     if entry.method == Method::Get {
         assert!(line.windows(4).any(|part| part == b"GET "));
     }

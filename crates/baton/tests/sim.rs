@@ -47,15 +47,53 @@ fn advice_is_given_from_a_log() {
     ]);
     let text = stdout(&output);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for expected in
-        ["2000 requests", "100 in the busiest second", "Skipped 1 bad line:", "For 100 requests a second"]
-    {
+    for expected in [
+        "2000 requests",
+        "100 in the busiest second",
+        "Skipped 1 bad line:",
+        "For 100 requests a second",
+        "Networks cost nothing",
+        "give it with --need",
+    ] {
         let text = text.replace('\n', " ");
         assert!(text.contains(expected), "{expected} in {text}");
     }
     for file in ["index.html", "advise.json", "advise.csv", "advise.svg"] {
         assert!(fs::metadata(out.join(file)).unwrap().len() > 0, "{file}");
     }
+}
+
+/// Baton's own log and Caddy's say the same as the combined format.
+#[test]
+fn logs_of_json_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut baton, mut caddy, mut combined) = (String::new(), String::new(), String::new());
+    for request in 0..1500_u32 {
+        let (file, second) = (request % 40, request / 100);
+        let time = 971_186_100 + second;
+        baton += &format!(
+            "{{\"time\":{time},\"peer\":\"::1\",\"site\":\"s\",\"request\":\"GET /{file} HTTP/1.1\",\"status\":200,\
+             \"body_bytes\":9000,\"duration_ms\":0,\"outcome\":\"complete\",\"referer\":\"\",\"user_agent\":\"\"}}\n"
+        );
+        caddy += &format!(
+            "{{\"level\":\"info\",\"ts\":{time}.5,\"logger\":\"http.log.access\",\"msg\":\"handled request\",\"request\":{{\
+             \"method\":\"GET\",\"uri\":\"/{file}\",\"headers\":{{}}}},\"size\":9000,\"status\":200}}\n"
+        );
+        combined += &format!(
+            "::1 - - [10/Oct/2000:13:55:{second:02} +0000] \"GET /{file} HTTP/1.1\" 200 9000 \"-\" \"-\"\n"
+        );
+    }
+    let advice = |name: &str, log: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, log).unwrap();
+        let output = sim(&["advise", path.to_str().unwrap(), "--need", "900", "--profile", "published"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        stdout(&output).replace(path.to_str().unwrap(), "LOG")
+    };
+    let expected = advice("combined.log", &combined);
+    assert!(expected.contains("you need "), "{expected}");
+    assert_eq!(advice("baton.log", &baton), expected);
+    assert_eq!(advice("caddy.log", &caddy), expected);
 }
 
 /// The same seed gives the same numbers, another one others.

@@ -57,7 +57,7 @@ fn coverage(published: &Published, trace: &Trace) -> Figure {
     Figure {
         name: format!("coverage-{}", published.name),
         title: format!("What the most frequent targets cover: {}", published.name),
-        x: "MB of the most frequent targets".into(),
+        x: "MiB of the most frequent targets".into(),
         y: "% of requests".into(),
         x_is_logarithmic: true,
         lines: vec![Line { name: "ours".into(), points }],

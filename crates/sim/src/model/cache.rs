@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use super::Replacement;
 use crate::trace::TargetId;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cache {
     replacement: Replacement,
     capacity_bytes: u64,
@@ -110,6 +110,11 @@ impl Cache {
         self.files.clear();
         self.queue.clear();
         self.used_bytes = 0;
+    }
+
+    /// Evicts the least valuable files until there are no more than this.
+    pub(crate) fn keep_files(&mut self, files: usize) {
+        while self.files.len() > files && self.evict_least().is_some() {}
     }
 
     pub(crate) fn capacity_bytes(&self) -> u64 {

@@ -11,6 +11,7 @@ mod sharing;
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod warm;
 
 pub use outcome::{Delay, Outcome};
 pub use profile::{NodeProfile, Replacement};

@@ -112,7 +112,8 @@ impl<'a> Simulation<'a> {
             front_ends: FrontEnds::new(scenario),
             measures: Measures::new(idle_below, scenario.series_ms),
             events: EventQueue::new(),
-            now_ns: 0,
+            // Requests of the past took a nanosecond each.
+            now_ns: trace.past().len() as u64,
             random: fastrand::Rng::with_seed(scenario.seed),
             active: Vec::new(),
             free: Vec::new(),
@@ -126,6 +127,7 @@ impl<'a> Simulation<'a> {
         for &weight in &scenario.weights {
             simulation.add_node(weight);
         }
+        simulation.warm();
         match scenario.arrivals {
             Arrivals::Saturating | Arrivals::Closed { .. } => simulation.dispatch(),
             Arrivals::Random { .. } => simulation.foresee_arrival(),

@@ -46,9 +46,15 @@ pub fn render(figure: &Figure) -> String {
         escaped(&figure.title)
     );
     axes(&mut svg, figure, &xs, &ys, is_tilted);
+    let mut legend_y = TOP + 6.0;
     for (number, line) in figure.lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        let dash = DASHES[number / COLOURS.len() % DASHES.len()];
+        let same = figure.lines[..number].iter().find(|other| coincide(line, other, &xs, &ys));
+        let dash = match same {
+            // So that the line below shows through.
+            Some(_) => "7 7",
+            None => DASHES[number / COLOURS.len() % DASHES.len()],
+        };
         if figure.x_names.is_empty() {
             curve(&mut svg, line, colour, dash, &xs, &ys);
         } else {
@@ -62,7 +68,8 @@ pub fn render(figure: &Figure) -> String {
                 &ys,
             );
         }
-        let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 6.0 + 19.0 * number as f64);
+        let (x, y) = (WIDTH - RIGHT + 14.0, legend_y);
+        legend_y += LEGEND_LINE;
         let _ = writeln!(
             svg,
             "<line x1=\"{x}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{colour}\" stroke-width=\"2\" \
@@ -72,6 +79,16 @@ pub fn render(figure: &Figure) -> String {
             y + 4.0,
             escaped(&line.name)
         );
+        if let Some(same) = same {
+            let _ = writeln!(
+                svg,
+                "<text x=\"{}\" y=\"{}\" font-size=\"10\">the same as {}</text>",
+                x + 28.0,
+                legend_y + 2.0,
+                escaped(&same.name)
+            );
+            legend_y += LEGEND_LINE;
+        }
     }
     for mark in &figure.marks {
         let (x, y) = (xs.place(mark.x), ys.place(mark.y));
@@ -89,6 +106,19 @@ pub fn render(figure: &Figure) -> String {
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// Height of a line of the legend.
+const LEGEND_LINE: f64 = 19.0;
+
+/// Whether readers could not tell two curves apart.
+fn coincide(one: &Line, other: &Line, xs: &Axis, ys: &Axis) -> bool {
+    let near = |(a, b): (&(f64, f64), &(f64, f64))| {
+        (xs.place(a.0) - xs.place(b.0)).abs() < 1.0 && (ys.place(a.1) - ys.place(b.1)).abs() < 1.0
+    };
+    !one.points.is_empty()
+        && one.points.len() == other.points.len()
+        && one.points.iter().zip(&other.points).all(near)
 }
 
 fn curve(svg: &mut String, line: &Line, colour: &str, dash: &str, xs: &Axis, ys: &Axis) {
@@ -183,15 +213,19 @@ struct Axis {
     least: f64,
     most: f64,
     is_logarithmic: bool,
+    /// What is counted has no halves.
+    is_whole: bool,
     from: f64,
     to: f64,
 }
 
 impl Axis {
     fn new(values: impl Iterator<Item = f64>, is_logarithmic: bool, (from, to): (f64, f64)) -> Self {
-        let (mut least, mut most) = values
-            .filter(|value| value.is_finite())
-            .fold((f64::MAX, f64::MIN), |(a, b), value| (a.min(value), b.max(value)));
+        let finite = values.filter(|value| value.is_finite());
+        let (mut least, mut most, is_whole) =
+            finite.fold((f64::MAX, f64::MIN, true), |(least, most, is_whole), value| {
+                (least.min(value), most.max(value), is_whole && value.fract() == 0.0)
+            });
         if least > most {
             (least, most) = (0.0, 1.0);
         }
@@ -201,7 +235,7 @@ impl Axis {
         if least == most {
             most = least + 1.0;
         }
-        Self { least, most, is_logarithmic, from, to }
+        Self { least, most, is_logarithmic, is_whole, from, to }
     }
 
     /// Ends at the next round number, so that nothing is above the grid's last line.
@@ -234,7 +268,7 @@ impl Axis {
         let rough = (self.most - self.least) / 8.0;
         let unit = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * unit).into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(unit);
+        let step = step.unwrap_or(unit).max(if self.is_whole { 1.0 } else { 0.0 });
         let first = (self.least / step).ceil() as i64;
         (first..)
             .map(|number| number as f64 * step)
@@ -258,8 +292,18 @@ mod tests {
         assert_eq!(axis([0.0, 8719.0], false).ticks(), [0.0, 2000.0, 4000.0, 6000.0, 8000.0]);
         assert_eq!(axis([1.0, 16.0], true).ticks(), [1.0, 2.0, 4.0, 8.0, 16.0]);
         assert_eq!(axis([1.0, 16.0], true).place(4.0), 50.0);
+        assert_eq!(axis([0.0, 3.0], false).ticks(), [0.0, 1.0, 2.0, 3.0], "there are no half nodes");
+        assert_eq!(axis([0.0, 2.5], false).ticks().len(), 6);
         assert_eq!(axis([5.0, 5.0], false).place(5.0), 0.0, "a single value has a position");
         let whole = axis([0.0, 8719.0], false).up_to_a_tick();
         assert_eq!((whole.ticks().last(), whole.place(10_000.0)), (Some(&10_000.0), 100.0));
+    }
+    #[test]
+    fn lines_that_coincide_say_so() {
+        let line = |name: &str, y: f64| Line { name: name.into(), points: vec![(1.0, 1.0), (2.0, y)] };
+        let lines = vec![line("a", 400.0), line("b", 400.2), line("c", 300.0)];
+        let svg = render(&Figure { x: "nodes".into(), y: "requests/s".into(), lines, ..Figure::default() });
+        assert_eq!(svg.matches("the same as").count(), 1);
+        assert!(svg.contains("the same as a<"), "{svg}");
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn render(report: &Report) -> String {
         let rows = statistics.coverage.iter().map(|point| {
             vec![format!("{:.0} %", 100.0 * point.share), brief(point.bytes as f64 / f64::from(1 << 20))]
         });
-        let head = ["requests for files that".into(), "MB of memory cover".into()];
+        let head = ["requests for files that".into(), "MiB of memory cover".into()];
         let _ = write!(text, "\n{}", table(&head, rows));
     }
     for figure in &report.figures {

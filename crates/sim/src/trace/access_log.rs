@@ -1,4 +1,4 @@
-//! One line of an access log in the common or combined format.
+//! One line of an access log in the common or combined format; one of JSON is [`super::json_log`]'s.
 //!
 //! ```text
 //! 192.0.2.1 - mary [10/Oct/2000:13:55:36 -0700] "GET /a?b HTTP/1.1" 200 2326 "http://…" "Mozilla/…"
@@ -9,6 +9,7 @@
 //! Clients control parts of a log: user names with spaces, halves of TLS handshakes as requests, quotes (escaped by a
 //! backslash, or not). A line is parsed from both ends, and errors are named.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memmem;
@@ -18,20 +19,20 @@ use memchr::memmem;
 pub(super) const BYTES_MAX: u64 = 1 << 40;
 
 /// The parts of a line that a simulation needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
     /// Seconds since 1970 in UTC.
     pub time_s: i64,
     /// The method.
     pub method: Method,
     /// The request's target as the client sent it: path and query.
-    pub target: &'a [u8],
+    pub target: Cow<'a, [u8]>,
     /// The status.
     pub status: u16,
     /// Bytes of the body that were sent; `-` means none.
     pub bytes: u64,
     /// The field `Referer`, if the line has it; `-` means none.
-    pub referrer: Option<&'a [u8]>,
+    pub referrer: Option<Cow<'a, [u8]>>,
 }
 
 /// The methods that matter to a file server.
@@ -64,11 +65,13 @@ pub enum BadLine {
     BadStatus,
     /// The number of bytes is neither `-` nor a number up to `BYTES_MAX`.
     BadBytes,
+    /// It begins as an object of JSON, and is no entry of an access log of Baton or Caddy.
+    BadJson,
 }
 
 impl BadLine {
     /// All reasons.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::TooLong,
         Self::NoTime,
         Self::BadTime,
@@ -76,6 +79,7 @@ impl BadLine {
         Self::BadRequest,
         Self::BadStatus,
         Self::BadBytes,
+        Self::BadJson,
     ];
 }
 
@@ -89,15 +93,16 @@ impl fmt::Display for BadLine {
             Self::BadRequest => "the request is not like GET /path HTTP/1.1",
             Self::BadStatus => "the status is not three digits",
             Self::BadBytes => "the number of bytes is neither - nor a number up to 1 TiB",
+            Self::BadJson => "not an entry of an access log of Baton or Caddy",
         })
     }
 }
 
-/// Takes a line apart. It comes without its end of line.
+/// Takes a line of the common or combined format apart. It comes without its end of line.
 ///
 /// # Errors
 /// The first thing that does not fit.
-pub fn parse_line(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
+pub(super) fn parse_combined(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
     let (time, rest) = bracketed(line)?;
     let time_s = parse_time(time).ok_or(BadLine::BadTime)?;
     let (request, rest) = quoted(rest)?;
@@ -109,7 +114,8 @@ pub fn parse_line(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
         Some(b"-") => 0,
         field => field.and_then(parse_number).filter(|bytes| *bytes <= BYTES_MAX).ok_or(BadLine::BadBytes)?,
     };
-    Ok(LogEntry { time_s, method, target, status, bytes, referrer: referrer(rest) })
+    let referrer = referrer(rest).map(Cow::Borrowed);
+    Ok(LogEntry { time_s, method, target: Cow::Borrowed(target), status, bytes, referrer })
 }
 
 /// What is between the first two quotes behind the numbers. A quote ends it: no URL has one.
@@ -147,7 +153,7 @@ fn quoted(rest: &[u8]) -> Result<(&[u8], &[u8]), BadLine> {
     first.ok_or(BadLine::NoRequest)
 }
 
-fn parse_request(request: &[u8]) -> Option<(Method, &[u8])> {
+pub(super) fn parse_request(request: &[u8]) -> Option<(Method, &[u8])> {
     let (method, rest) = split_once(request, b' ')?;
     // HTTP/0.9 has no version; a target with a space in it has one more word than it should.
     let target = match memmem::rfind(rest, b" HTTP/") {
@@ -155,13 +161,16 @@ fn parse_request(request: &[u8]) -> Option<(Method, &[u8])> {
         None => rest,
     };
     let plausible = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase) && !target.is_empty();
-    let method = match method {
+    plausible.then_some((method_of(method), target))
+}
+
+pub(super) fn method_of(name: &[u8]) -> Method {
+    match name {
         b"GET" => Method::Get,
         b"HEAD" => Method::Head,
         b"POST" => Method::Post,
         _ => Method::Other,
-    };
-    plausible.then_some((method, target))
+    }
 }
 
 fn parse_status(field: &[u8]) -> Option<u16> {
@@ -216,7 +225,7 @@ const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 /// Days of the Gregorian calendar. A year begins in March here, so that the leap day is its last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
@@ -247,12 +256,12 @@ mod tests {
         let entry = LogEntry {
             time_s: 971_211_336,
             method: Method::Get,
-            target: b"/a?b",
+            target: b"/a?b".into(),
             status: 200,
             bytes: 2326,
             referrer: None,
         };
-        assert_eq!(parse_line(COMMON.as_bytes()), Ok(entry));
+        assert_eq!(parse_combined(COMMON.as_bytes()), Ok(entry));
     }
 
     #[test]
@@ -265,14 +274,15 @@ mod tests {
         ];
         for (end, expected) in cases {
             let line = format!("{COMMON}{end}");
-            assert_eq!(parse_line(line.as_bytes()).unwrap().referrer, expected, "{end}");
+            assert_eq!(parse_combined(line.as_bytes()).unwrap().referrer.as_deref(), expected, "{end}");
         }
     }
 
     #[test]
     fn lines_as_they_are_met() {
         let parsed = |line: &'static str| {
-            parse_line(line.as_bytes()).map(|entry| (std::str::from_utf8(entry.target).unwrap(), entry.bytes))
+            let entry = parse_combined(line.as_bytes());
+            entry.map(|entry| (String::from_utf8(entry.target.into_owned()).unwrap(), entry.bytes))
         };
         let cases = [
             // Combined, with a referrer that looks like the end of a request.
@@ -322,6 +332,7 @@ mod tests {
             ("", Err(BadLine::NoTime)),
         ];
         for (line, expected) in cases {
+            let expected = expected.map(|(target, bytes): (&str, u64)| (target.to_owned(), bytes));
             assert_eq!(parsed(line), expected, "{line}");
         }
     }
@@ -350,9 +361,9 @@ mod tests {
             let mut line = COMMON.as_bytes().to_vec();
             line.splice(from..to, noise.iter().copied());
             for line in [&line[..], &noise[..]] {
-                if let Ok(entry) = parse_line(line) {
+                if let Ok(entry) = parse_combined(line) {
                     prop_assert!((100..1000).contains(&entry.status));
-                    prop_assert!(memmem::find(line, entry.target).is_some());
+                    prop_assert!(memmem::find(line, &entry.target).is_some());
                 }
             }
         }

@@ -172,7 +172,7 @@ impl LogReader {
             (Method::Head, 200..=299) | (_, 304) => false,
             _ => return self.leave_out(LeftOut::Status),
         };
-        let path = path_of(entry.target);
+        let path = path_of(&entry.target);
         let hash = target_hash(path);
         let next = self.targets.len() as TargetId;
         let id = *self.ids.entry(hash).or_insert(next);
@@ -186,7 +186,7 @@ impl LogReader {
         let request = if with_body { Request::whole(id) } else { Request::head_only(id) };
         self.entries.push((entry.time_s, request));
         if let Some(referrals) = &mut self.referrals {
-            referrals.take(id, path, entry.referrer.map(|url| (url, path_of(url))));
+            referrals.take(id, path, entry.referrer.as_deref().map(|url| (url, path_of(url))));
         }
     }
 

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!   access logs ──► access_log ──► log_reader ─┐
+//!              └──► json_log ───────┘          │
 //!   published statistics ──► synthetic ────────┼──► Trace ──► simulator
 //!   Zipf parameters ──► zipf ──────────────────┘      └─────► Statistics
 //! ```
 
 mod access_log;
 mod hot;
+mod json_log;
+mod line;
 mod log_reader;
 mod parameters;
 mod popularity;
@@ -17,8 +20,9 @@ mod statistics;
 mod synthetic;
 mod zipf;
 
-pub use access_log::{BadLine, LogEntry, Method, parse_line};
+pub use access_log::{BadLine, LogEntry, Method};
 pub use hot::{HotTargets, with_hot_targets};
+pub use line::parse_line;
 pub use log_reader::{FirstBad, LeftOut, LogError, LogReader, LogSummary};
 pub(crate) use parameters::Parameters;
 pub use parameters::ParametersError;
@@ -85,6 +89,7 @@ pub struct Trace {
     pub name: String,
     targets: Vec<TargetFacts>,
     requests: Vec<Request>,
+    past: Vec<Request>,
     /// Each target's rank by falling number of requests, from 0.
     ranks: Vec<u32>,
 }
@@ -103,7 +108,23 @@ impl Trace {
         for (rank, &id) in by_count.iter().enumerate() {
             ranks[id as usize] = rank as u32;
         }
-        Self { name, targets, requests, ranks }
+        Self { name, targets, requests, past: Vec::new(), ranks }
+    }
+
+    /// The same with requests that were answered before: a simulation begins with nodes whose memory is as these leave it.
+    ///
+    /// # Panics
+    /// If a request names a target that is not there.
+    #[must_use]
+    pub fn with_past(self, past: Vec<Request>) -> Self {
+        assert!(past.iter().all(|request| (request.target() as usize) < self.targets.len()));
+        Self { past, ..self }
+    }
+
+    /// Requests that were answered before.
+    #[must_use]
+    pub fn past(&self) -> &[Request] {
+        &self.past
     }
 
     /// All targets.

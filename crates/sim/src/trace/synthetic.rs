@@ -116,13 +116,13 @@ fn compare(published: &Published, trace: &Trace) -> Fit {
     let mut points = vec![
         point("targets", published.targets.into(), trace.targets().len() as f64),
         point(
-            "data set, MB",
+            "data set, MiB",
             mb(published.bytes),
             mb(trace.targets().iter().map(|target| target.bytes).sum()),
         ),
         point("hottest target, % of requests", 100.0 * published.hottest_share, 100.0 * ours.hottest_share),
         point(
-            "mean request, KB",
+            "mean request, KiB",
             published.request_bytes as f64 / 1024.0,
             ours.bytes_sent as f64 / 1024.0 / ours.requests.max(1) as f64,
         ),
@@ -130,7 +130,7 @@ fn compare(published: &Published, trace: &Trace) -> Fit {
     for &(bytes, share) in published.coverage {
         let covering = ours.bytes_covering(share).unwrap_or(0);
         points.push(point(
-            &format!("covers {:.0} % of requests, MB", 100.0 * share),
+            &format!("covers {:.0} % of requests, MiB", 100.0 * share),
             mb(bytes),
             mb(covering),
         ));

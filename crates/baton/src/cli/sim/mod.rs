@@ -68,8 +68,8 @@ enum What {
     /// Tell from access logs which policy, how many nodes and how much memory the site needs
     ///
     /// The log is replayed on clusters of growing size, with less and with more memory in each node, until they do as many
-    /// requests a second as the busiest second of the log had. Lines that are no entries are counted, shown once for each
-    /// fault, and skipped.
+    /// requests a second as the busiest second of the log had. Memory is warm. A log too short for an answer gets that as the
+    /// answer. Lines that are no entries are counted, shown once for each fault, and skipped.
     Advise(Advise),
     /// Compare policies of the shared cache: what they keep of films and files, and what that saves the origin
     ///
@@ -104,7 +104,7 @@ struct Run {
 
 #[derive(Debug, Args)]
 struct Compare {
-    /// Access logs (common or combined format, plain or gzip; `-` is the standard input), or one of rice, ibm, chess,
+    /// Access logs (common or combined format, JSON of Baton or Caddy, plain or gzip; `-` is the standard input), or one of rice, ibm, chess,
     /// zipf, zipf:targets=40000,alpha=0.9,kb=16,requests=1000000
     #[arg(required = true, value_name = "LOG|TRACE", value_hint = ValueHint::FilePath)]
     traces: Vec<PathBuf>,
@@ -130,7 +130,7 @@ struct Compare {
 
 #[derive(Debug, Args)]
 struct Advise {
-    /// Access logs (common or combined format, plain or gzip; `-` is the standard input)
+    /// Access logs (common or combined format, JSON of Baton or Caddy, plain or gzip; `-` is the standard input)
     #[arg(required = true, value_name = "LOG", value_hint = ValueHint::FilePath)]
     logs: Vec<PathBuf>,
 
@@ -298,6 +298,14 @@ impl Advise {
         let from_log = Wish::from_log(&summary, self.growth, self.spare);
         let wish = Wish { per_s: self.need.unwrap_or(from_log.per_s), ..from_log };
         let mut report = advise(runner, &trace, &scenario, wish);
+        if self.need.is_none() {
+            report.words.push(format!(
+                "The requests a second are those of the busiest second within {:.1} hours, times {}. Another part of the log has \
+                 another one: if you know the site's, give it with --need.",
+                summary.span_s as f64 / 3600.0,
+                self.growth
+            ));
+        }
         report.words.splice(0..0, summary.words());
         progress.end();
         self.output.write(&[report])
