@@ -136,3 +136,40 @@ fn default_types() -> Vec<String> {
 }
 
 const HOUR_MS: u64 = 3_600_000;
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn config(documents: &str) -> Result<Config, String> {
+        let text = format!("[[site]]\nlisten = ['127.0.0.1:0']\nroot = '/'\ndocuments = {documents}\n");
+        Config::from_toml(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let given = "{ at = 'http://a:81', peers = ['http://b', 'https://c'], key = '/k', lends = false, pages = true, types = ['x/*'], \
+                     entry_points = ['/e'], authorities = '/ca', copy_s = 9, statistics_ms = 101, ping_ms = 102, reply_ms = 103, \
+                     peer_ms = 104, recall_ms = 105, imbalance_percent = 106, scan_ms = 107, documents_max = 108 }";
+        let config = config(given).unwrap_or_else(|error| panic!("{error}"));
+        let again = Config::from_toml(&config.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.sites[0].settings.documents, config.sites[0].settings.documents);
+        let documents = again.sites[0].settings.documents.clone().unwrap();
+        assert_eq!((documents.copy_s, documents.scan_ms, documents.documents_max), (9, 107, 108));
+    }
+
+    #[test]
+    fn servers_that_cannot_cooperate_are_refused() {
+        for (documents, part) in [
+            ("{ at = 'http://a', peers = [], key = '/k' }", "without another server"),
+            ("{ at = 'http://a', peers = ['http://a:80'], key = '/k' }", "to itself"),
+            ("{ at = 'http://a', peers = ['http://b', 'http://b'], key = '/k' }", "twice"),
+            ("{ at = 'https://a', peers = ['http://b'], key = '/k' }", "may not show"),
+            ("{ at = 'http://a/x', peers = ['http://b'], key = '/k' }", "no path"),
+            ("{ at = 'http://a', peers = ['http://b'] }", "key"),
+        ] {
+            let why = config(documents).unwrap_err();
+            assert!(why.contains(part), "{documents}: {why}");
+        }
+    }
+}

@@ -198,9 +198,18 @@ mod tests {
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
             for setting in &section.settings {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere =
-                    ["redirect", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi", "cache"]
-                        .contains(&setting.name);
+                let elsewhere = [
+                    "documents",
+                    "redirect",
+                    "respond",
+                    "proxy",
+                    "cluster",
+                    "fastcgi",
+                    "scgi",
+                    "cgi",
+                    "cache",
+                ]
+                .contains(&setting.name);
                 assert!(
                     elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
                     "{}",

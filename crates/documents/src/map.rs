@@ -1,6 +1,6 @@
 //! Where the documents of a site are, as the workers are told: by the process, whenever something moves.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,8 +25,9 @@ pub struct Map {
     /// Pages with links to such documents; what tells their states apart, a hash of where these are; and since when they are
     /// so, in seconds since 1970.
     pub pages: Vec<(u32, u64, u64)>,
-    /// The names of documents that each peer lends to this server. None: it has not said so yet.
-    pub held: Vec<Option<Vec<String>>>,
+    /// The names of documents that each peer lends to this server, each with a number that is another one when it is lent
+    /// anew. None: the peer has not said so yet.
+    pub held: Vec<Option<Vec<(String, u64)>>>,
 }
 
 /// The same, ready for requests, and what they count.
@@ -37,7 +38,7 @@ pub struct Book {
     peers: Vec<Origin>,
     away: HashMap<u32, u32>,
     pages: HashMap<u32, (u64, u64)>,
-    held: Vec<Option<HashSet<Vec<u8>>>>,
+    held: Vec<Option<HashMap<Vec<u8>, u64>>>,
     counts: Arc<Counts>,
 }
 
@@ -75,7 +76,8 @@ impl Book {
         };
         let names = (0..).zip(&map.documents);
         let by_name = names.flat_map(|(number, names)| names.iter().map(move |name| (decoded(name), number)));
-        let held = |names: &Vec<String>| names.iter().map(|name| decoded(name)).collect();
+        let held =
+            |names: &Vec<(String, u64)>| names.iter().map(|(name, since)| (decoded(name), *since)).collect();
         Self {
             home: map.home.clone(),
             by_name: by_name.collect(),
@@ -124,17 +126,19 @@ impl Book {
     /// Whether this server may serve that document of a peer, by its place among [`Map::peers`]. True as long as the peer
     /// has not said: it is asked then.
     pub fn may_serve(&self, peer: usize, path: &[u8]) -> bool {
-        self.held.get(peer).and_then(Option::as_ref).is_none_or(|held| held.contains(path))
+        self.held.get(peer).and_then(Option::as_ref).is_none_or(|held| held.contains_key(path))
     }
 
-    /// The tags of copies that were lent to this server and are no longer, by the book that takes this one's place.
+    /// The tags of copies that were lent to this server and are no longer, or are lent anew, by the book that takes this one's place.
     pub fn withdrawn(&self, newer: &Self) -> Vec<String> {
         let pairs = self.peers.iter().zip(&self.held).filter_map(|(peer, held)| {
             let index = newer.peers.iter().position(|other| other == peer)?;
             Some((peer, held.as_ref()?, newer.held.get(index)?.as_ref()?))
         });
-        let gone =
-            pairs.flat_map(|(peer, held, now)| held.difference(now).map(move |name| copy_tag(peer, name)));
+        let gone = pairs.flat_map(|(peer, held, now)| {
+            let is_gone = |(name, since): &(&Vec<u8>, &u64)| now.get(*name) != Some(*since);
+            held.iter().filter(is_gone).map(|(name, _)| copy_tag(peer, name)).collect::<Vec<_>>()
+        });
         gone.collect()
     }
 
@@ -184,7 +188,7 @@ mod tests {
             peers: vec!["http://b".parse().unwrap()],
             away: away.to_vec(),
             pages: vec![(0, 7, 1_000)],
-            held: vec![Some(vec!["x.png".into()])],
+            held: vec![Some(vec![("x.png".into(), 3)])],
         }
     }
 
@@ -206,6 +210,11 @@ mod tests {
         let before = Book::new(&map(1, &[]), &empty);
         let after = |held| Book::new(&Map { held: vec![held], ..map(1, &[]) }, &before);
         assert_eq!(before.withdrawn(&after(Some(vec![]))), ["http://b/x.png"]);
+        assert_eq!(
+            before.withdrawn(&after(Some(vec![("x.png".into(), 4)]))),
+            ["http://b/x.png"],
+            "lent anew"
+        );
         assert!(before.withdrawn(&before).is_empty() && before.withdrawn(&after(None)).is_empty());
         assert!(empty.withdrawn(&before).is_empty());
     }

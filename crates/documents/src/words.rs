@@ -38,8 +38,9 @@ pub struct News {
     pub load: u64,
     /// The version of the list of documents that the other server may serve.
     pub version: u64,
-    /// The list itself, unless the other server has it: paths as in URLs, without the slash in front.
-    pub lent: Option<Vec<String>>,
+    /// The list itself, unless the other server has it: paths as in URLs, without the slash in front, and the version since
+    /// which each is lent. A document that is lent anew may have changed.
+    pub lent: Option<Vec<(String, u64)>>,
     /// The version of the other server's list that is obeyed here.
     pub obeys: Option<u64>,
 }

@@ -23,7 +23,7 @@ fn question(servers: &Servers, time_us: u64) -> Question {
         from: servers.url(0).parse().expect("an origin"),
         to: servers.url(1).parse().expect("an origin"),
         time_us,
-        news: News { load: 1, version: u64::MAX, lent: Some(vec!["evil.png".into()]), obeys: None },
+        news: News { load: 1, version: u64::MAX, lent: Some(vec![("evil.png".into(), 1)]), obeys: None },
     }
 }
 

@@ -235,8 +235,8 @@ impl Cooperation {
     fn news(&self, index: usize) -> News {
         let peer = &self.peers[index];
         let lent = (!peer.obeys_newest()).then(|| {
-            let listed = peer.listed().filter_map(|id| self.documents.names(id));
-            listed.flatten().cloned().collect()
+            let names = |(id, since)| Some(self.documents.names(id)?.map(move |name| (name.clone(), since)));
+            peer.listed_since().filter_map(names).flatten().collect()
         });
         News { load: self.home.load(), version: peer.version(), lent, obeys: peer.theirs_version() }
     }

@@ -41,7 +41,7 @@ struct Lent {
 #[derive(Debug)]
 struct Theirs {
     version: u64,
-    documents: Vec<String>,
+    documents: Vec<(String, u64)>,
 }
 
 impl Peer {
@@ -81,6 +81,11 @@ impl Peer {
         self.lent.keys().copied()
     }
 
+    /// The same, with the first version of the list that has each.
+    pub(super) fn listed_since(&self) -> impl Iterator<Item = (DocumentId, u64)> {
+        self.lent.iter().map(|(document, lent)| (*document, lent.since))
+    }
+
     pub(super) fn away(&self) -> impl Iterator<Item = DocumentId> {
         self.lent.iter().filter(|(_, lent)| lent.is_away).map(|(document, _)| *document)
     }
@@ -97,8 +102,8 @@ impl Peer {
         self.theirs.as_ref().map(|theirs| theirs.version)
     }
 
-    /// What it lends to this server, by name. None if it has not said so yet.
-    pub(super) fn held(&self) -> Option<Vec<String>> {
+    /// What it lends to this server, by name, and since when. None if it has not said so yet.
+    pub(super) fn held(&self) -> Option<Vec<(String, u64)>> {
         self.theirs.as_ref().map(|theirs| theirs.documents.clone())
     }
 

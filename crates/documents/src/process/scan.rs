@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_http::MediaTypes;
 
@@ -82,7 +83,10 @@ impl Look<'_> {
             None if metadata.len() > PAGE_BYTES_MAX => Vec::new(),
             None => self.links(path, full, media_type).unwrap_or_default(),
         };
-        let may_move = self.files.rules().allow(&format!("/{full}"), media_type);
+        // Workers may have the old bytes yet, and a peer would keep them.
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
+        let may_move = age.is_none_or(|age| age >= SETTLED_AFTER)
+            && self.files.rules().allow(&format!("/{full}"), media_type);
         self.found.insert(name, Scanned { stamp, aliases: Vec::new(), links, may_move });
     }
 
@@ -108,6 +112,9 @@ impl Look<'_> {
         })
     }
 }
+
+/// How long a file must not have changed before it moves: longer than workers rely on what they know of it.
+const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 /// Folders within folders.
 const DEPTH_MAX: usize = 64;
