@@ -89,7 +89,7 @@ pub use origins::{Eject, Health, Origin};
 pub use proxy::{OriginTls, Proxy, SendProxyProtocol, Trusted};
 pub use raw::{Entries, Node, RawConfig, Value, parse_value};
 pub use render::default_toml;
-pub use resources::{ProcessTables, Proofs, Resources};
+pub use resources::{PeersByRoute, ProcessTables, Proofs, Resources};
 pub use route::{Route, RouteSettings};
 pub use send::{Send, Sendfile};
 pub use server::{ControlSocket, Server};

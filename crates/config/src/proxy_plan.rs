@@ -50,7 +50,9 @@ pub(super) fn delegate(
     let first = peers.first().ok_or_else(|| io::Error::other("a proxy without an origin"))?;
     let application = Arc::clone(&first.application);
     // One that is alone is asked, whatever it has done.
-    let peers = (peers.len() > 1).then(|| Peers::new(peers, &balance(proxy))).flatten();
+    let peers = (peers.len() > 1)
+        .then(|| resources.peers.make(site, &route.settings.path, peers, &balance(proxy)))
+        .flatten();
     let terms = ProxyTerms { peers, ..terms(route, proxy) };
     Ok(to_origins(site, route, proxy, terms, application, temporary))
 }
@@ -91,7 +93,8 @@ pub(super) fn nodes(
         is_bounded: cluster.admission,
     };
     let balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };
-    Peers::new(peers, &balance).ok_or_else(|| io::Error::other("a cluster without a node"))
+    let made = resources.peers.make(Cluster::SITE, Cluster::ROUTE, peers, &balance);
+    made.ok_or_else(|| io::Error::other("a cluster without a node"))
 }
 
 fn temporary(proxy: &Proxy, space: &TemporarySpace) -> TemporaryFiles {

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use baton_content::Roots;
 use baton_engine::HttpProofs;
 use baton_names::Names;
 use baton_process_table::ProcessTable;
 use baton_tls::Tickets;
-use baton_upstream::{BacklogNotices, OriginTable, TemporarySpace};
+use baton_upstream::{BacklogNotices, BalanceSettings, OriginTable, Peer, Peers, TemporarySpace};
 
 use super::documents_of_worker::DocumentsOfWorker;
 use super::tls_files::PemFiles;
@@ -39,6 +39,39 @@ pub struct Resources {
     pub stand_in: Option<PathBuf>,
     /// The hosts of applications. A plan that is only inspected has none of them looked up.
     pub names: Names,
+    /// Several origins of a route, whose loads and targets the next plan goes on with.
+    pub peers: PeersByRoute,
+}
+
+/// The peers of each route, in the plans that there are.
+#[derive(Debug, Default)]
+pub struct PeersByRoute(Mutex<HashMap<(String, String), Vec<Weak<Peers>>>>);
+
+impl PeersByRoute {
+    /// The peers of a route, which follow those that it had.
+    pub(super) fn make(
+        &self,
+        site: &str,
+        route: &str,
+        peers: Vec<Peer>,
+        settings: &BalanceSettings,
+    ) -> Option<Arc<Peers>> {
+        // What a panic leaves is whole: a list is changed by one call.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, known| {
+            known.retain(|one| one.strong_count() > 0);
+            !known.is_empty()
+        });
+        let known = all.entry((site.to_owned(), route.to_owned())).or_default();
+        // Of a plan that serves, or of one that was prepared: both share their loads.
+        let former = known.iter().rev().find_map(Weak::upgrade);
+        let made = match former {
+            Some(former) => Peers::following(&former, peers, settings),
+            None => Peers::new(peers, settings),
+        };
+        known.extend(made.iter().map(Arc::downgrade));
+        made
+    }
 }
 
 /// Proofs for certificate authorities that names lead to this server.

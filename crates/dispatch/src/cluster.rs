@@ -121,7 +121,7 @@ impl Cluster {
         let mut cluster = Self::new(slow_start_us);
         for &weight in weights {
             let node = cluster.join(weight, 0);
-            cluster.set_state(node, NodeState::Active);
+            cluster.activate(node);
         }
         cluster
     }
@@ -308,6 +308,22 @@ impl Cluster {
     pub fn recover(&mut self, node: NodeId, now: Time) {
         if !self.is_serving(node) {
             self.start(node, now);
+        }
+    }
+
+    /// A node serves at its full weight at once, such as one that served before this front-end began.
+    pub fn activate(&mut self, node: NodeId) {
+        self.set_state(node, NodeState::Active);
+    }
+
+    /// A node gets another weight, in hundredths of a standard node, brought into 1 to [`WEIGHT_MAX`]. Its load and its
+    /// slow start go on.
+    pub fn set_weight(&mut self, node: NodeId, weight: u32) {
+        let weight = weight.clamp(1, WEIGHT_MAX);
+        if let Some(known) = self.nodes.get_mut(node.index()).filter(|known| known.weight != weight) {
+            known.weight = weight;
+            self.refresh(node.index());
+            self.sum_up();
         }
     }
 

@@ -1,10 +1,14 @@
 //! What lasts longer than a configuration: tunnels and streams go on through reloads and upgrades.
 
+use std::fs;
+
 use crate::common::agent::Body;
 use crate::common::client::Client;
 use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::manners::allow;
+use crate::origin::Origin;
+use crate::peers::{server_of, urls, well};
 use crate::site::{ORIGIN, logged};
 
 fn server(settings: &str) -> Server {
@@ -84,4 +88,29 @@ fn a_drain_ends_tunnels_in_the_end() {
     server.ended();
     drop(tunnel);
     assert_eq!(logged(&server, "/upgrade?cut")["outcome"], "stopped");
+}
+
+/// Goal: paths stay at their origins when another origin joins. Method: with two origins, new paths go to either in turn; after
+/// the reload they are asked for in the other order, by which a policy that had forgotten them would swap them.
+#[test]
+fn paths_stay_at_their_origins_when_another_joins() {
+    let origins = [(); 3].map(|()| Origin::start(well));
+    let [first, second, third] = origins.each_ref().map(Origin::address);
+    let server = server_of("processes = 1\n", &urls(&[first, second]), "policy = 'lard'");
+    let paths = ["/a", "/b", "/c", "/d"];
+    let ask = |path: &str| {
+        let before: Vec<_> = origins.iter().map(|origin| origin.seen(path).len()).collect();
+        assert_eq!(server.get(path).status, 200);
+        origins.iter().zip(before).position(|(origin, before)| origin.seen(path).len() > before)
+    };
+    let places: Vec<_> = paths.map(&ask).into();
+    assert_eq!(places, [Some(0), Some(1), Some(0), Some(1)]);
+    let file = server.folder().base().join("baton.toml");
+    let text = fs::read_to_string(&file).expect("the configuration");
+    fs::write(&file, text.replace(&urls(&[first, second]), &urls(&[third, second, first]))).expect("written");
+    server.ctl(&["reload"]);
+    for (path, place) in paths.into_iter().zip(places).rev() {
+        assert_eq!(ask(path), place, "{path}");
+    }
+    assert!(["/e", "/f", "/g"].map(ask).contains(&Some(2)), "the new origin gets new paths");
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
-use baton_config::{Config, DocumentsOfWorker, PemFiles, ProcessTables, Proofs, Resources};
+use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
@@ -118,6 +118,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         origins: Some(setup.origins),
         stand_in: None,
         names: Names::default(),
+        peers: PeersByRoute::default(),
     };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
     // The plan has what it needs of them.

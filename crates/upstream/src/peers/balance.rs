@@ -1,4 +1,7 @@
 //! Which peer gets a request: the choice of a policy among the peers that are in. No clock, no socket.
+//!
+//! A balance outlives the peers that it began with: another [`Crew`] follows, and who is in both keeps its number, its load
+//! and its targets.
 
 use baton_dispatch::{
     Admission, Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, Why,
@@ -6,6 +9,7 @@ use baton_dispatch::{
 
 use super::cause::Cause;
 use super::checks::{CheckSettings, CheckTimes};
+use super::crew::{Crew, Member};
 use super::standing::{Ejection, Standing};
 use super::view::{checked, standing};
 use crate::origins::{OriginRecord, word};
@@ -54,115 +58,166 @@ pub(super) enum Decided {
     Nowhere,
 }
 
-/// A peer, for its balance.
-pub(super) struct Member {
-    /// By which policies place targets, in a cluster.
-    pub(super) name: String,
-    pub(super) weight: u32,
-    pub(super) is_backup: bool,
-    pub(super) record: OriginRecord,
-}
-
 /// The state that all loops of a process share.
 pub(super) struct Balance {
     cluster: Cluster,
     policy: Box<dyn Policy + Send>,
-    /// Verdicts, which all processes share.
-    records: Vec<OriginRecord>,
-    ejection: Option<Ejection>,
+    /// What another crew must have in common with the first one.
+    nature: Nature,
+    /// Each peer that ever was, by the number that the policy knows it by.
+    slots: Vec<Slot>,
+    /// The peers of the crew that chose last, in its order.
+    present: Vec<NodeId>,
+    /// The number of that crew, and of the last one that was enrolled.
+    adopted: u64,
+    enrolled: u64,
+    ejects: bool,
     is_checked: bool,
-    /// Whether nodes keep what they answer in memory, so that it matters which one is asked.
-    is_cluster: bool,
-    /// Peers that are asked only if no other is in.
-    backups: PeerSet,
-    /// The loads of nodes by requests that were handed over, as the cluster has them now, and room for those that it gets.
-    handed: Vec<u32>,
+    /// Room for the loads that the cluster gets.
     loads: Vec<u32>,
     /// What the policy was told last.
     epoch: u64,
     pub(super) retry_budget: RetryBudget,
 }
 
+/// What loads and targets depend on.
+type Nature = (PolicyName, u64, Option<ClusterSettings>);
+
+/// A peer, as the policy knows it.
+#[derive(Debug)]
+struct Slot {
+    name: Box<str>,
+    record: OriginRecord,
+    is_backup: bool,
+    /// The part of its load in the cluster that was handed over.
+    handed: u32,
+}
+
 impl Balance {
-    /// These peers: at least one, at most [`PEERS_MAX`].
-    pub(super) fn new(members: Vec<Member>, settings: &BalanceSettings) -> Self {
-        let weight = |member: &Member| member.weight.saturating_mul(STANDARD_WEIGHT);
-        let slow_start_us = settings.slow_start_ms.saturating_mul(1_000);
-        let cluster = match settings.cluster {
-            None => Cluster::of(&members.iter().map(weight).collect::<Vec<_>>(), slow_start_us),
-            Some(_) => {
-                let mut cluster = Cluster::new(slow_start_us);
-                for member in &members {
-                    cluster.join_named(member.name.as_bytes(), weight(member), 0);
-                }
-                // No node has returned yet: all have their full weight.
-                cluster.handle_timeout(baton_dispatch::Time::MAX);
-                cluster
-            }
-        };
+    /// The peers of a first crew, which serve at once.
+    pub(super) fn new(members: Vec<Member>, settings: &BalanceSettings) -> (Self, Crew) {
         let thresholds = settings.cluster.map_or_else(PolicySettings::default, |cluster| PolicySettings {
             t_low: cluster.t_low,
             t_high: cluster.t_high,
             ..PolicySettings::default()
         });
-        let backup = |(peer, member): (usize, &Member)| u64::from(member.is_backup) << peer;
-        let backups = members.iter().enumerate().map(backup).sum();
         let policy = settings.policy.build(&thresholds);
         let policy = match settings.cluster {
             Some(ClusterSettings { is_bounded: true, .. }) => Box::new(Admission::new(policy, &thresholds)),
             _ => policy,
         };
         let mut balance = Self {
-            handed: vec![0; members.len()],
-            loads: Vec::with_capacity(members.len()),
-            cluster,
+            cluster: Cluster::new(settings.slow_start_ms.saturating_mul(1_000)),
             policy,
-            records: members.into_iter().map(|member| member.record).collect(),
-            ejection: settings.ejection.clone(),
-            is_checked: settings.check.is_some(),
-            is_cluster: settings.cluster.is_some(),
-            backups,
+            nature: settings.nature(),
+            slots: Vec::new(),
+            present: Vec::new(),
+            adopted: 0,
+            enrolled: 0,
+            ejects: false,
+            is_checked: false,
+            loads: Vec::new(),
             epoch: 0,
             retry_budget: RetryBudget::default(),
         };
-        for peer in 0..balance.records.len() {
-            if balance.is_backup(peer) {
-                balance.cluster.fail(node(peer));
+        let crew = balance.enroll(members, settings);
+        balance.adopt(&crew);
+        for (member, node) in crew.members() {
+            if !member.is_backup {
+                balance.cluster.activate(node);
             }
         }
         balance.tell_policy(0);
-        balance
+        (balance, crew)
+    }
+
+    /// Whether other peers, under these settings, can follow those that are there.
+    pub(super) fn can_go_on(&self, settings: &BalanceSettings) -> bool {
+        self.nature == settings.nature() && self.slots.len() + PEERS_MAX <= SLOTS_MAX
+    }
+
+    /// Gives each of these peers a number: its own if a peer of that name ever was. They get no requests before the crew
+    /// [chooses](Self::choose).
+    pub(super) fn enroll(&mut self, members: Vec<Member>, settings: &BalanceSettings) -> Crew {
+        let mut nodes: Vec<NodeId> = Vec::with_capacity(members.len());
+        for member in &members {
+            let known = (0..self.slots.len() as u32)
+                .map(NodeId)
+                .find(|node| *self.slots[node.index()].name == *member.name && !nodes.contains(node));
+            nodes.push(known.unwrap_or_else(|| self.join(member)));
+        }
+        self.enrolled += 1;
+        Crew::new(self.enrolled, members, nodes, settings)
+    }
+
+    fn join(&mut self, member: &Member) -> NodeId {
+        let node = self.cluster.join_named(member.name.as_bytes(), STANDARD_WEIGHT, 0);
+        self.cluster.fail(node);
+        self.slots.push(Slot {
+            name: member.name.as_str().into(),
+            record: member.record.clone(),
+            is_backup: member.is_backup,
+            handed: 0,
+        });
+        node
+    }
+
+    /// Has the peers of a newer crew chosen from now on, and no others.
+    fn adopt(&mut self, crew: &Crew) {
+        if crew.serial <= self.adopted {
+            return;
+        }
+        self.adopted = crew.serial;
+        (self.ejects, self.is_checked) = (crew.ejection.is_some(), crew.is_checked);
+        let gone = std::mem::take(&mut self.present);
+        gone.into_iter().filter(|node| !crew.has(*node)).for_each(|node| self.cluster.fail(node));
+        for (member, node) in crew.members() {
+            self.present.push(node);
+            self.cluster.set_weight(node, member.weight.saturating_mul(STANDARD_WEIGHT));
+            let slot = &mut self.slots[node.index()];
+            (slot.record, slot.is_backup) = (member.record.clone(), member.is_backup);
+        }
     }
 
     /// The peer for a request, and the reason.
-    pub(super) fn choose(&mut self, hash: u64, now_ms: u64) -> Decided {
+    pub(super) fn choose(&mut self, crew: &Crew, hash: u64, now_ms: u64) -> Decided {
+        self.adopt(crew);
         if !self.settle(now_ms) {
             return Decided::Nowhere;
         }
-        self.take_handed_loads();
-        let target = Target { dynamic: !self.is_cluster, ..Target::new(hash) };
+        // Nodes of a cluster keep what they answer in memory, so that it matters which one is asked.
+        let is_cluster = self.nature.2.is_some();
+        if is_cluster {
+            self.take_handed_loads();
+        }
+        let target = Target { dynamic: !is_cluster, ..Target::new(hash) };
         let decision = self.policy.choose(target, &self.cluster, now_ms.saturating_mul(1_000));
         if decision.why == Why::AdmissionLimit {
             return Decided::Wait;
         }
         // Some peer always serves.
         let chosen = decision.node.or_else(|| self.cluster.serving().first().copied());
-        Decided::To(self.begin(chosen.map_or(0, NodeId::index)), decision.why)
+        match chosen.and_then(|node| crew.peer(node)) {
+            Some(peer) => Decided::To(self.begin(crew, peer), decision.why),
+            // A newer crew chooses by now, and it is one of its peers.
+            None => match self.choose_other(crew, 0, now_ms) {
+                Some(peer) => Decided::To(peer, decision.why),
+                None => Decided::Nowhere,
+            },
+        }
     }
 
     /// Takes note of requests that were handed over to nodes, and of those that have ended there.
     fn take_handed_loads(&mut self) {
-        if !self.is_cluster {
-            return;
-        }
         let mut has_changed = false;
         self.loads.clear();
-        for (peer, record) in self.records.iter().enumerate() {
-            let handed = record.under_way_at_node();
-            let before = std::mem::replace(&mut self.handed[peer], handed);
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            let handed = slot.record.under_way_at_node();
+            let before = std::mem::replace(&mut slot.handed, handed);
             has_changed |= handed != before;
             // What the cluster has besides are requests of this process.
-            self.loads.push(self.cluster.load(node(peer)).saturating_sub(before).saturating_add(handed));
+            let own = self.cluster.load(NodeId(at as u32)).saturating_sub(before);
+            self.loads.push(own.saturating_add(handed));
         }
         if has_changed {
             self.cluster.handle_loads(&self.loads);
@@ -171,31 +226,38 @@ impl Balance {
 
     /// Another peer than those that were tried and those that are drained: the one with the least load for its weight, those
     /// that are in first.
-    pub(super) fn choose_other(&mut self, tried: PeerSet, now_ms: u64) -> Option<usize> {
+    pub(super) fn choose_other(&mut self, crew: &Crew, tried: PeerSet, now_ms: u64) -> Option<usize> {
         self.settle(now_ms);
         let rank = |peer: &usize| {
-            let pressure =
-                f64::from(self.cluster.load(node(*peer)) + 1) / f64::from(self.cluster.weight(node(*peer)));
-            (self.is_out(*peer, now_ms), self.is_backup(*peer), pressure)
+            let node = crew.node(*peer);
+            let pressure = f64::from(self.cluster.load(node) + 1) / f64::from(self.cluster.weight(node));
+            (self.is_out(&crew.member(*peer).record, now_ms), crew.member(*peer).is_backup, pressure)
         };
-        let untried = (0..self.records.len())
-            .filter(|peer| tried & bit(*peer) == 0 && !self.records[*peer].is_drained());
+        let untried =
+            (0..crew.len()).filter(|peer| tried & bit(*peer) == 0 && !crew.member(*peer).record.is_drained());
         let least =
             untried.min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal))?;
-        Some(self.begin(least))
+        Some(self.begin(crew, least))
     }
 
     /// A request has left its peer.
-    pub(super) fn end(&mut self, peer: usize) {
-        self.cluster.end(node(peer));
+    pub(super) fn end(&mut self, crew: &Crew, peer: usize) {
+        self.cluster.end(crew.node(peer));
     }
 
     /// A peer has failed. Returns for how long that ejects it, in milliseconds, if it does.
-    pub(super) fn handle_failure(&mut self, peer: usize, cause: Cause, now_ms: u64) -> Option<u64> {
-        let ejection = self.ejection.as_ref()?;
-        let out_ms = self.judge(peer, |standing| standing.handle_failure(ejection, now_ms))?;
-        self.records[peer].store(word::EJECTION_CAUSE, cause.code());
-        self.records[peer].note_ejection();
+    pub(super) fn handle_failure(
+        &mut self,
+        crew: &Crew,
+        peer: usize,
+        cause: Cause,
+        now_ms: u64,
+    ) -> Option<u64> {
+        let ejection = crew.ejection.as_ref()?;
+        let record = &crew.member(peer).record;
+        let out_ms = judge(record, |standing| standing.handle_failure(ejection, now_ms))?;
+        record.store(word::EJECTION_CAUSE, cause.code());
+        record.note_ejection();
         // Now: a peer that returns before the next request begins slowly nevertheless.
         self.settle(now_ms);
         Some(out_ms)
@@ -204,47 +266,31 @@ impl Balance {
     /// The head of a response has come, for a request that the peer got at `begun_ms`. Returns what `handle_failure` does.
     pub(super) fn handle_status(
         &mut self,
+        crew: &Crew,
         peer: usize,
         status: u16,
         begun_ms: u64,
         now_ms: u64,
     ) -> Option<u64> {
-        if self.ejection.as_ref().is_some_and(|ejection| ejection.statuses.contains(&status)) {
-            self.records[peer].note_bad_status();
-            return self.handle_failure(peer, Cause::Status(status), now_ms);
+        let record = &crew.member(peer).record;
+        if crew.ejection.as_ref().is_some_and(|ejection| ejection.statuses.contains(&status)) {
+            record.note_bad_status();
+            return self.handle_failure(crew, peer, Cause::Status(status), now_ms);
         }
-        self.judge(peer, |standing| standing.handle_success(begun_ms, now_ms));
+        judge(record, |standing| standing.handle_success(begun_ms, now_ms));
         None
-    }
-
-    fn judge<R>(&self, peer: usize, judge: impl FnOnce(&mut Standing) -> R) -> R {
-        let record = &self.records[peer];
-        let before = standing(record);
-        let mut after = before;
-        let result = judge(&mut after);
-        record.store_changed(word::STANDING, before.to_words(), after.to_words());
-        result
-    }
-
-    /// A peer whose check is due. The caller makes the check.
-    pub(super) fn take_due_check(&self, check: &CheckSettings, now_ms: u64) -> Option<usize> {
-        self.records.iter().position(|record| CheckTimes(record).take_due(check, now_ms))
-    }
-
-    /// When the next check is due; `u64::MAX`: never.
-    pub(super) fn next_check_ms(&self) -> u64 {
-        self.records.iter().map(|record| CheckTimes(record).due_ms()).min().unwrap_or(u64::MAX)
     }
 
     /// The result of a check. Returns whether it turns the peer's state.
     pub(super) fn handle_check(
         &mut self,
+        crew: &Crew,
         peer: usize,
         check: &CheckSettings,
         failed: Option<Cause>,
         now_ms: u64,
     ) -> bool {
-        let record = &self.records[peer];
+        let record = &crew.member(peer).record;
         CheckTimes(record).note_result(check, now_ms);
         if let Some(cause) = failed {
             record.store(word::CHECK_CAUSE, cause.code());
@@ -259,40 +305,42 @@ impl Balance {
         turns
     }
 
-    fn is_out(&self, peer: usize, now_ms: u64) -> bool {
-        let record = &self.records[peer];
+    /// Requests that are under way at a peer.
+    #[cfg(test)]
+    pub(super) fn load(&self, node: NodeId) -> u32 {
+        self.cluster.load(node)
+    }
+
+    fn is_out(&self, record: &OriginRecord, now_ms: u64) -> bool {
         // Verdicts of a configuration that judged otherwise do not count.
-        (self.ejection.is_some() && standing(record).is_out(now_ms))
-            || (self.is_checked && checked(record).is_down())
+        (self.ejects && standing(record).is_out(now_ms)) || (self.is_checked && checked(record).is_down())
     }
 
-    pub(super) fn is_backup(&self, peer: usize) -> bool {
-        self.backups & bit(peer) != 0
-    }
-
-    fn begin(&mut self, peer: usize) -> usize {
-        self.cluster.begin(node(peer));
+    fn begin(&mut self, crew: &Crew, peer: usize) -> usize {
+        self.cluster.begin(crew.node(peer));
         peer
     }
 
     /// Lets those serve that are in; else the backups that are in; else all, since any answer is better than none. Those that
     /// are drained never serve. Returns whether there is any other.
     fn settle(&mut self, now_ms: u64) -> bool {
-        let of = |set: &dyn Fn(usize) -> bool| -> PeerSet {
-            (0..self.records.len()).filter(|peer| set(*peer)).map(bit).sum()
+        let of = |set: &dyn Fn(&Slot) -> bool| -> PeerSet {
+            let slots = self.present.iter().map(|node| &self.slots[node.index()]);
+            slots.enumerate().filter(|(_, slot)| set(slot)).map(|(at, _)| bit(at)).sum()
         };
-        let all = of(&|peer| !self.records[peer].is_drained());
-        let well = all & of(&|peer| !self.is_out(peer, now_ms));
-        let choices = [well & !self.backups, well & self.backups, all & !self.backups, all];
+        let backups = of(&|slot| slot.is_backup);
+        let all = of(&|slot| !slot.record.is_drained());
+        let well = all & of(&|slot| !self.is_out(&slot.record, now_ms));
+        let choices = [well & !backups, well & backups, all & !backups, all];
         let serving = choices.into_iter().find(|set| *set != 0).unwrap_or(all);
         let now = now_ms.saturating_mul(1_000);
-        for peer in 0..self.records.len() {
-            match (serving & bit(peer) != 0, self.cluster.is_serving(node(peer))) {
+        for (at, node) in self.present.iter().enumerate() {
+            match (serving & bit(at) != 0, self.cluster.is_serving(*node)) {
                 (true, false) => {
-                    self.cluster.recover(node(peer), now);
-                    self.records[peer].store(word::RETURNED, now_ms);
+                    self.cluster.recover(*node, now);
+                    self.slots[node.index()].record.store(word::RETURNED, now_ms);
                 }
-                (false, true) => self.cluster.fail(node(peer)),
+                (false, true) => self.cluster.fail(*node),
                 _ => {}
             }
         }
@@ -309,11 +357,25 @@ impl Balance {
     }
 }
 
+impl BalanceSettings {
+    fn nature(&self) -> Nature {
+        (self.policy, self.slow_start_ms, self.cluster)
+    }
+}
+
+fn judge<R>(record: &OriginRecord, judge: impl FnOnce(&mut Standing) -> R) -> R {
+    let before = standing(record);
+    let mut after = before;
+    let result = judge(&mut after);
+    record.store_changed(word::STANDING, before.to_words(), after.to_words());
+    result
+}
+
 impl std::fmt::Debug for Balance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cluster, policy, records, .. } = self;
+        let Self { cluster, policy, slots, .. } = self;
         let mut shown = f.debug_struct("Balance");
-        shown.field("policy", &policy.name()).field("cluster", cluster).field("records", records).finish()
+        shown.field("policy", &policy.name()).field("cluster", cluster).field("slots", slots).finish()
     }
 }
 
@@ -321,9 +383,9 @@ const fn bit(peer: usize) -> PeerSet {
     1 << peer
 }
 
-const fn node(peer: usize) -> NodeId {
-    NodeId(peer as u32)
-}
+/// Most peers that ever were, in one balance: those that are gone keep their numbers, and each decision passes over them.
+/// Beyond it, loads and targets begin anew with the next change of peers.
+const SLOTS_MAX: usize = 8 * PEERS_MAX;
 
 #[cfg(test)]
 mod tests {
@@ -339,21 +401,72 @@ mod tests {
 
     const FAILED: Cause = Cause::Status(500);
 
-    fn new(peers: &[(u32, bool)], settings: &BalanceSettings) -> Balance {
-        let member = |(weight, is_backup): &(u32, bool)| Member {
-            name: String::new(),
+    /// A balance with its only crew.
+    struct Alone {
+        balance: Balance,
+        crew: Crew,
+    }
+
+    impl Alone {
+        fn of(members: Vec<Member>, settings: &BalanceSettings) -> Self {
+            let (balance, crew) = Balance::new(members, settings);
+            Self { balance, crew }
+        }
+
+        fn choose(&mut self, hash: u64, now_ms: u64) -> Decided {
+            self.balance.choose(&self.crew, hash, now_ms)
+        }
+
+        fn choose_other(&mut self, tried: PeerSet, now_ms: u64) -> Option<usize> {
+            self.balance.choose_other(&self.crew, tried, now_ms)
+        }
+
+        fn end(&mut self, peer: usize) {
+            self.balance.end(&self.crew, peer);
+        }
+
+        fn handle_failure(&mut self, peer: usize, cause: Cause, now_ms: u64) -> Option<u64> {
+            self.balance.handle_failure(&self.crew, peer, cause, now_ms)
+        }
+
+        fn handle_status(&mut self, peer: usize, status: u16, begun_ms: u64, now_ms: u64) -> Option<u64> {
+            self.balance.handle_status(&self.crew, peer, status, begun_ms, now_ms)
+        }
+
+        fn handle_check(
+            &mut self,
+            peer: usize,
+            check: &CheckSettings,
+            failed: Option<Cause>,
+            now_ms: u64,
+        ) -> bool {
+            self.balance.handle_check(&self.crew, peer, check, failed, now_ms)
+        }
+
+        fn record(&self, peer: usize) -> &OriginRecord {
+            &self.crew.member(peer).record
+        }
+
+        fn is_out(&self, peer: usize, now_ms: u64) -> bool {
+            self.balance.is_out(self.record(peer), now_ms)
+        }
+    }
+
+    fn new(peers: &[(u32, bool)], settings: &BalanceSettings) -> Alone {
+        let member = |(at, (weight, is_backup)): (usize, &(u32, bool))| Member {
+            name: format!("http://{at}"),
             weight: *weight,
             is_backup: *is_backup,
             record: OriginRecord::default(),
         };
-        Balance::new(peers.iter().map(member).collect(), settings)
+        Alone::of(peers.iter().enumerate().map(member).collect(), settings)
     }
 
-    fn balance(peers: &[(u32, bool)]) -> Balance {
+    fn balance(peers: &[(u32, bool)]) -> Alone {
         new(peers, &settings(PolicyName::Wrr))
     }
 
-    fn chosen(balance: &mut Balance, hash: u64, now_ms: u64) -> usize {
+    fn chosen(balance: &mut Alone, hash: u64, now_ms: u64) -> usize {
         match balance.choose(hash, now_ms) {
             Decided::To(peer, _) => peer,
             other => panic!("not all are drained: {other:?}"),
@@ -361,8 +474,8 @@ mod tests {
     }
 
     /// How many of these requests, one after the other, each peer gets.
-    fn shares(balance: &mut Balance, requests: u64, now_ms: u64) -> Vec<u64> {
-        let mut shares = vec![0; balance.records.len()];
+    fn shares(balance: &mut Alone, requests: u64, now_ms: u64) -> Vec<u64> {
+        let mut shares = vec![0; balance.crew.len()];
         for request in 0..requests {
             let peer = chosen(balance, request, now_ms);
             balance.end(peer);
@@ -436,14 +549,14 @@ mod tests {
     #[test]
     fn a_drained_peer_gets_nothing_even_if_all_others_are_out() {
         let mut balance = balance(&[(1, false), (1, false), (1, true)]);
-        balance.records[0].set_drained(true);
+        balance.record(0).set_drained(true);
         assert_eq!(shares(&mut balance, 10, 1), [0, 10, 0]);
         (1..3).for_each(|peer| _ = balance.handle_failure(peer, FAILED, 1));
         assert_eq!(shares(&mut balance, 10, 1), [0, 10, 0]);
         assert_eq!((balance.choose_other(0b010, 1), balance.choose_other(0b110, 1)), (Some(2), None));
-        balance.records[1..].iter().for_each(|record| record.set_drained(true));
+        (1..3).for_each(|peer| balance.record(peer).set_drained(true));
         assert_eq!(balance.choose(0, 1), Decided::Nowhere);
-        balance.records[0].set_drained(false);
+        balance.record(0).set_drained(false);
         assert_eq!(shares(&mut balance, 10, 1), [10, 0, 0]);
     }
 
@@ -451,13 +564,8 @@ mod tests {
     #[test]
     fn verdicts_are_shared() {
         let mut first = balance(&[(1, false), (1, false)]);
-        let members = first.records.iter().map(|record| Member {
-            name: String::new(),
-            weight: 1,
-            is_backup: false,
-            record: record.clone(),
-        });
-        let mut second = Balance::new(members.collect(), &settings(PolicyName::Wrr));
+        let members = first.crew.members().map(|(member, _)| member.clone()).collect();
+        let mut second = Alone::of(members, &settings(PolicyName::Wrr));
         assert_eq!(first.handle_failure(0, FAILED, 1), Some(1_000));
         assert_eq!(shares(&mut second, 10, 2), [0, 10]);
         assert_eq!(shares(&mut second, 10, 1_001), [5, 5]);
@@ -487,7 +595,7 @@ mod tests {
         }
     }
 
-    fn cluster(nodes: usize, policy: PolicyName, is_bounded: bool) -> Balance {
+    fn cluster(nodes: usize, policy: PolicyName, is_bounded: bool) -> Alone {
         let cluster = Some(ClusterSettings { t_low: 2, t_high: 4, is_bounded });
         new(&vec![(1, false); nodes], &BalanceSettings { cluster, ..settings(policy) })
     }
@@ -501,9 +609,9 @@ mod tests {
         let peers: Vec<_> = (0..limit).map(|hash| chosen(&mut balance, hash, 1)).collect();
         assert_eq!(balance.choose(99, 1), Decided::Wait);
         balance.end(peers[0]);
-        balance.records[1].note_handed_over();
+        balance.record(1).note_handed_over();
         assert_eq!(balance.choose(99, 1), Decided::Wait, "one was handed over meanwhile");
-        balance.records[1].set_settled(1);
+        balance.record(1).set_settled(1);
         chosen(&mut balance, 99, 1);
         assert_eq!(balance.choose(100, 1), Decided::Wait);
         let mut unbounded = cluster(3, PolicyName::LardH, false);
@@ -513,10 +621,10 @@ mod tests {
     #[test]
     fn what_was_handed_over_is_load() {
         let mut balance = cluster(2, PolicyName::LeastConnections, false);
-        (0..3).for_each(|_| balance.records[0].note_handed_over());
+        (0..3).for_each(|_| balance.record(0).note_handed_over());
         let peers: Vec<_> = (0..4).map(|hash| chosen(&mut balance, hash, 1)).collect();
         assert_eq!(peers[..3], [1, 1, 1]);
-        balance.records[0].set_settled(3);
+        balance.record(0).set_settled(3);
         balance.end(peers[3]);
         assert_eq!(chosen(&mut balance, 9, 1), 0);
     }
@@ -538,18 +646,18 @@ mod tests {
                         here[peer] -= 1;
                     }
                     2 => {
-                        balance.records[peer].note_handed_over();
+                        balance.record(peer).note_handed_over();
                         handed[peer] += 1;
                     }
                     _ => {
                         ended[peer] += 1;
-                        balance.records[peer].set_settled(ended[peer]);
+                        balance.record(peer).set_settled(ended[peer]);
                     }
                 }
-                balance.take_handed_loads();
+                balance.balance.take_handed_loads();
                 for peer in 0..3 {
                     let remote = handed[peer].saturating_sub(ended[peer]) as u32;
-                    prop_assert_eq!(balance.cluster.load(node(peer)), here[peer] + remote);
+                    prop_assert_eq!(balance.balance.load(balance.crew.node(peer)), here[peer] + remote);
                 }
             }
         }

@@ -12,9 +12,12 @@
 mod balance;
 mod cause;
 mod checks;
+mod crew;
 mod news;
 mod offered;
 mod standing;
+#[cfg(test)]
+mod succession;
 mod turn;
 mod view;
 
@@ -34,7 +37,8 @@ pub use turn::{Turn, TurnSought};
 pub use view::{JudgedBy, OriginState};
 
 use crate::Application;
-use balance::{Balance, Decided, Member};
+use balance::{Balance, Decided};
+use crew::{Crew, Member};
 use news::Change;
 
 /// The peers of a route.
@@ -43,7 +47,9 @@ pub struct Peers {
     peers: Vec<Peer>,
     check: Option<CheckSettings>,
     is_cluster: bool,
-    balance: Mutex<Balance>,
+    crew: Crew,
+    /// Shared with the peers that these follow, and with those that follow them.
+    balance: Arc<Mutex<Balance>>,
 }
 
 /// Where a request would go.
@@ -73,20 +79,28 @@ pub struct Peer {
 impl Peers {
     /// These peers: `None` if there are none, or more than [`PEERS_MAX`].
     pub fn new(peers: Vec<Peer>, settings: &BalanceSettings) -> Option<Arc<Self>> {
-        (1..=PEERS_MAX).contains(&peers.len()).then(|| {
-            let member = |peer: &Peer| {
-                let settings = peer.application.settings();
-                Member {
-                    name: settings.node.clone().unwrap_or_else(|| settings.name.clone()),
-                    weight: peer.weight,
-                    is_backup: peer.is_backup,
-                    record: settings.record.clone(),
-                }
-            };
-            let balance = Mutex::new(Balance::new(peers.iter().map(member).collect(), settings));
-            let is_cluster = settings.cluster.is_some();
-            Arc::new(Self { peers, check: settings.check.clone(), is_cluster, balance })
+        has_right_count(&peers).then(|| {
+            let (balance, crew) = Balance::new(members(&peers), settings);
+            Arc::new(Self::of(peers, settings, crew, Arc::new(Mutex::new(balance))))
         })
+    }
+
+    /// The same, in the place of others: peers of the same name keep their loads and their targets. The others are chosen from
+    /// until these are for the first time.
+    pub fn following(former: &Self, peers: Vec<Peer>, settings: &BalanceSettings) -> Option<Arc<Self>> {
+        let mut balance = former.balance();
+        if !has_right_count(&peers) || !balance.can_go_on(settings) {
+            drop(balance);
+            return Self::new(peers, settings);
+        }
+        let crew = balance.enroll(members(&peers), settings);
+        drop(balance);
+        Some(Arc::new(Self::of(peers, settings, crew, Arc::clone(&former.balance))))
+    }
+
+    fn of(peers: Vec<Peer>, settings: &BalanceSettings, crew: Crew, balance: Arc<Mutex<Balance>>) -> Self {
+        let is_cluster = settings.cluster.is_some();
+        Self { peers, check: settings.check.clone(), is_cluster, crew, balance }
     }
 
     /// How they are checked, if they are.
@@ -97,8 +111,8 @@ impl Peers {
     /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
     pub fn rehearse(&self, target: &[u8]) -> Option<Rehearsed> {
         let mut balance = self.balance();
-        let Decided::To(chosen, why) = balance.choose(self.hash(target), 0) else { return None };
-        balance.end(chosen);
+        let Decided::To(chosen, why) = balance.choose(&self.crew, self.hash(target), 0) else { return None };
+        balance.end(&self.crew, chosen);
         Some(Rehearsed { application: Arc::clone(self.application(chosen)), why })
     }
 
@@ -140,17 +154,17 @@ impl Peers {
 
     /// A peer whose check is due. The caller makes the check.
     pub(crate) fn take_due_check(&self, now_ms: u64) -> Option<usize> {
-        self.balance().take_due_check(self.check.as_ref()?, now_ms)
+        self.crew.take_due_check(self.check.as_ref()?, now_ms)
     }
 
     /// When the next check is due; `u64::MAX`: never.
     pub(crate) fn next_check_ms(&self) -> u64 {
-        self.balance().next_check_ms()
+        self.crew.next_check_ms()
     }
 
     /// The result of a check: why it has failed, if it has.
     pub(crate) fn handle_check(&self, peer: usize, failed: Option<Cause>, now_ms: u64) -> Option<PeerNews> {
-        let turns = self.balance().handle_check(peer, self.check.as_ref()?, failed, now_ms);
+        let turns = self.balance().handle_check(&self.crew, peer, self.check.as_ref()?, failed, now_ms);
         let change = failed.map_or(Change::Up, |cause| Change::Down { cause });
         turns.then(|| PeerNews { origin: Arc::clone(self.application(peer)), change })
     }
@@ -158,4 +172,21 @@ impl Peers {
     fn balance(&self) -> MutexGuard<'_, Balance> {
         self.balance.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn has_right_count(peers: &[Peer]) -> bool {
+    (1..=PEERS_MAX).contains(&peers.len())
+}
+
+fn members(peers: &[Peer]) -> Vec<Member> {
+    let member = |peer: &Peer| {
+        let settings = peer.application.settings();
+        Member {
+            name: settings.node.clone().unwrap_or_else(|| settings.name.clone()),
+            weight: peer.weight,
+            is_backup: peer.is_backup,
+            record: settings.record.clone(),
+        }
+    };
+    peers.iter().map(member).collect()
 }

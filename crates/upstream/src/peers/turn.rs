@@ -78,7 +78,7 @@ impl Turn {
         let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
-            balance.choose(*hash, now_ms)
+            balance.choose(&peers.crew, *hash, now_ms)
         };
         let (peer, why) = match decided {
             Decided::To(peer, why) => (peer, why),
@@ -105,7 +105,7 @@ impl Turn {
     /// keep all other requests waiting.
     pub(crate) fn note_tunnel(&mut self) {
         if self.peers.is_cluster() && std::mem::take(&mut self.is_counted) {
-            self.peers.balance().end(self.peer);
+            self.peers.balance().end(&self.peers.crew, self.peer);
         }
     }
 
@@ -145,7 +145,8 @@ impl Turn {
         if std::mem::replace(&mut self.has_answered, true) {
             return None;
         }
-        let out_ms = self.peers.balance().handle_status(self.peer, status, self.begun_ms, now_ms)?;
+        let out_ms =
+            self.peers.balance().handle_status(&self.peers.crew, self.peer, status, self.begun_ms, now_ms)?;
         Some(self.ejected(out_ms, Cause::Status(status)))
     }
 
@@ -155,7 +156,7 @@ impl Turn {
             return None;
         }
         let cause = Cause::Failure(why);
-        let out_ms = self.peers.balance().handle_failure(self.peer, cause, now_ms)?;
+        let out_ms = self.peers.balance().handle_failure(&self.peers.crew, self.peer, cause, now_ms)?;
         Some(self.ejected(out_ms, cause))
     }
 
@@ -172,9 +173,9 @@ impl Turn {
         if self.tried == all || !(is_free || balance.retry_budget.take()) {
             return false;
         }
-        let Some(next) = balance.choose_other(self.tried, now_ms) else { return false };
+        let Some(next) = balance.choose_other(&self.peers.crew, self.tried, now_ms) else { return false };
         if std::mem::replace(&mut self.is_counted, true) {
-            balance.end(self.peer);
+            balance.end(&self.peers.crew, self.peer);
         }
         drop(balance);
         (self.peer, self.begun_ms) = (next, now_ms);
@@ -189,7 +190,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if self.is_counted {
-            self.peers.balance().end(self.peer);
+            self.peers.balance().end(&self.peers.crew, self.peer);
         }
     }
 }
