@@ -1,7 +1,7 @@
 //! `[cluster]`, and the `cluster` of a route: nodes that share the requests of a site by what each of them has in memory.
 
 use std::borrow::Cow;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
@@ -10,14 +10,16 @@ use baton_http::origin::HostRule;
 use baton_upstream::{OriginName, PEERS_MAX};
 
 use super::application::Target;
+use super::cluster_etcd::ClusterEtcd;
 use super::error::Complaint;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
+use super::node_kinds::{MoverAddress, NODE_NAME, NodeUrl, PUBLIC};
 use super::origin_url::OriginUrl;
-use super::origins::{Origin, Url};
+use super::origins::Origin;
 use super::proxy::{Proxy, check_ejection};
 use super::raw::{Node, Value};
 use super::setting::{Inline, Section, Table, settings};
-use super::text::{FilePath, TextOf, Wrong};
+use super::text::FilePath;
 use super::words::{Word, words};
 
 words! {
@@ -49,6 +51,11 @@ settings! {
     Cluster in "cluster" {
         /// The nodes, servers of HTTP/1.1: URLs without paths, or tables with more. A node needs nothing of Baton to be relayed to.
         nodes: Vec<ClusterNode> = Vec::new(), Nodes;
+        /// etcd, in which nodes register themselves: `{ endpoints = ["http://10.0.0.1:2379"] }`. They are added to those above.
+        etcd: Option<ClusterEtcd> = None, Or("off", Inline::<ClusterEtcd>::new());
+        /// Folder that keeps the last view of such nodes, for a start while etcd and DNS do not answer. The master creates it for the
+        /// workers' user.
+        state_folder: PathBuf = PathBuf::from("/var/lib/baton/cluster"), FilePath;
         /// How requests are distributed among nodes, by their paths.
         policy: PolicyName = PolicyName::LardH, Word::<PolicyName>::new();
         /// How a request gets to its node, unless the route says otherwise.
@@ -88,6 +95,9 @@ settings! {
         name: Option<String> = None, Or("auto", NODE_NAME);
         /// How much it takes, in relation to the other nodes.
         weight: u64 = 1, Integer(1, 100);
+        /// Whether each address of its host is a node of its own, named by address and port. They are looked up again as DNS
+        /// says, and come and go.
+        each_address: bool = false, Flag;
         /// The URL by which clients reach it themselves, for `way = "redirect"`: `https://b.example.org`.
         public: Option<String> = None, Or("none", PUBLIC);
         /// Where it takes connections that are handed over (`listen` in its own `[cluster]`): `10.0.0.11:7946`. Packets of
@@ -120,6 +130,14 @@ impl ClusterNode {
     }
 }
 
+impl ClusterNode {
+    /// What stands for the nodes while there is none: nothing is ever sent there.
+    pub(crate) fn none() -> Self {
+        let to = OriginUrl { tls: false, target: Target::Tcp(([0, 0, 0, 0], 1).into()), path: None };
+        Self { to, name: Some("none".into()), ..Self::default() }
+    }
+}
+
 impl Cluster {
     /// What stands for the site of nodes in status and metrics: no site has such a name.
     pub const SITE: &'static str = "[cluster]";
@@ -130,7 +148,17 @@ impl Cluster {
     /// Its nodes as the origins of a proxy.
     pub fn as_proxy(&self) -> Proxy {
         let origin = |node: &ClusterNode| Origin { to: node.to.clone(), weight: node.weight, backup: false };
-        Proxy { to: self.nodes.iter().map(origin).collect(), policy: self.policy, ..self.relay.clone() }
+        let to = match self.known_nodes().map(origin).collect::<Vec<_>>() {
+            // A node may come. Until then, requests get no further than this.
+            none if none.is_empty() => vec![Origin { to: ClusterNode::none().to, ..Origin::default() }],
+            origins => origins,
+        };
+        Proxy { to, policy: self.policy, ..self.relay.clone() }
+    }
+
+    /// The nodes that are known by an address or a name of their own.
+    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = &ClusterNode> {
+        self.nodes.iter().filter(|node| !node.each_address)
     }
 }
 
@@ -224,58 +252,6 @@ impl Kind for OneNode {
     }
 }
 
-/// The URL of a node. All nodes have the same paths as the clients see.
-struct NodeUrl;
-
-impl Kind for NodeUrl {
-    type Value = OriginUrl;
-
-    fn accepted(&self) -> String {
-        "\"http://HOST:PORT\", \"https://HOST\" or \"unix:/path\"".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
-        let url = Url.read(node, reading)?;
-        if let Some(path) = &url.path {
-            let label = format!("expected no `{path}`: a node is asked for the paths that clients ask for");
-            reading.refuse(node.span(), "is not the URL of a node", label);
-            return None;
-        }
-        Some(url)
-    }
-
-    fn write(&self, value: &OriginUrl) -> toml::Value {
-        Url.write(value)
-    }
-}
-
-/// Where a mover listens.
-struct MoverAddress;
-
-impl Kind for MoverAddress {
-    type Value = SocketAddr;
-
-    fn accepted(&self) -> String {
-        "an IP address with a port such as \"10.0.0.11:7946\"".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {
-        let text = node.get_ref().as_str();
-        let address = text.and_then(|text| match text.strip_prefix(':') {
-            Some(port) => port.parse().ok().map(|port: u16| (Ipv6Addr::UNSPECIFIED, port).into()),
-            None => text.parse().ok(),
-        });
-        if address.is_none() {
-            reading.mismatch(node, &self.accepted());
-        }
-        address
-    }
-
-    fn write(&self, value: &SocketAddr) -> toml::Value {
-        value.to_string().into()
-    }
-}
-
 /// Settings of a proxy without its origins.
 struct Relay;
 
@@ -325,36 +301,3 @@ impl Kind for Relay {
         toml::Value::Table(kept.map(|((key, value), _)| (key.to_owned(), value)).collect())
     }
 }
-
-/// The name of a node: a word that a log line can have without quotes.
-const NODE_NAME: TextOf = TextOf {
-    accepted: "a name of letters, digits and `.-_:[]`",
-    check: |name| {
-        let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-        match name.bytes().all(is_fine) && name.len() <= NAME_BYTES_MAX {
-            true => Ok(name),
-            false => Err(Wrong::new(
-                "is not a name",
-                format!("expected up to {NAME_BYTES_MAX} letters, digits and `.-_:[]`"),
-            )),
-        }
-    },
-};
-
-const NAME_BYTES_MAX: usize = 64;
-
-/// How the URLs begin that clients are sent to.
-const PUBLIC: TextOf = TextOf {
-    accepted: "\"http://HOST\" or \"https://HOST\"",
-    check: |url| {
-        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        let is_host = |host: &str| {
-            !host.is_empty()
-                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
-        };
-        match host {
-            Some(host) if is_host(host) => Ok(url),
-            _ => Err(Wrong::new("is not a URL of a node", "expected `http://` or `https://`, and a host")),
-        }
-    },
-};

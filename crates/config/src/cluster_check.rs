@@ -2,6 +2,7 @@
 
 use baton_engine::plan::ClusterWay;
 
+use super::application::Target;
 use super::check::{Conflicts, of_site};
 use super::error::Complaint;
 use super::raw::Step;
@@ -12,6 +13,7 @@ impl Conflicts<'_> {
         let nodes = [Step::Key("cluster"), Step::Key("nodes")];
         self.thresholds();
         self.movers();
+        self.members();
         if !self.is_sound(&nodes) {
             return;
         }
@@ -26,19 +28,23 @@ impl Conflicts<'_> {
                 if !self.is_sound(&place) {
                     continue;
                 }
-                if cluster.nodes.is_empty() {
+                if cluster.nodes.is_empty() && !cluster.has_other_sources() {
                     let complaint = Complaint::new("a route to a cluster without nodes");
                     let complaint = complaint.at(self.raw.span(&place), "there is no node to answer");
                     let help = "say which there are: `nodes = [\"http://10.0.0.11\", …]` in [cluster]";
                     self.found.push(complaint.help(help));
-                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::HandOff && !has_mover {
+                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::HandOff
+                    && !(has_mover || cluster.has_other_sources())
+                {
                     let complaint =
                         Complaint::new("connections are to be handed over to nodes without movers");
                     let complaint = complaint.at(self.raw.span(&place), "by this way");
                     let help =
                         "say where they are: `{ to = \"http://10.0.0.11\", mover = \"10.0.0.11:7946\" }`";
                     self.found.push(complaint.help(help));
-                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::Redirect && !has_public {
+                } else if settings.way.unwrap_or(cluster.way) == ClusterWay::Redirect
+                    && !(has_public || cluster.has_other_sources())
+                {
                     let complaint =
                         Complaint::new("clients are to be sent to nodes that have no URL for them");
                     let complaint = complaint.at(self.raw.span(&place), "by this way");
@@ -74,6 +80,31 @@ impl Conflicts<'_> {
                 continue;
             };
             self.found.push(complaint);
+        }
+    }
+
+    /// What etcd cannot be asked, and what has no addresses.
+    fn members(&mut self) {
+        let place = [Step::Key("cluster"), Step::Key("etcd")];
+        if let Some(etcd) = self.config.cluster.etcd.as_ref().filter(|_| self.is_sound(&place)) {
+            let problem = match (etcd.endpoints.is_empty(), &etcd.user, &etcd.password_file) {
+                (true, ..) => Some("`cluster.etcd` without an endpoint"),
+                (_, Some(_), None) => Some("`user` without `password_file`"),
+                (_, None, Some(_)) => Some("`password_file` without `user`"),
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                let complaint =
+                    Complaint::new(problem).at(self.raw.span(&place), "cannot be asked like this");
+                self.found.push(complaint);
+            }
+        }
+        for (index, node) in self.config.cluster.nodes.iter().enumerate() {
+            if node.each_address && !matches!(node.to.target, Target::Host(..)) {
+                let place = [Step::Key("cluster"), Step::Key("nodes"), Step::Index(index)];
+                let complaint = Complaint::new("`each_address` of a node that has no host name");
+                self.found.push(complaint.at(self.raw.span(&place), "is an address already"));
+            }
         }
     }
 

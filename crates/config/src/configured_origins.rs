@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use baton_upstream::{JudgedBy, OriginName};
 
-use super::cluster::Cluster;
 use super::config::Config;
 use super::origin_url::OriginUrl;
 use super::proxy::Proxy;
@@ -52,9 +51,8 @@ impl Config {
 
     /// The nodes of the cluster, if any route leads there: all routes share what is known of them.
     fn nodes(&self) -> impl Iterator<Item = ConfiguredOrigin<'_>> {
-        let Cluster { nodes, relay, .. } = &self.cluster;
-        let used = if self.has_cluster_routes() { &nodes[..] } else { &[] };
-        used.iter().map(|node| ConfiguredOrigin {
+        let (relay, is_used) = (&self.cluster.relay, self.has_cluster_routes());
+        self.cluster.known_nodes().filter(move |_| is_used).map(|node| ConfiguredOrigin {
             name: node.origin_name(),
             node: Some(node.name()),
             url: &node.to,

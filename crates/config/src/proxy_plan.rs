@@ -86,13 +86,21 @@ pub(super) fn nodes(
         let settings = Settings { node: Some(node.name().into_owned()), ..settings };
         Ok(Peer { public: node.public.clone(), ..peer(&proxy, origin, settings, "the cluster")? })
     };
-    let peers = cluster.nodes.iter().zip(&proxy.to).map(node).collect::<io::Result<Vec<_>>>()?;
+    let none = ClusterNode::none();
+    let known: Vec<_> = cluster.known_nodes().collect();
+    let is_empty = known.is_empty();
+    let nodes = if is_empty { vec![&none] } else { known };
+    let peers = nodes.into_iter().zip(&proxy.to).map(node).collect::<io::Result<Vec<_>>>()?;
     let settings = ClusterSettings {
         t_low: cluster.t_low as u32,
         t_high: cluster.t_high as u32,
         is_bounded: cluster.admission,
     };
-    let balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };
+    let mut balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };
+    if is_empty {
+        peers.iter().for_each(|peer| peer.application.settings().record.set_drained(true));
+        balance.check = None;
+    }
     let made = resources.peers.make(Cluster::SITE, Cluster::ROUTE, peers, &balance);
     made.ok_or_else(|| io::Error::other("a cluster without a node"))
 }
@@ -139,8 +147,10 @@ fn to_origins(
     temporary: TemporaryFiles,
 ) -> Delegate {
     let cache = route.settings.cache.as_ref();
+    // What is cached of a cluster stays when its first node goes.
+    let origin = if terms.cluster.is_some() { Cluster::SITE } else { application.name() };
     Delegate {
-        cache: cache.map(|cache| cache.plan(site, &route.settings.path, application.name())),
+        cache: cache.map(|cache| cache.plan(site, &route.settings.path, origin)),
         application,
         headers: route.files.headers.clone(),
         upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },

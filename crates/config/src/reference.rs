@@ -5,6 +5,7 @@ use super::admin::Admin;
 use super::application::Application;
 use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
+use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
 use super::documents::Documents;
 use super::files::{CacheRule, Files};
 use super::limits::Limits;
@@ -69,6 +70,8 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<ExternalKey>(Form::Inline),
         described::<Cluster>(Form::Table),
         described::<ClusterNode>(Form::Inline),
+        described::<ClusterEtcd>(Form::Inline),
+        described::<ClusterRegister>(Form::Inline),
         described::<LogSettings>(Form::Table),
         described::<Admin>(Form::Table),
         types,

@@ -45,7 +45,9 @@ pub struct Resources {
 
 /// The peers of each route, in the plans that there are.
 #[derive(Debug, Default)]
-pub struct PeersByRoute(Mutex<HashMap<(String, String), Vec<Weak<Peers>>>>);
+pub struct PeersByRoute(Mutex<HashMap<SiteAndRoute, Vec<Weak<Peers>>>>);
+
+type SiteAndRoute = (String, String);
 
 impl PeersByRoute {
     /// The peers of a route, which follow those that it had.

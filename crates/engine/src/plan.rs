@@ -310,6 +310,11 @@ impl Plan {
         self.proxies().filter_map(|proxy| proxy.peers.as_ref())
     }
 
+    /// The nodes of the cluster, if a route leads there.
+    pub fn cluster(&self) -> Option<&Arc<Peers>> {
+        self.proxies().filter(|proxy| proxy.cluster.is_some()).find_map(|proxy| proxy.peers.as_ref())
+    }
+
     fn proxies(&self) -> impl Iterator<Item = &ProxyTerms> {
         let routes = self.sites.iter().flat_map(|site| &site.routes);
         routes.filter_map(|route| match &route.action {

@@ -84,6 +84,13 @@ pub(super) enum ToWorker {
         /// Which purges are complete then. If there are any, the worker confirms.
         tickets: Vec<u64>,
     },
+    /// Say where a request for a URL would go.
+    Why {
+        /// Which question this is; the answer repeats it.
+        ticket: u64,
+        /// The URL, or its path.
+        url: String,
+    },
     /// Report your status.
     Status {
         /// Which question this is; the answer repeats it.
@@ -166,6 +173,13 @@ pub(super) enum FromWorker {
     Invalidated {
         /// What.
         orders: Vec<PurgeOrder>,
+    },
+    /// Where a request would go.
+    Why {
+        /// Which question this answers.
+        ticket: u64,
+        /// Where, or why it cannot be said.
+        told: Result<Value, String>,
     },
     /// Its status.
     Status {

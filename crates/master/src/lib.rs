@@ -32,6 +32,7 @@ mod listeners;
 mod logs;
 mod management;
 mod master;
+mod members;
 mod memory_file;
 mod missed_purges;
 mod mover;

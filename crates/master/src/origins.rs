@@ -19,6 +19,8 @@ pub(crate) struct Origins {
     free: VecDeque<usize>,
     /// URLs without their paths.
     drained: BTreeSet<String>,
+    /// Names of nodes of the cluster that get no requests by the word of others.
+    ordered: BTreeSet<String>,
 }
 
 /// What is known of an origin.
@@ -42,6 +44,7 @@ impl Origins {
             rows: BTreeMap::new(),
             free: (0..OriginTable::ROWS_MAX).collect(),
             drained: drained.into_iter().collect(),
+            ordered: BTreeSet::new(),
         })
     }
 
@@ -67,7 +70,7 @@ impl Origins {
                 continue;
             };
             self.table.begin(row, &origin.name);
-            self.table.verdicts(row).set_drained(self.drained.contains(&origin.url.server()));
+            self.table.verdicts(row).set_drained(self.is_drained(&origin));
             self.rows.insert(origin.name, row);
         }
         if left_out > 0 {
@@ -119,7 +122,7 @@ impl Origins {
         }
         for origin in &meant {
             if let Some(row) = self.rows.get(&origin.name) {
-                self.table.verdicts(*row).set_drained(is_drained);
+                self.table.verdicts(*row).set_drained(self.is_drained(origin));
             }
         }
         let bare: Vec<_> = meant.iter().filter(|origin| self.is_bare(config, origin)).collect();
@@ -127,12 +130,30 @@ impl Origins {
         Ok(json!({ "origin": server, "drained": is_drained, "without_origin": bare.collect::<Vec<_>>() }))
     }
 
+    /// Lets these nodes of the cluster get no requests, by the word of others than this server's operator, and no other nodes.
+    pub(crate) fn set_ordered(&mut self, config: &Config, nodes: BTreeSet<String>) {
+        if self.ordered == nodes {
+            return;
+        }
+        self.ordered = nodes;
+        for origin in config.origins().filter(|origin| origin.node.is_some()) {
+            if let Some(row) = self.rows.get(&origin.name) {
+                self.table.verdicts(*row).set_drained(self.is_drained(&origin));
+            }
+        }
+    }
+
+    fn is_drained(&self, origin: &ConfiguredOrigin<'_>) -> bool {
+        let is_ordered = origin.node.as_deref().is_some_and(|node| self.ordered.contains(node));
+        is_ordered || self.drained.contains(&origin.url.server())
+    }
+
     /// Whether all origins of a route are drained.
     fn is_bare(&self, config: &Config, of: &ConfiguredOrigin<'_>) -> bool {
         let is_beside = |origin: &ConfiguredOrigin<'_>| {
             (&origin.name.site, &origin.name.route) == (&of.name.site, &of.name.route)
         };
-        config.origins().filter(is_beside).all(|origin| self.drained.contains(&origin.url.server()))
+        config.origins().filter(is_beside).all(|origin| self.is_drained(&origin))
     }
 
     /// The nodes of the cluster, with their records.

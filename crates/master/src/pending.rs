@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_acme::Settings;
 use baton_cache::PurgeOrder;
-use baton_config::Config;
+use baton_config::{ClusterNode, Config};
 use serde_json::Value;
 
 use crate::certificates::Certificates;
@@ -34,6 +34,8 @@ pub(crate) enum Subject {
     Configuration,
     /// The certificates of the configuration that is used.
     Certificates,
+    /// The nodes of its cluster.
+    Nodes,
 }
 
 impl Subject {
@@ -42,6 +44,7 @@ impl Subject {
         match self {
             Self::Configuration => "configuration",
             Self::Certificates => "certificates",
+            Self::Nodes => "nodes of the cluster",
         }
     }
 }
@@ -56,6 +59,9 @@ pub(crate) struct Change {
     pub(crate) acme: Option<Settings>,
     /// What the process of documents is told.
     pub(crate) documents: Option<baton_documents::Settings>,
+    pub(crate) members: Option<baton_members::Settings>,
+    /// The nodes that the configuration lists; its own are these and those that others know.
+    pub(crate) listed_nodes: Vec<ClusterNode>,
 }
 
 /// How a reload ended, for the status.

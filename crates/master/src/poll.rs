@@ -32,6 +32,10 @@ pub(super) enum Source {
     Documents,
     /// What it prints.
     DocumentsOutput,
+    /// Messages of the process that knows nodes of the cluster.
+    Members,
+    /// What that process prints.
+    MembersOutput,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

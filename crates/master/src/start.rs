@@ -1,5 +1,6 @@
 //! From a configuration to a master that can run: all that can fail at the start, before the first fork.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
@@ -27,6 +28,7 @@ use super::listeners::{Listeners, SocketSetup, listen_addresses};
 use super::logs::Logs;
 use super::management::{Connections, ServerMetrics};
 use super::master::Master;
+use super::members::Members;
 use super::mover::Mover;
 use super::origins::Origins;
 use super::phase::Phase;
@@ -43,11 +45,15 @@ use super::{cache_folder, cache_memory, descriptors, signals};
 /// # Errors
 /// The first failure, with its likely cause.
 pub(super) fn prepare(
-    config: Config,
+    mut config: Config,
     source: ConfigSource,
     inherited_sockets: InheritedSockets,
 ) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
+    let listed_nodes = config.cluster.nodes.clone();
+    let mut members = Members::new(Instant::now());
+    members.restore(config.members_settings()?);
+    config.cluster.nodes = members.merged(&config.cluster);
     descriptors::raise_limit();
     let mut tuning = config.tuning();
     let cpus = baton_sys::process::allowed_cpus()
@@ -134,6 +140,8 @@ pub(super) fn prepare(
         watching: Watching::new(Instant::now()),
         acme: Acme::new(Instant::now()),
         documents: Documents::new(Instant::now()),
+        members,
+        listed_nodes,
         ticket_keys,
         config,
         user: equipment.user,
@@ -161,6 +169,7 @@ pub(super) fn prepare(
         generations: 0,
         status_collection: None,
         pending_purges: Vec::new(),
+        pending_whys: BTreeMap::new(),
         purge_retry_due: None,
         tickets: 0,
         metrics: ServerMetrics {

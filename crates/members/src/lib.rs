@@ -33,5 +33,6 @@ pub use failure::Failure;
 pub use messages::{EtcdReport, FromMembers, Order, Report, ToMembers};
 pub use process::run;
 pub use record::{Directive, NodeState, RECORD_BYTES_MAX, Registration, Skip, is_name};
+pub use saved::last_view;
 pub use settings::{DnsNodes, Etcd, Login, Register, Settings};
 pub use view::{Applied, Member, Source, View};

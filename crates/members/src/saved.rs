@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Directive, Registration};
-use crate::view::Member;
+use crate::settings::Settings;
+use crate::view::{Member, View};
 
 /// What the file has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,22 @@ impl Saved {
             None => Ok(()),
         }
     }
+}
+
+/// The nodes of the last view of what these settings name, as a server before has left it. None if there is none, or it cannot
+/// be read: the process says why.
+pub fn last_view(settings: &Settings) -> Vec<Member> {
+    let Ok(Some(saved)) = Saved::read(&settings.state_file) else { return Vec::new() };
+    let prefix = settings.etcd.as_ref().map_or("", |etcd| &etcd.prefix);
+    if saved.prefix != prefix {
+        return Vec::new();
+    }
+    let mut members = match settings.etcd {
+        Some(_) => View::restored(0, saved.cluster_id, saved.nodes, saved.orders).members(),
+        None => Vec::new(),
+    };
+    members.extend(saved.dns);
+    members
 }
 
 const VERSION: u32 = 1;

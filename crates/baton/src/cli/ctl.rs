@@ -7,11 +7,12 @@ use baton_master::control::{self, Command, PurgeRequest};
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
+use super::ctl_cluster::Cluster;
 use super::output::{Failure, print};
 use super::{documents_status, status};
 
 /// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
-/// cache, make way for its successor or spare an origin
+/// cache, make way for its successor, spare an origin or show its cluster
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -56,6 +57,7 @@ enum Request {
     },
     /// Which documents are at other servers and why, and how busy these are
     Documents,
+    Cluster(Cluster),
     Purge(Purge),
 }
 
@@ -105,6 +107,7 @@ impl Ctl {
             Request::Upgrade => Command::Upgrade,
             Request::DrainOrigin { url } => Command::DrainOrigin(url.clone()),
             Request::UndrainOrigin { url } => Command::UndrainOrigin(url.clone()),
+            Request::Cluster(cluster) => cluster.command(),
             Request::Purge(Purge { urls, prefix, tag, all }) => Command::Purge(PurgeRequest {
                 urls: urls.clone(),
                 prefixes: prefix.clone(),
@@ -113,12 +116,13 @@ impl Ctl {
             }),
         };
         let answer = control::request(&path, command)?;
-        if self.json && self.request != Request::Documents {
-            return print(&format!("{answer}\n"));
-        }
         let told: Value = serde_json::from_str(&answer)?;
         if self.json {
-            return print(&format!("{}\n", told["documents"]));
+            return print(&match &self.request {
+                Request::Cluster(cluster) => format!("{}\n", cluster.part(&told)),
+                Request::Documents => format!("{}\n", told["documents"]),
+                _ => format!("{answer}\n"),
+            });
         }
         print(&match &self.request {
             Request::Status => status::for_humans(&told),
@@ -133,6 +137,7 @@ impl Ctl {
             Request::ReopenLogs => "the logs are open again, by their names\n".into(),
             Request::Upgrade => format!("process {} has taken over\n", told["pid"]),
             Request::DrainOrigin { .. } | Request::UndrainOrigin { .. } => drained(&told),
+            Request::Cluster(cluster) => cluster.for_humans(cluster.part(&told)),
             Request::Purge(_) => purged(&told["purged"]),
         })
     }

@@ -9,12 +9,14 @@ mod command_line;
 mod config_file;
 mod configuration;
 mod ctl;
+mod ctl_cluster;
 mod documents;
 mod documents_status;
 mod explain;
 mod hand_over_advice;
 mod listening;
 mod manual;
+mod members;
 mod mover;
 mod origin_advice;
 mod output;
@@ -58,6 +60,7 @@ enum Command {
     App(app::App),
     Cluster(cluster::Cluster),
     Acme(acme::Acme),
+    Members(members::Members),
     Mover(mover::Mover),
     Documents(documents::Documents),
     /// List the architectures: who runs which step of a request
@@ -80,6 +83,7 @@ pub(crate) fn main() -> ExitCode {
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run().map_err(Failure::from),
+        Command::Members(members) => members.run().map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),
         Command::Documents(documents) => documents.run().map_err(Failure::from),
         Command::Architectures => print(&architectures()),

@@ -108,7 +108,7 @@ const ORIGIN_COLUMNS: [(&str, &str); 9] = [
 ];
 
 /// Columns as wide as what is in them, numbers to the right.
-fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
+pub(super) fn table(rows: &[Value], columns: &[(&str, &str)]) -> String {
     let cells: Vec<Vec<String>> =
         std::iter::once(columns.iter().map(|(head, _)| (*head).to_owned()).collect())
             .chain(rows.iter().map(|row| columns.iter().map(|(_, key)| plain(&row[*key])).collect()))
@@ -150,7 +150,7 @@ fn words(key: &str) -> String {
 }
 
 /// A value as a human writes it.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
         Value::String(text) => text.clone(),
@@ -160,7 +160,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn elements(value: &Value) -> &[Value] {
+pub(super) fn elements(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 

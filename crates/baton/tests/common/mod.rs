@@ -18,6 +18,7 @@ pub(crate) mod browser;
 pub(crate) mod certificate;
 pub(crate) mod client;
 pub(crate) mod descriptors;
+pub(crate) mod dns;
 pub(crate) mod folder;
 pub(crate) mod http2;
 pub(crate) mod kernel_tls;

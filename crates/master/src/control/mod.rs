@@ -13,8 +13,8 @@ mod purge_request;
 mod socket;
 
 pub use client::request;
-pub use protocol::Command;
 pub(crate) use protocol::{Answer, parse};
+pub use protocol::{ClusterCommand, Command};
 pub use purge_request::PurgeRequest;
 pub(crate) use socket::ControlSocket;
 pub use socket::usual_path;

@@ -29,8 +29,27 @@ pub enum Command {
     DrainOrigin(String),
     /// Send requests to it again.
     UndrainOrigin(String),
+    /// About the cluster.
+    Cluster(ClusterCommand),
     /// Drop responses from the shared cache.
     Purge(PurgeRequest),
+}
+
+/// What can be asked of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterCommand {
+    /// Where a request for this URL would go now, and why.
+    Why(String),
+    /// Let a node get no new requests, or get them again; give it another weight.
+    Order {
+        /// Its name.
+        node: String,
+        /// `None`: as it is.
+        drained: Option<bool>,
+        /// `None`: as it is.
+        weight: Option<u32>,
+    },
 }
 
 impl fmt::Display for Command {
@@ -45,6 +64,7 @@ impl fmt::Display for Command {
             Self::Upgrade => "upgrade",
             Self::DrainOrigin(_) => "drain-origin",
             Self::UndrainOrigin(_) => "undrain-origin",
+            Self::Cluster(_) => "cluster",
             Self::Purge(_) => "purge",
         })
     }

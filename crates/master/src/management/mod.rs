@@ -1,5 +1,6 @@
 //! Connections to the control socket and the admin listener, and the pages of the latter.
 
+pub(crate) mod cluster_page;
 mod connections;
 pub(crate) mod metrics_page;
 pub(crate) mod origins_page;

@@ -50,6 +50,7 @@ impl Master {
                 && self.applications.end(now)
                 && self.acme.is_gone()
                 && self.documents.is_gone()
+                && self.members.is_gone()
             {
                 return self.end();
             }
@@ -139,6 +140,12 @@ impl Master {
         if let Some(output) = self.documents.output() {
             list.add(Source::DocumentsOutput, output, PollFlags::IN);
         }
+        if let Some(channel) = self.members.channel() {
+            list.add(Source::Members, channel, PollFlags::IN);
+        }
+        if let Some(output) = self.members.output() {
+            list.add(Source::MembersOutput, output, PollFlags::IN);
+        }
         for (id, socket, flags) in self.connections.interests() {
             list.add(Source::Connection(id), socket, flags);
         }
@@ -167,6 +174,8 @@ impl Master {
             self.acme.deadline(self.may_reload().is_ok()),
             self.mover.deadline(self.may_reload().is_ok()),
             self.documents.deadline(self.may_reload().is_ok()),
+            self.members.deadline(self.members_wanted()),
+            self.members_due(),
             self.successor.as_ref().and_then(Successor::deadline),
             self.connections.deadline(),
             self.watchdog_due(),
@@ -191,6 +200,10 @@ impl Master {
         self.acme.advance(self.may_reload().is_ok(), &self.user, now);
         self.mover.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
         self.documents.advance(self.may_reload().is_ok(), &self.user, now);
+        self.members.advance(self.members_wanted(), &self.user, now);
+        if passed(self.members_due()) {
+            self.look_at_members(now);
+        }
         if passed(self.successor.as_ref().and_then(Successor::deadline)) {
             self.handle_successor_timeout();
         }
@@ -227,6 +240,8 @@ impl Master {
             Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
             Source::Documents => self.documents.handle_messages(&self.workers),
             Source::DocumentsOutput => self.documents.handle_output(),
+            Source::Members => self.handle_members(now),
+            Source::MembersOutput => self.members.handle_output(),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -271,6 +286,7 @@ impl Master {
             }
             Command::DrainOrigin(url) => self.set_drained(&url, true),
             Command::UndrainOrigin(url) => self.set_drained(&url, false),
+            Command::Cluster(command) => return self.handle_cluster(command, requester, now),
             Command::Purge(request) => match request.orders(&self.config) {
                 Ok(orders) => return self.begin_purge(&orders, requester, now),
                 Err(why) => Answer::Error(why),
@@ -334,6 +350,7 @@ impl Master {
             FromWorker::HasProof { id } => self.acme.handle_has_proof(index, id),
             FromWorker::Purged { tickets, responses } => self.handle_purged(index, &tickets, responses, now),
             FromWorker::Invalidated { orders } => self.handle_invalidated(index, &orders, now),
+            FromWorker::Why { ticket, told } => self.handle_why(ticket, told, now),
             FromWorker::Status { ticket, status } => self.handle_status(index, ticket, status, now),
         }
     }
@@ -358,6 +375,8 @@ impl Master {
                 // It has logged its end.
             } else if self.mover.handle_end(pid, ended, now) {
                 // As above.
+            } else if let Some(lost) = self.members.handle_end(pid, ended, now) {
+                self.handle_lost_orders(lost, now);
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }

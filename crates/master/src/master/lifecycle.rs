@@ -58,6 +58,7 @@ impl Master {
             Ok(settings) => self.acme.configure(settings),
             Err(why) => self.fail(why, now),
         }
+        self.follow_orders();
     }
 
     /// The server cannot begin.
@@ -69,6 +70,9 @@ impl Master {
     /// Accepts nothing new, lets the workers finish what is under way.
     pub(super) fn begin_drain(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
+            if !self.shares_sockets() {
+                self.members.leave();
+            }
             let linger = if self.shares_sockets() { LINGER } else { Duration::ZERO };
             let (order, until) = self.drain_order(linger, now);
             self.begin_ending(Ending::Drain { until }, &order, now);

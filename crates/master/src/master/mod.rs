@@ -4,6 +4,7 @@
 //! worker can die and be replaced. [`event_loop`] calls all others; [`reload`], [`status`] and [`upgrade`] take several
 //! turns of it.
 
+mod cluster;
 mod event_loop;
 mod failover;
 mod lifecycle;
@@ -17,12 +18,13 @@ mod tickets;
 mod upgrade;
 mod watchdog;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use baton_config::{Config, ConfigSource};
+use baton_config::{ClusterNode, Config, ConfigSource};
 use baton_engine::Tuning;
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
@@ -37,6 +39,7 @@ use crate::documents::Documents;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::{Connections, Requester, ServerMetrics};
+use crate::members::Members;
 use crate::mover::Mover;
 use crate::origins::Origins;
 use crate::pending::{LastReload, PendingPurge, Reload, StatusCollection};
@@ -72,6 +75,10 @@ pub(crate) struct Master {
     pub(crate) watching: Watching,
     pub(crate) acme: Acme,
     pub(crate) documents: Documents,
+    /// Nodes that the configuration does not list.
+    pub(crate) members: Members,
+    /// Those that it lists, as the file has them.
+    pub(crate) listed_nodes: Vec<ClusterNode>,
     pub(crate) ticket_keys: TicketKeys,
     pub(crate) mover: Mover,
     pub(crate) logs: Logs,
@@ -105,6 +112,8 @@ pub(crate) struct Master {
     pub(crate) generations: u64,
     pub(crate) status_collection: Option<StatusCollection>,
     pub(crate) pending_purges: Vec<PendingPurge>,
+    /// Questions where a target goes, by their tickets.
+    pub(crate) pending_whys: BTreeMap<u64, Requester>,
     /// When workers are told again what they could not be told.
     pub(crate) purge_retry_due: Option<Instant>,
     pub(crate) tickets: u64,

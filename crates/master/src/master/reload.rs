@@ -78,7 +78,7 @@ impl Master {
     }
 
     /// Begins a reload to a configuration that was read, with the names of settings that need a restart.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         subject: Subject,
         read: Result<(Config, Vec<String>), String>,
@@ -135,11 +135,17 @@ impl Master {
     fn prepare(
         &mut self,
         subject: Subject,
-        config: Config,
+        mut config: Config,
         needs_restart: Vec<String>,
         requesters: Vec<Requester>,
         now: Instant,
     ) -> Result<Reload, String> {
+        if subject != Subject::Configuration {
+            config.cluster.nodes.clone_from(&self.listed_nodes);
+        }
+        let listed_nodes = config.cluster.nodes.clone();
+        let members = config.members_settings().map_err(|trouble| trouble.to_string())?;
+        config.cluster.nodes = self.members.merged(&config.cluster);
         let certificates = Certificates::read(&config).map_err(|trouble| trouble.to_string())?;
         let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
         let documents =
@@ -168,7 +174,7 @@ impl Master {
         }
 
         self.generations += 1;
-        let change = Change { config, fresh, logs, certificates, acme, documents };
+        let change = Change { config, fresh, logs, certificates, acme, documents, members, listed_nodes };
         let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
             if let Err(error) = self.order_to_prepare(index, &change, &files) {
@@ -230,6 +236,8 @@ impl Master {
         self.acme.configure(change.acme);
         self.mover.configure(&self.config);
         self.documents.configure(change.documents);
+        self.listed_nodes = change.listed_nodes;
+        self.members.configure(change.members, now);
         self.use_logs(change.logs);
         self.workers.restart_now(now);
         self.advance(now);
@@ -291,6 +299,10 @@ impl Master {
         // The old configuration or the new one: the one that counts from now on.
         self.applications.keep(&self.config, now);
         self.origins.keep(&self.config);
+        self.follow_orders();
+        if subject == Subject::Nodes && result.is_err() {
+            self.members.retry(now);
+        }
         let (error, needs_restart) = match result {
             Ok(needs_restart) => (None, needs_restart),
             Err(why) => (Some(format!("not reloaded, the old {what} stays:\n{why}")), Vec::new()),

@@ -11,7 +11,8 @@ use rustix::net::SocketFlags;
 use super::Master;
 use crate::control::{self, Answer};
 use crate::management::{
-    ConnectionId, Endpoint, Received, Requester, ServerMetrics, metrics_page, origins_page, pages,
+    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, metrics_page, origins_page,
+    pages,
 };
 use crate::phase::Phase;
 
@@ -69,7 +70,8 @@ impl Master {
                 };
                 let days_left = self.certificates.days_left(SystemTime::now());
                 let text = metrics_page::page(&counters, &metrics, &days_left)
-                    + &origins_page::page(&self.origins.figures(&self.config));
+                    + &origins_page::page(&self.origins.figures(&self.config))
+                    + &cluster_page::page(self.members.members(), self.members.etcd(), self.members.age_s());
                 pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
             pages::Page::Health => {

@@ -119,6 +119,7 @@ impl Master {
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
             "mover": self.mover.report(),
+            "cluster": self.cluster_report(),
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.last_reload.as_ref().map(|last| json!({

@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::cache_purges::CachePurges;
 use super::documents;
 use super::plan::{claims, make_plan};
+use super::why;
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker, Way};
 use crate::memory_file;
 use crate::privileges::WorkerUser;
@@ -175,6 +176,9 @@ impl CommandThread {
                 }
             }
             ToWorker::Wake => self.steering.wake(),
+            ToWorker::Why { ticket, url } => {
+                self.report(&FromWorker::Why { ticket, told: why::why(&self.plan, &url) });
+            }
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.
                 let status = self.steering.status();

@@ -6,6 +6,7 @@ mod cache_purges;
 mod commands;
 mod documents;
 mod plan;
+mod why;
 
 use std::io;
 use std::os::fd::OwnedFd;

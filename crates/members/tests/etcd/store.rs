@@ -1,5 +1,7 @@
 //! An etcd of the test's own, which ends with the test.
 
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;

@@ -147,7 +147,7 @@ impl Balance {
             nodes.push(known.unwrap_or_else(|| self.join(member)));
         }
         self.enrolled += 1;
-        Crew::new(self.enrolled, members, nodes, settings)
+        Crew::new(self.enrolled, members, nodes, settings.ejection.clone(), settings.check.is_some())
     }
 
     fn join(&mut self, member: &Member) -> NodeId {

@@ -2,7 +2,6 @@
 
 use baton_dispatch::NodeId;
 
-use super::balance::BalanceSettings;
 use super::checks::{CheckSettings, CheckTimes};
 use super::standing::Ejection;
 use crate::origins::OriginRecord;
@@ -29,14 +28,14 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// These peers, and the number of each in its balance.
+    /// These peers, the number of each in its balance, and what they are judged by.
     pub(super) fn new(
         serial: u64,
         members: Vec<Member>,
         nodes: Vec<NodeId>,
-        settings: &BalanceSettings,
+        ejection: Option<Ejection>,
+        is_checked: bool,
     ) -> Self {
-        let (ejection, is_checked) = (settings.ejection.clone(), settings.check.is_some());
         Self { serial, members, nodes, ejection, is_checked }
     }
 

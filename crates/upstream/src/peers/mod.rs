@@ -110,8 +110,16 @@ impl Peers {
 
     /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
     pub fn rehearse(&self, target: &[u8]) -> Option<Rehearsed> {
+        self.ask(target, 0)
+    }
+
+    /// The peer that a request for this target would go to at that time, beside the requests that are under way. The policy may
+    /// note the choice, as it does that of a request.
+    pub fn ask(&self, target: &[u8], now_ms: u64) -> Option<Rehearsed> {
         let mut balance = self.balance();
-        let Decided::To(chosen, why) = balance.choose(&self.crew, self.hash(target), 0) else { return None };
+        let Decided::To(chosen, why) = balance.choose(&self.crew, self.hash(target), now_ms) else {
+            return None;
+        };
         balance.end(&self.crew, chosen);
         Some(Rehearsed { application: Arc::clone(self.application(chosen)), why })
     }

@@ -1,0 +1,158 @@
+//! `baton ctl cluster`: the nodes of a running server's cluster, where a target goes, and orders about nodes.
+
+use baton_master::control::{ClusterCommand, Command};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::status::{elements, plain, table};
+
+/// Show the nodes of the cluster, or do something about one
+///
+/// Orders about nodes that are registered in etcd are written there: all front-ends follow them, and they stay when the node
+/// restarts. Other nodes are drained by this server alone.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(super) struct Cluster {
+    #[command(subcommand)]
+    request: Option<Request>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+enum Request {
+    /// Say to which node a request would go now, and why
+    Why {
+        /// The URL, or its path alone
+        #[arg(value_name = "URL")]
+        url: String,
+    },
+    /// Let a node get no new requests; what is under way ends in its own time
+    Drain {
+        /// Its name
+        #[arg(value_name = "NODE")]
+        node: String,
+    },
+    /// Let a node get requests again
+    Undrain {
+        /// Its name
+        #[arg(value_name = "NODE")]
+        node: String,
+    },
+    /// Give a node of etcd another weight than its own
+    Weight {
+        /// Its name
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// How much it takes, in relation to the others
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+        weight: u32,
+    },
+}
+
+impl Cluster {
+    /// What the server is asked.
+    pub(super) fn command(&self) -> Command {
+        let order = |node: &str, drained, weight| {
+            Command::Cluster(ClusterCommand::Order { node: node.to_owned(), drained, weight })
+        };
+        match &self.request {
+            None => Command::Status,
+            Some(Request::Why { url }) => Command::Cluster(ClusterCommand::Why(url.clone())),
+            Some(Request::Drain { node }) => order(node, Some(true), None),
+            Some(Request::Undrain { node }) => order(node, Some(false), None),
+            Some(Request::Weight { node, weight }) => order(node, None, Some(*weight)),
+        }
+    }
+
+    /// The part of the answer that was asked for.
+    pub(super) fn part<'a>(&self, told: &'a Value) -> &'a Value {
+        if self.request.is_none() { &told["cluster"] } else { told }
+    }
+
+    /// That part for humans.
+    pub(super) fn for_humans(&self, told: &Value) -> String {
+        match &self.request {
+            None => nodes(told),
+            Some(Request::Why { .. }) => {
+                let [path, node, to, why] = ["path", "node", "to", "why"].map(|key| plain(&told[key]));
+                format!("{path}: node {node} at {to}\n  {why}\n")
+            }
+            Some(_) => {
+                let [node, ordered, by] = ["node", "ordered", "by"].map(|key| plain(&told[key]));
+                let whom = if by == "etcd" { "in etcd, for all front-ends" } else { "by this server alone" };
+                format!("node {node}: {ordered}, {whom}\n")
+            }
+        }
+    }
+}
+
+/// The columns of the nodes.
+const COLUMNS: [(&str, &str); 9] = [
+    ("node", "name"),
+    ("url", "to"),
+    ("source", "source"),
+    ("state", "state"),
+    ("weight", "weight"),
+    ("load", "load"),
+    ("requests", "requests"),
+    ("failures", "failures"),
+    ("moved here", "moved"),
+];
+
+fn nodes(cluster: &Value) -> String {
+    if cluster.is_null() {
+        return "no route leads to a cluster\n".into();
+    }
+    let moves = ["moved", "replicated"];
+    let rows: Vec<Value> = elements(&cluster["nodes"])
+        .iter()
+        .map(|node| {
+            let mut row = node.clone();
+            row["moved"] = moves.iter().filter_map(|why| node["choices"][why].as_u64()).sum::<u64>().into();
+            row
+        })
+        .collect();
+    let mut out = format!("policy {}\n\n{}", plain(&cluster["policy"]), table(&rows, &COLUMNS));
+    for row in &rows {
+        if let Some(why) = row["why"].as_str().filter(|why| !why.is_empty()) {
+            out.push_str(&format!("{}: {}: {why}\n", plain(&row["name"]), plain(&row["state"])));
+        }
+    }
+    let members = &cluster["members"];
+    for why in elements(&members["refused"]) {
+        out.push_str(&format!("does not count: {}\n", plain(why)));
+    }
+    let etcd = &members["etcd"];
+    if etcd.is_object() {
+        out.push('\n');
+        out.push_str(&of_etcd(etcd, members["restored"] == true));
+    }
+    out
+}
+
+fn of_etcd(etcd: &Value, is_restored: bool) -> String {
+    let mut out = match etcd["reachable"] == true {
+        true => {
+            format!("etcd answers at {}, revision {}\n", plain(&etcd["endpoint"]), plain(&etcd["revision"]))
+        }
+        false => "etcd does not answer\n".into(),
+    };
+    if let Some(error) = etcd["error"].as_str() {
+        out.push_str(&format!("  {error}\n"));
+    }
+    if let Some(since) = etcd["stale_since"].as_str() {
+        let age = plain(&etcd["age_seconds"]);
+        let of = if is_restored { "from the state file, " } else { "" };
+        out.push_str(&format!("  the view is {of}stale since {since}, {age} s ago\n"));
+    }
+    match (etcd["registered_as"].as_str(), etcd["registration_error"].as_str()) {
+        (Some(name), None) => out.push_str(&format!("  this host is registered as {name}\n")),
+        (Some(name), Some(why)) => out.push_str(&format!("  this host is not registered as {name}: {why}\n")),
+        (None, _) => {}
+    }
+    for one in elements(&etcd["skipped"]) {
+        out.push_str(&format!("  {} does not count: {}\n", plain(&one["key"]), plain(&one["why"])));
+    }
+    if etcd["losses"].as_u64().is_some_and(|losses| losses > 0) {
+        out.push_str(&format!("  it has lost data, or was another one: {} times\n", etcd["losses"]));
+    }
+    out
+}
