@@ -66,7 +66,8 @@ impl MoverLink {
             FlowEvent::Ended => report.ended.push(flow),
             FlowEvent::Gone => report.gone.push(flow),
         }
-        let is_full = report.len() >= REPORT_FLOWS_MAX;
+        // Not with each event beyond: a mover that has not kept up would be asked again and again in vain.
+        let is_full = report.len().is_multiple_of(REPORT_FLOWS_MAX);
         drop(report);
         self.has_report.store(true, Ordering::Release);
         if is_full {
