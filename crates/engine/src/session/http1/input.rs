@@ -66,6 +66,7 @@ impl Http1Driver {
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
     fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+        self.inbox_untried = false;
         // Over TLS the handshake has decided (RFC 9113, section 3.2).
         if self.protocol.requests() == 0 && wire.transport.tls().is_none() {
             match h2::match_preface(input) {
@@ -80,7 +81,6 @@ impl Http1Driver {
         let plan = Arc::clone(&ctx.plan);
         let mut at = 0;
         let mut requests = 0;
-        self.inbox_untried = false;
         loop {
             if self.protocol.is_in_body() {
                 at += self.take_body(&input[at..], wire, ctx);
