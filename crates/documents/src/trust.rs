@@ -1,5 +1,5 @@
 //! Trust between servers: one secret that all of them have. Who has it may lend documents to the others and hear their
-//! loads; nobody else is answered.
+//! loads; others get no answer.
 //!
 //! What servers say to each other is signed (HMAC-SHA-256), for one purpose each, so that no message passes for
 //! another. It is not encrypted: it tells which public documents are where.

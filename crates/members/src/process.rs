@@ -299,7 +299,7 @@ impl Process {
     fn patience(&self) -> Duration {
         let held = self.view.poll_timeout();
         let held = held.map(|at| Duration::from_millis(at.saturating_sub(self.now_ms())));
-        // Names tell nobody of changes.
+        // A name does not announce its changes.
         let names = (!self.hosts.is_empty()).then_some(NAMES_LOOK);
         held.into_iter().chain(names).min().unwrap_or(LONGEST_WAIT)
     }

@@ -1,7 +1,7 @@
 //! Connections between members of a cluster, who share one certificate and its key. Each shows that it has the key, and
 //! accepts that one certificate, byte for byte, and no other.
 //!
-//! Neither names nor dates nor authorities count: whoever has the file is a member. Only TLS 1.3 is spoken, and no session is
+//! Neither names nor dates nor authorities count: a host that has the file is a member. Only TLS 1.3 is spoken, and no session is
 //! resumed.
 
 use std::fmt;

@@ -211,7 +211,7 @@ fn load(client: &Host, content: &Content, served: &Mutex<Served>, over: &AtomicB
     })
 }
 
-/// Prints a block for each second, over the last one if somebody looks.
+/// Prints a block for each second, over the last one if a terminal shows it.
 fn show(
     sides: &[Side<'_>],
     served: &[Mutex<Served>],

@@ -154,7 +154,7 @@ impl Process {
         if let Err(distrust) = &reply {
             log::notice(format_args!("a question of another server is refused: {}", distrust.word()));
         }
-        // Whoever asked may be gone.
+        // The client that asked may be gone.
         let _ = asked.reply.send(reply);
     }
 
