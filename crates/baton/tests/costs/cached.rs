@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustix::process::{Signal, kill_process};
+
 use crate::common::server::wait_until;
 use crate::document::compare;
 use crate::moved::Moved;
@@ -74,18 +76,17 @@ fn in_memory(architecture: &str) -> Proxy {
     cached(architecture, "")
 }
 
-/// A server with a cache in a folder, which has a long body that is not in memory.
+/// A server with a cache in a folder, which has a long body that is not in memory: a worker that takes the place of another
+/// one finds it in the folder.
 fn in_folder(architecture: &str) -> Proxy {
-    let proxy =
-        cached(architecture, "folder = '{base}/cache'\nmemory_bytes_max = '1 MiB'\ndisk_reserve_bytes = 0");
-    let mut client = proxy.server.connect();
-    // What came last is in memory, and there is room for one of these.
-    for bytes in [LONG_BYTES, LONG_BYTES + 1, LONG_BYTES + 2] {
-        proxy.exchange(&mut client, bytes);
-    }
-    wait_until("all is written", || {
-        let status = proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
-        status.contains(r#""queue_bytes":0,"recovered":true"#)
+    let proxy = cached(architecture, "folder = '{base}/cache'\ndisk_reserve_bytes = 0");
+    proxy.exchange(&mut proxy.server.connect(), LONG_BYTES);
+    let status = || proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+    wait_until("all is written", || status().contains(r#""queue_bytes":0,"recovered":true"#));
+    let first = proxy.server.workers()[0];
+    kill_process(first, Signal::KILL).expect("the worker is there");
+    wait_until("another worker has the folder", || {
+        !proxy.server.workers().contains(&first) && status().contains(r#""recovered":true"#)
     });
     proxy
 }
