@@ -10,25 +10,15 @@
 //! waits until this one has left the store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use baton_acme::{Challenge, FromAcme, Settings, ToAcme, UnixTime};
-use baton_config::OWN_EXECUTABLE;
 use baton_report::{Trouble, log, utc};
-use baton_supervise::{self as supervise, Lines, Restart, Stopping};
-use baton_sys::passing;
 use baton_sys::process::Ended;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::channel::{self, MESSAGE_BYTES_MAX, ToWorker};
-use super::memory_file;
+use super::channel::ToWorker;
+use super::child::{Child, Kind};
 use super::privileges::WorkerUser;
 use super::workers::Workers;
 
@@ -37,21 +27,10 @@ use super::workers::Workers;
 pub(super) struct Acme {
     /// `None`: no site gets its certificate from an authority.
     settings: Option<Settings>,
-    process: Option<Process>,
-    /// What it prints; after its end, until all has been read.
-    output: Option<Lines>,
-    restart: Restart,
+    pub(super) child: Child,
     proofs: BTreeMap<u64, Proof>,
     plans: BTreeMap<String, Plan>,
     has_issued: bool,
-}
-
-#[derive(Debug)]
-struct Process {
-    pid: i32,
-    since: Instant,
-    channel: OwnedFd,
-    stopping: Option<Stopping>,
 }
 
 /// A proof at the workers.
@@ -75,9 +54,7 @@ impl Acme {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             settings: None,
-            process: None,
-            output: None,
-            restart: Restart::new(now),
+            child: Child::new(&KIND, now),
             proofs: BTreeMap::new(),
             plans: BTreeMap::new(),
             has_issued: false,
@@ -93,8 +70,8 @@ impl Acme {
         let wanted: BTreeSet<_> = wanted.map(|names| names.first().to_owned()).collect();
         self.plans.retain(|name, _| wanted.contains(name));
         self.settings = settings;
-        if let (Some(process), Some(settings)) = (&self.process, &self.settings)
-            && let Err(error) = send_settings(&process.channel, settings)
+        if let Some(settings) = &self.settings
+            && let Err(error) = self.child.configure(&ToAcme::Configure, settings)
         {
             log::error(Trouble::of("tell the process that obtains certificates what is wanted", &error));
         }
@@ -102,65 +79,31 @@ impl Acme {
 
     /// Starts the process, or ends it, as is due. `may_run`: this server serves, and no other takes its place.
     pub(super) fn advance(&mut self, may_run: bool, user: &WorkerUser, now: Instant) {
-        match (&mut self.process, self.settings.is_some() && may_run) {
-            (Some(process), false) => process.stop(now),
-            (None, true) if self.restart.due() <= now => self.start(user, now),
-            _ => {}
+        match &self.settings {
+            Some(settings) if may_run => {
+                if !self.child.may_start(now) {
+                    return;
+                }
+                if let Err(trouble) = create_store(settings, user) {
+                    // Only the operator can help; later a reload, or the next try, finds it mended.
+                    log::error(trouble);
+                    return self.child.start_at(now + STORE_LOOK);
+                }
+                self.child.start(&ToAcme::Configure, settings, user, now);
+            }
+            _ => self.child.stop(now),
         }
     }
 
     /// When [`advance`](Self::advance) has something to do.
     pub(super) fn deadline(&self, may_run: bool) -> Option<Instant> {
-        match &self.process {
-            Some(process) => process.stopping.map(|stopping| stopping.deadline()),
-            None => (self.settings.is_some() && may_run).then_some(self.restart.due()),
-        }
-    }
-
-    fn start(&mut self, user: &WorkerUser, now: Instant) {
-        let Some(settings) = &self.settings else { return };
-        if let Err(trouble) = create_store(settings, user) {
-            // Only the operator can help; later a reload, or the next try, finds it mended.
-            log::error(trouble);
-            return self.restart.start_at(now + STORE_LOOK);
-        }
-        match start_process(settings, user, now) {
-            Ok((process, output)) => {
-                self.process = Some(process);
-                self.output = Some(output);
-            }
-            Err(error) => log::error(self.restart.note_failed_start(WHO, &error, now)),
-        }
-    }
-
-    /// What to poll: its messages, and what it prints.
-    pub(super) fn channel(&self) -> Option<BorrowedFd<'_>> {
-        self.process.as_ref().map(|process| process.channel.as_fd())
-    }
-
-    /// What it prints, to poll.
-    pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
-        self.output.as_ref().map(AsFd::as_fd)
-    }
-
-    /// It has printed something.
-    pub(super) fn handle_output(&mut self) {
-        self.output.take_if(|lines| !lines.forward());
+        self.child.deadline(self.settings.is_some() && may_run)
     }
 
     /// It has sent messages.
     pub(super) fn handle_messages(&mut self, workers: &Workers) {
-        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        while let Some(process) = &self.process {
-            match channel::receive(&process.channel, &mut buffer) {
-                Ok(Some((message, _))) => self.handle(message, workers),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It has ended, or is of no use; its end is noted when it is reaped.
-                Ok(None) | Err(_) => {
-                    supervise::kill(process.pid);
-                    break;
-                }
-            }
+        for (message, _) in self.child.receive() {
+            self.handle(message, workers);
         }
     }
 
@@ -210,28 +153,21 @@ impl Acme {
     /// Tells the process if all workers have the proof.
     fn report_ready(&self, id: u64) {
         let is_ready = self.proofs.get(&id).is_some_and(|proof| proof.awaited.is_empty());
-        if let Some(process) = self.process.as_ref().filter(|_| is_ready) {
+        if is_ready {
             // If the message cannot be sent, the process has ended or will complain.
-            let _ = channel::send(&process.channel, &ToAcme::ChallengeReady { id }, &[]);
+            let _ = self.child.tell(&ToAcme::ChallengeReady { id });
         }
     }
 
     /// A child has ended. Returns whether it was the process.
     pub(super) fn handle_end(&mut self, pid: i32, ended: Ended, workers: &Workers, now: Instant) -> bool {
-        let Some(process) = self.process.take_if(|process| process.pid == pid) else { return false };
-        self.handle_output();
+        if !self.child.handle_end(pid, ended, now) {
+            return false;
+        }
         for id in std::mem::take(&mut self.proofs).into_keys() {
             workers.tell_all(&ToWorker::RemoveProof { id }, &[]);
         }
-        if process.stopping.is_none() {
-            log::error(self.restart.note_end(ended, process.since, now).with_restart(WHO));
-        }
         true
-    }
-
-    /// Whether it is gone.
-    pub(super) fn is_gone(&self) -> bool {
-        self.process.is_none()
     }
 
     /// Whether it has issued a certificate since the last call of [`take_news`](Self::take_news).
@@ -258,80 +194,28 @@ impl Acme {
         Some(json!({
             "directory": settings.directory,
             "store": settings.store,
-            "pid": self.process.as_ref().map(|process| process.pid),
+            "pid": self.child.pid(),
             "plans": self.plans.iter().map(plan).collect::<Vec<_>>(),
         }))
     }
 }
 
-impl Process {
-    /// Asks it to end; kills it if it does not.
-    fn stop(&mut self, now: Instant) {
-        match &mut self.stopping {
-            Some(stopping) => stopping.kill_if_late(WHO, now),
-            None => {
-                supervise::signal(self.pid, Signal::TERM.as_raw());
-                self.stopping = Some(Stopping::new(self.pid, now + GRACE));
-            }
-        }
-    }
-}
-
-fn start_process(settings: &Settings, user: &WorkerUser, now: Instant) -> io::Result<(Process, Lines)> {
-    let (output, theirs) = Lines::open()?;
-    let (channel, its_end) = passing::message_pair()?;
-    // A process that does not read must not block the master.
-    rustix::io::ioctl_fionbio(&channel, true)?;
-    send_settings(&channel, settings)?;
-    let mut command = Command::new(OWN_EXECUTABLE);
-    command
-        .arg0("baton")
-        .args(["acme", "--parent", &std::process::id().to_string()])
-        .stdin(its_end)
-        .stdout(Stdio::null())
-        .stderr(theirs)
-        // A Ctrl-C in the terminal must reach the master alone.
-        .process_group(0);
-    if let WorkerUser::Other { identity, .. } = user {
-        // Without other groups: the standard library drops them with root's rights.
-        command.uid(identity.uid).gid(identity.gid);
-    }
-    // The master waits for it with all other children.
-    let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-    Ok((Process { pid, since: now, channel, stopping: None }, output))
-}
-
-fn send_settings(channel: &OwnedFd, settings: &Settings) -> io::Result<()> {
-    let file = memory_file::write("baton-acme", &serde_json::to_vec(settings)?)?;
-    channel::send(channel, &ToAcme::Configure, &[file.as_fd()])
-}
-
 /// Creates the folder of the certificates, which only the process and the master may enter.
 fn create_store(settings: &Settings, user: &WorkerUser) -> Result<(), Trouble> {
     let store = &settings.store;
-    let create = || {
-        if let Some(parent) = store.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        DirBuilder::new().recursive(true).mode(0o700).create(store)?;
-        match user {
-            WorkerUser::Other { identity, .. } if fs::metadata(store)?.uid() != identity.uid => {
-                chown(store, Some(identity.uid), Some(identity.gid))
-            }
-            _ => Ok(()),
-        }
-    };
-    create().map_err(|error| {
+    user.create_folder(store).map_err(|error| {
         Trouble::of(format_args!("create {} for certificates", store.display()), &error)
             .about_file(store, &error)
             .remedy("name another folder: `store` in [acme]")
     })
 }
 
-const WHO: &str = "the process that obtains certificates";
-
-/// How long the process may take to end: it has nothing to finish.
-const GRACE: Duration = Duration::from_secs(2);
+const KIND: Kind = Kind {
+    command: "acme",
+    who: "the process that obtains certificates",
+    // It has nothing to finish.
+    grace: Duration::from_secs(2),
+};
 
 /// The time between two tries to create the store.
 const STORE_LOOK: Duration = Duration::from_secs(60);

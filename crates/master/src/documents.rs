@@ -12,24 +12,19 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, chown};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_config::{Config, OWN_EXECUTABLE};
+use baton_config::Config;
 use baton_documents::{FromDocuments, Origin, Served, Settings, ToDocuments};
 use baton_report::{Trouble, log};
-use baton_supervise::{self as supervise, Lines, Restart, Stopping};
-use baton_sys::passing;
-use baton_sys::process::Ended;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::certificates::Certificates;
-use super::channel::{self, MESSAGE_BYTES_MAX, ToWorker};
+use super::channel::ToWorker;
+use super::child::{Child, Kind};
 use super::control::usual_path;
 use super::memory_file;
 use super::privileges::WorkerUser;
@@ -42,20 +37,9 @@ pub(super) struct Documents {
     socket: PathBuf,
     /// `None`: no site shares its load.
     settings: Option<Settings>,
-    process: Option<Process>,
-    /// What it prints; after its end, until all has been read.
-    output: Option<Lines>,
-    restart: Restart,
+    pub(super) child: Child,
     maps: BTreeMap<Origin, OwnedFd>,
     status: Value,
-}
-
-#[derive(Debug)]
-struct Process {
-    pid: i32,
-    since: Instant,
-    channel: OwnedFd,
-    stopping: Option<Stopping>,
 }
 
 impl Documents {
@@ -64,9 +48,7 @@ impl Documents {
         Self {
             socket: socket_path(),
             settings: None,
-            process: None,
-            output: None,
-            restart: Restart::new(now),
+            child: Child::new(&KIND, now),
             maps: BTreeMap::new(),
             status: Value::Null,
         }
@@ -95,8 +77,8 @@ impl Documents {
         let is_known = |at: &Origin| settings.iter().flat_map(|all| &all.sites).any(|site| site.at == *at);
         self.maps.retain(|at, _| is_known(at));
         self.settings = settings;
-        if let (Some(process), Some(settings)) = (&self.process, &self.settings)
-            && let Err(error) = send_settings(&process.channel, settings)
+        if let Some(settings) = &self.settings
+            && let Err(error) = self.child.configure(&ToDocuments::Configure, settings)
         {
             log::error(Trouble::of("tell the process of documents what has changed", &error));
         }
@@ -104,60 +86,31 @@ impl Documents {
 
     /// Starts the process, or ends it, as is due. `may_run`: this server serves, and no other takes its place.
     pub(super) fn advance(&mut self, may_run: bool, user: &WorkerUser, now: Instant) {
-        match (&mut self.process, self.settings.is_some() && may_run) {
-            (Some(process), false) => process.stop(now),
-            (None, true) if self.restart.due() <= now => self.start(user, now),
-            _ => {}
+        match &self.settings {
+            Some(settings) if may_run => {
+                if !self.child.may_start(now) {
+                    return;
+                }
+                if let Err(error) = create_folder(&self.socket, user) {
+                    let what = format_args!("create a folder for {}", self.socket.display());
+                    log::error(Trouble::of(what, &error));
+                    return self.child.start_at(now + FOLDER_LOOK);
+                }
+                self.child.start(&ToDocuments::Configure, settings, user, now);
+            }
+            _ => self.child.stop(now),
         }
     }
 
     /// When [`advance`](Self::advance) has something to do.
     pub(super) fn deadline(&self, may_run: bool) -> Option<Instant> {
-        match &self.process {
-            Some(process) => process.stopping.map(|stopping| stopping.deadline()),
-            None => (self.settings.is_some() && may_run).then_some(self.restart.due()),
-        }
-    }
-
-    fn start(&mut self, user: &WorkerUser, now: Instant) {
-        let Some(settings) = &self.settings else { return };
-        match create_folder(&self.socket, user).and_then(|()| start_process(settings, user, now)) {
-            Ok((process, output)) => {
-                self.process = Some(process);
-                self.output = Some(output);
-            }
-            Err(error) => log::error(self.restart.note_failed_start(WHO, &error, now)),
-        }
-    }
-
-    /// Its messages, to poll.
-    pub(super) fn channel(&self) -> Option<BorrowedFd<'_>> {
-        self.process.as_ref().map(|process| process.channel.as_fd())
-    }
-
-    /// What it prints, to poll.
-    pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
-        self.output.as_ref().map(AsFd::as_fd)
-    }
-
-    /// It has printed something.
-    pub(super) fn handle_output(&mut self) {
-        self.output.take_if(|lines| !lines.forward());
+        self.child.deadline(self.settings.is_some() && may_run)
     }
 
     /// It has sent messages.
     pub(super) fn handle_messages(&mut self, workers: &Workers) {
-        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        while let Some(process) = &self.process {
-            match channel::receive(&process.channel, &mut buffer) {
-                Ok(Some((message, descriptors))) => self.handle(message, descriptors, workers),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It has ended, or is of no use; its end is noted when it is reaped.
-                Ok(None) | Err(_) => {
-                    supervise::kill(process.pid);
-                    break;
-                }
-            }
+        for (message, descriptors) in self.child.receive() {
+            self.handle(message, descriptors, workers);
         }
     }
 
@@ -180,10 +133,8 @@ impl Documents {
 
     /// A worker says what documents were asked for.
     pub(super) fn handle_served(&self, site: Origin, served: Served) {
-        if let Some(process) = &self.process {
-            // If its socket is full, the process does not look at loads either.
-            let _ = channel::send(&process.channel, &ToDocuments::Served { site, served }, &[]);
-        }
+        // If its socket is full, the process does not look at loads either.
+        let _ = self.child.tell(&ToDocuments::Served { site, served });
     }
 
     /// A worker begins to serve: it gets the maps that the others have.
@@ -192,21 +143,6 @@ impl Documents {
             // If the message cannot be sent, the worker has ended.
             let _ = workers.tell(index, &ToWorker::DocumentMap, &[file.as_fd()]);
         }
-    }
-
-    /// A child has ended. Returns whether it was the process. Documents stay where they are: the next one calls them home.
-    pub(super) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> bool {
-        let Some(process) = self.process.take_if(|process| process.pid == pid) else { return false };
-        self.handle_output();
-        if process.stopping.is_none() {
-            log::error(self.restart.note_end(ended, process.since, now).with_restart(WHO));
-        }
-        true
-    }
-
-    /// Whether it is gone.
-    pub(super) fn is_gone(&self) -> bool {
-        self.process.is_none()
     }
 
     /// Removes the folder of its socket.
@@ -220,20 +156,7 @@ impl Documents {
     /// For the status.
     pub(super) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;
-        Some(json!({ "pid": self.process.as_ref().map(|process| process.pid), "sites": self.status }))
-    }
-}
-
-impl Process {
-    /// Asks it to end; kills it if it does not.
-    fn stop(&mut self, now: Instant) {
-        match &mut self.stopping {
-            Some(stopping) => stopping.kill_if_late(WHO, now),
-            None => {
-                supervise::signal(self.pid, Signal::TERM.as_raw());
-                self.stopping = Some(Stopping::new(self.pid, now + GRACE));
-            }
-        }
+        Some(json!({ "pid": self.child.pid(), "sites": self.status }))
     }
 }
 
@@ -260,36 +183,12 @@ fn create_folder(socket: &Path, user: &WorkerUser) -> io::Result<()> {
     }
 }
 
-fn start_process(settings: &Settings, user: &WorkerUser, now: Instant) -> io::Result<(Process, Lines)> {
-    let (output, theirs) = Lines::open()?;
-    let (channel, its_end) = passing::message_pair()?;
-    // A process that does not read must not block the master.
-    rustix::io::ioctl_fionbio(&channel, true)?;
-    send_settings(&channel, settings)?;
-    let mut command = Command::new(OWN_EXECUTABLE);
-    command
-        .arg0("baton")
-        .args(["documents", "--parent", &std::process::id().to_string()])
-        .stdin(its_end)
-        .stdout(Stdio::null())
-        .stderr(theirs)
-        // A Ctrl-C in the terminal must reach the master alone.
-        .process_group(0);
-    if let WorkerUser::Other { identity, .. } = user {
-        // Without other groups: the standard library drops them with root's rights.
-        command.uid(identity.uid).gid(identity.gid);
-    }
-    // The master waits for it with all other children.
-    let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
-    Ok((Process { pid, since: now, channel, stopping: None }, output))
-}
+/// It has nothing to finish. When it ends by itself, documents stay where they are: the next one calls them home.
+const KIND: Kind = Kind {
+    command: "documents",
+    who: "the process of documents that migrate",
+    grace: Duration::from_secs(2),
+};
 
-fn send_settings(channel: &OwnedFd, settings: &Settings) -> io::Result<()> {
-    let file = memory_file::write("baton-documents", &serde_json::to_vec(settings)?)?;
-    channel::send(channel, &ToDocuments::Configure, &[file.as_fd()])
-}
-
-const WHO: &str = "the process of documents that migrate";
-
-/// How long the process may take to end: it has nothing to finish.
-const GRACE: Duration = Duration::from_secs(2);
+/// The time between two tries to create the folder.
+const FOLDER_LOOK: Duration = Duration::from_secs(60);

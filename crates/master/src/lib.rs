@@ -21,6 +21,7 @@ mod cache_folder;
 mod cache_memory;
 mod certificates;
 mod channel;
+mod child;
 pub mod control;
 mod descriptors;
 mod documents;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::child::ChildName;
 use super::management::{ConnectionId, Endpoint};
 
 /// Something to wait for.
@@ -22,20 +23,12 @@ pub(super) enum Source {
     Worker(usize),
     /// The output of an application's manager.
     Application(usize),
-    /// Messages of the process that obtains certificates.
-    Acme,
-    /// What that process prints.
-    AcmeOutput,
+    /// Messages of a child that is no worker.
+    Child(ChildName),
+    /// What it prints.
+    ChildOutput(ChildName),
     /// Messages of the process that moves connections.
     Mover,
-    /// The process of documents that migrate.
-    Documents,
-    /// What it prints.
-    DocumentsOutput,
-    /// Messages of the process that knows nodes of the cluster.
-    Members,
-    /// What that process prints.
-    MembersOutput,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

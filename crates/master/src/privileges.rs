@@ -4,7 +4,10 @@
 //! clients' input, so they run as root only if the configuration says `user = "root"`. By default they run as the first
 //! user of [`CUSTOMARY`] that the system has.
 
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::path::Path;
 
 use baton_report::Trouble;
 use baton_sys::process::{Identity, drop_privileges, identity};
@@ -81,6 +84,23 @@ impl WorkerUser {
                 "the workers run as {name}, since the server was started as root: let that user read the files, or \
                  choose another user (`user = \"...\"` in [server], or `--user`)"
             )),
+        }
+    }
+
+    /// Creates a folder that only this user and root may enter, and what leads to it.
+    ///
+    /// # Errors
+    /// As of the calls that this takes.
+    pub(super) fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        match self {
+            Self::Other { identity, .. } if fs::metadata(folder)?.uid() != identity.uid => {
+                chown(folder, Some(identity.uid), Some(identity.gid))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -2,21 +2,19 @@
 //!
 //! Exit codes: 0 done; 1 the configuration is bad, or what was asked for failed; 2 the command line was not understood.
 
-mod acme;
 mod check;
+mod child;
 mod cluster;
 mod command_line;
 mod config_file;
 mod configuration;
 mod ctl;
 mod ctl_cluster;
-mod documents;
 mod documents_status;
 mod explain;
 mod hand_over_advice;
 mod listening;
 mod manual;
-mod members;
 mod mover;
 mod origin_advice;
 mod output;
@@ -59,10 +57,16 @@ enum Command {
     Sim(Box<sim::Sim>),
     App(app::App),
     Cluster(cluster::Cluster),
-    Acme(acme::Acme),
-    Members(members::Members),
+    /// Obtain certificates: started by the server, not by hand
+    #[command(hide = true)]
+    Acme(child::Child),
+    /// Follow the nodes of a cluster in etcd and DNS: started by the server, not by hand
+    #[command(hide = true)]
+    Members(child::Child),
     Mover(mover::Mover),
-    Documents(documents::Documents),
+    /// Share load with other servers: started by the server, not by hand
+    #[command(hide = true)]
+    Documents(child::Child),
     /// List the architectures: who runs which step of a request
     Architectures,
     Completions(manual::Completions),
@@ -82,10 +86,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
-        Command::Acme(acme) => acme.run().map_err(Failure::from),
-        Command::Members(members) => members.run().map_err(Failure::from),
+        Command::Acme(acme) => acme.run(baton_acme::run).map_err(Failure::from),
+        Command::Members(members) => members.run(baton_members::run).map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),
-        Command::Documents(documents) => documents.run().map_err(Failure::from),
+        Command::Documents(documents) => documents.run(baton_documents::run).map_err(Failure::from),
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::{Master, Outcome};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
+use crate::child::{Child, ChildName};
 use crate::control::{Answer, Command};
 use crate::listeners::{Listening, listen_addresses};
 use crate::logs::Logs;
@@ -48,9 +49,7 @@ impl Master {
             if matches!(self.phase, Phase::Ending(_))
                 && self.workers.is_empty()
                 && self.applications.end(now)
-                && self.acme.is_gone()
-                && self.documents.is_gone()
-                && self.members.is_gone()
+                && self.children().iter().all(|(_, child)| child.pid().is_none())
             {
                 return self.end();
             }
@@ -116,6 +115,14 @@ impl Master {
         }))
     }
 
+    fn children(&self) -> [(ChildName, &Child); 3] {
+        [
+            (ChildName::Acme, &self.acme.child),
+            (ChildName::Documents, &self.documents.child),
+            (ChildName::Members, &self.members.child),
+        ]
+    }
+
     fn wait_list(&self) -> WaitList<'_> {
         let mut list = WaitList::default();
         list.add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
@@ -125,26 +132,16 @@ impl Master {
         for (index, output) in self.applications.outputs() {
             list.add(Source::Application(index), output, PollFlags::IN);
         }
-        if let Some(channel) = self.acme.channel() {
-            list.add(Source::Acme, channel, PollFlags::IN);
-        }
-        if let Some(output) = self.acme.output() {
-            list.add(Source::AcmeOutput, output, PollFlags::IN);
+        for (name, child) in self.children() {
+            if let Some(channel) = child.channel() {
+                list.add(Source::Child(name), channel, PollFlags::IN);
+            }
+            if let Some(output) = child.output() {
+                list.add(Source::ChildOutput(name), output, PollFlags::IN);
+            }
         }
         if let Some(link) = self.mover.link() {
             list.add(Source::Mover, link, PollFlags::IN);
-        }
-        if let Some(channel) = self.documents.channel() {
-            list.add(Source::Documents, channel, PollFlags::IN);
-        }
-        if let Some(output) = self.documents.output() {
-            list.add(Source::DocumentsOutput, output, PollFlags::IN);
-        }
-        if let Some(channel) = self.members.channel() {
-            list.add(Source::Members, channel, PollFlags::IN);
-        }
-        if let Some(output) = self.members.output() {
-            list.add(Source::MembersOutput, output, PollFlags::IN);
         }
         for (id, socket, flags) in self.connections.interests() {
             list.add(Source::Connection(id), socket, flags);
@@ -235,13 +232,13 @@ impl Master {
             Source::Worker(index) => self.handle_reports(index, now),
             Source::Endpoint(door, index) => self.accept(door, index, now),
             Source::Application(index) => self.applications.handle_output(index),
-            Source::Acme => self.acme.handle_messages(&self.workers),
-            Source::AcmeOutput => self.acme.handle_output(),
+            Source::Child(ChildName::Acme) => self.acme.handle_messages(&self.workers),
+            Source::Child(ChildName::Documents) => self.documents.handle_messages(&self.workers),
+            Source::Child(ChildName::Members) => self.handle_members(now),
+            Source::ChildOutput(ChildName::Acme) => self.acme.child.handle_output(),
+            Source::ChildOutput(ChildName::Documents) => self.documents.child.handle_output(),
+            Source::ChildOutput(ChildName::Members) => self.members.child.handle_output(),
             Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
-            Source::Documents => self.documents.handle_messages(&self.workers),
-            Source::DocumentsOutput => self.documents.handle_output(),
-            Source::Members => self.handle_members(now),
-            Source::MembersOutput => self.members.handle_output(),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.handle_predecessor_end(),
@@ -369,7 +366,7 @@ impl Master {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // The pool has logged the end of its manager.
-            } else if self.documents.handle_end(pid, ended, now) {
+            } else if self.documents.child.handle_end(pid, ended, now) {
                 // It has been logged.
             } else if self.acme.handle_end(pid, ended, &self.workers, now) {
                 // It has logged its end.

@@ -1,6 +1,7 @@
-//! `baton documents`: the process that lends documents to other servers. The master starts it, with a socket to itself as standard input.
+//! `baton acme`, `baton members`, `baton documents`: processes that the master starts, with a socket to itself as standard
+//! input.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 
@@ -12,31 +13,28 @@ use rustix::process::{DumpableBehavior, Signal};
 /// The signals that may end it.
 const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
 
-/// Share load with other servers: started by the server, not by hand
 #[derive(Debug, Args)]
-#[command(hide = true)]
-pub(super) struct Documents {
+pub(super) struct Child {
     /// The server's process.
     #[arg(long)]
     parent: u32,
 }
 
-impl Documents {
-    /// Runs until the server ends.
-    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+impl Child {
+    /// Does its work until the server ends.
+    pub(super) fn run(&self, work: impl FnOnce(OwnedFd) -> Result<(), Trouble>) -> Result<ExitCode, Trouble> {
         let begin = || {
             // The master has blocked the signals that it waits for.
             signals::unblock(&SIGNALS)?;
             process::die_with_parent()?;
             process::read_auxiliary_vector();
-            // Its memory has the secret that the servers share.
+            // Its memory has secrets: keys of certificates, the password of etcd, what servers share.
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
             std::io::stdin().as_fd().try_clone_to_owned()
         };
-        let socket =
-            begin().map_err(|error| Trouble::of("begin to share load with other servers", &error))?;
+        let socket = begin().map_err(|error| Trouble::of("begin as a child of the server", &error))?;
         if parent_id() == self.parent {
-            baton_documents::run(socket)?;
+            work(socket)?;
         }
         Ok(ExitCode::SUCCESS)
     }
