@@ -94,6 +94,10 @@ impl PolicyId {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a handshake has settled.
 
+use baton_parcel::{Packer, Unpacker};
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
 
@@ -43,6 +44,27 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
+impl Cipher {
+    pub(crate) const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
+
+    /// Its number in what another process reads.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Aes128Gcm => 1,
+            Self::Aes256Gcm => 2,
+            Self::ChaCha20Poly1305 => 3,
+        }
+    }
+
+    /// Bytes of a key.
+    pub(crate) fn key_bytes(self) -> usize {
+        match self {
+            Self::Aes128Gcm => 16,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+}
+
 /// What is known of an established connection.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -83,20 +105,70 @@ impl Facts {
             policy,
         })
     }
-}
 
-/// OpenSSL's name of a suite. TLS 1.3 has the same names everywhere.
-fn suite_name(suite: CipherSuite) -> &'static str {
-    match suite {
-        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
-        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
-        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => "ECDHE-ECDSA-AES128-GCM-SHA256",
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => "ECDHE-ECDSA-AES256-GCM-SHA384",
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => "ECDHE-ECDSA-CHACHA20-POLY1305",
-        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => "ECDHE-RSA-AES128-GCM-SHA256",
-        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => "ECDHE-RSA-AES256-GCM-SHA384",
-        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => "ECDHE-RSA-CHACHA20-POLY1305",
-        _ => "unknown",
+    /// Packs them for the process that goes on with the connection.
+    pub fn pack(&self, packer: &mut Packer) {
+        packer
+            .maybe_bytes(self.server_name.as_deref().map(str::as_bytes))
+            .flag(self.protocol == Protocol::Http2)
+            .flag(self.version == Version::Tls13)
+            .bytes(self.cipher_suite.as_bytes())
+            .flag(self.resumed)
+            .maybe_bytes(self.policy.as_ref().map(PolicyId::bytes))
+            .flag(self.client_certificate.is_some());
+        if let Some(certificate) = &self.client_certificate {
+            let ClientCertificate { subject, issuer, serial, fingerprint } = &**certificate;
+            [subject, issuer, serial, fingerprint].iter().for_each(|text| _ = packer.bytes(text.as_bytes()));
+        }
+    }
+
+    /// The facts that another process has packed. `None`: it has packed something else.
+    pub fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        let server_name = packed.maybe_text()?.map(Box::from);
+        let protocol = if packed.flag()? { Protocol::Http2 } else { Protocol::Http11 };
+        let version = if packed.flag()? { Version::Tls13 } else { Version::Tls12 };
+        let suite = packed.text()?;
+        let cipher_suite = SUITE_NAMES.into_iter().map(|(_, name)| name).find(|name| *name == suite);
+        let resumed = packed.flag()?;
+        let policy = match packed.maybe_bytes()? {
+            Some(digest) => Some(PolicyId::from_bytes(digest)?),
+            None => None,
+        };
+        let client_certificate = if packed.flag()? {
+            let mut text = || packed.text().map(str::to_owned);
+            let (subject, issuer, serial, fingerprint) = (text()?, text()?, text()?, text()?);
+            Some(Box::new(ClientCertificate { subject, issuer, serial, fingerprint }))
+        } else {
+            None
+        };
+        Some(Self {
+            server_name,
+            protocol,
+            version,
+            cipher_suite: cipher_suite.unwrap_or(UNKNOWN_SUITE),
+            resumed,
+            client_certificate,
+            policy,
+        })
     }
 }
+
+/// OpenSSL's name of a suite.
+fn suite_name(suite: CipherSuite) -> &'static str {
+    SUITE_NAMES.into_iter().find(|(known, _)| *known == suite).map_or(UNKNOWN_SUITE, |(_, name)| name)
+}
+
+const UNKNOWN_SUITE: &str = "unknown";
+
+/// OpenSSL's names of suites. TLS 1.3 has the same names everywhere.
+const SUITE_NAMES: [(CipherSuite, &str); 9] = [
+    (CipherSuite::TLS13_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
+    (CipherSuite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+    (CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-ECDSA-CHACHA20-POLY1305"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-RSA-CHACHA20-POLY1305"),
+];

@@ -15,6 +15,7 @@ use rustls::{Error, HandshakeKind};
 use crate::client_hello::{Asked, ClientHello};
 use crate::key_schedule::KeySchedule;
 use crate::library::{self, Progress, handle_state};
+use crate::traffic_secrets::{self, TrafficSecrets};
 use crate::{Alert, Facts, FailureReason, HandshakeFailure, PolicyId, Records, Server};
 
 /// The most unread input that a handshake keeps. Clients' first messages have 2 KB, chains of client certificates
@@ -47,6 +48,8 @@ struct Running {
     connection: UnbufferedServerConnection,
     server_name: Option<Box<str>>,
     policy: Option<PolicyId>,
+    /// What the library has told of them.
+    secrets: TrafficSecrets,
 }
 
 /// What a handshake needs.
@@ -153,7 +156,12 @@ impl Handshake {
         };
         let policy = terms.policy;
         let connection = UnbufferedServerConnection::new(Arc::clone(&terms.config))?;
-        self.phase = Phase::Running(Box::new(Running { connection, server_name, policy }));
+        self.phase = Phase::Running(Box::new(Running {
+            connection,
+            server_name,
+            policy,
+            secrets: TrafficSecrets::default(),
+        }));
         Ok(true)
     }
 
@@ -168,8 +176,11 @@ impl Handshake {
         self.seen = record_end;
         let Phase::Running(running) = &mut self.phase else { return };
         loop {
+            // None of another connection, whose handshake failed on this thread.
+            traffic_secrets::take();
             let UnbufferedStatus { discard, state } =
                 running.connection.process_tls_records(&mut self.input[..self.seen]);
+            running.secrets.add(traffic_secrets::take());
             let progress = state.map(|state| handle_state(state, &mut self.output));
             self.input.drain(..discard);
             self.seen -= discard;
@@ -213,7 +224,9 @@ impl Running {
         let facts = Facts::of(&self.connection, self.server_name, self.policy);
         let facts = facts.ok_or(Error::HandshakeNotComplete)?;
         let (secrets, keys) = self.connection.dangerous_into_kernel_connection()?;
-        let records = Records::new(facts.version, secrets, KeySchedule::of_server(keys))
+        drop(keys);
+        let keys = KeySchedule::of_server(self.secrets);
+        let records = Records::new(facts.version, secrets, keys)
             .map_err(|error| HandshakeFailure::new(FailureReason::Internal, error.to_string()))?;
         Ok(Established { records, facts, unread })
     }

@@ -42,6 +42,7 @@ mod self_signed;
 mod server;
 mod system;
 mod tickets;
+mod traffic_secrets;
 
 pub use alert::Alert;
 pub use certificate::{Certificate, KeyAlgorithm};

@@ -13,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::any_certificate::AnyCertificate;
 use crate::identity::no_certificate;
 use crate::provider::provider;
+use crate::traffic_secrets::Noted;
 use crate::{Identity, PemFile, Protocol};
 
 /// What the connections to an upstream have in common: whom they trust, as whom they show themselves, and their sessions,
@@ -74,6 +75,7 @@ impl OriginPolicy {
         config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         // The record layer is our own.
         config.enable_secret_extraction = true;
+        config.key_log = Arc::new(Noted);
         Ok(Self { config: Arc::new(config), name })
     }
 }

@@ -16,6 +16,7 @@ use rustls::{Error, HandshakeKind};
 use crate::facts::Version;
 use crate::key_schedule::KeySchedule;
 use crate::library::{self, Progress, handle_state};
+use crate::traffic_secrets::{self, TrafficSecrets};
 use crate::{HANDSHAKE_INPUT_BYTES_MAX, OriginPolicy, OriginTrouble, RECORD_BYTES_MAX, Records};
 
 /// A handshake under way.
@@ -26,6 +27,8 @@ pub struct OriginHandshake {
     /// The front of the input that the library has seen: whole records, with a message that is still incomplete.
     seen: usize,
     output: Vec<u8>,
+    /// What the library has told of them.
+    secrets: TrafficSecrets,
 }
 
 enum Phase {
@@ -68,7 +71,7 @@ impl OriginHandshake {
             Ok(connection) => Phase::New(Box::new(connection)),
             Err(error) => Phase::Failed(OriginTrouble::of(&error)),
         };
-        Self { phase, input: Vec::new(), seen: 0, output: Vec::new() }
+        Self { phase, input: Vec::new(), seen: 0, output: Vec::new(), secrets: TrafficSecrets::default() }
     }
 
     /// The origin has sent these bytes.
@@ -121,8 +124,11 @@ impl OriginHandshake {
     /// business of [`Records`].
     fn advance(&mut self, mut connection: Box<UnbufferedClientConnection>) {
         self.phase = loop {
+            // None of another connection, whose handshake failed on this thread.
+            traffic_secrets::take();
             let UnbufferedStatus { discard, state } =
                 connection.process_tls_records(&mut self.input[..self.seen]);
+            self.secrets.add(traffic_secrets::take());
             let progress = state.map(|state| handle_state(state, &mut self.output));
             self.input.drain(..discard);
             self.seen -= discard;
@@ -130,7 +136,11 @@ impl OriginHandshake {
                 Ok(Progress::Goes) => continue,
                 Ok(Progress::Waits) if connection.is_handshaking() => break Phase::Running(connection),
                 Ok(Progress::Waits) => {
-                    break match establish(*connection, std::mem::take(&mut self.input)) {
+                    break match establish(
+                        *connection,
+                        std::mem::take(&mut self.secrets),
+                        std::mem::take(&mut self.input),
+                    ) {
                         Ok(established) => Phase::Complete(Box::new(established)),
                         Err(error) => Phase::Failed(OriginTrouble::of(&error)),
                     };
@@ -145,11 +155,15 @@ impl OriginHandshake {
     }
 }
 
-fn establish(connection: UnbufferedClientConnection, unread: Vec<u8>) -> Result<OriginEstablished, Error> {
+fn establish(
+    connection: UnbufferedClientConnection,
+    told: TrafficSecrets,
+    unread: Vec<u8>,
+) -> Result<OriginEstablished, Error> {
     let version = connection.protocol_version().and_then(Version::of).ok_or(Error::HandshakeNotComplete)?;
     let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
     let (secrets, keys) = connection.dangerous_into_kernel_connection()?;
-    let records = Records::new(version, secrets, KeySchedule::of_client(keys))
+    let records = Records::new(version, secrets, KeySchedule::of_client(told, keys))
         .map_err(|error| Error::General(error.to_string()))?;
     Ok(OriginEstablished { records, resumed, unread })
 }

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce};
 use aws_lc_rs::aead::{NONCE_LEN, UnboundKey};
+use baton_parcel::{Packer, Unpacker};
 use rustls::ConnectionTrafficSecrets;
+use zeroize::Zeroizing;
 
 use crate::record_error::RecordError;
 use crate::{Cipher, KernelTransmit, Version};
@@ -42,36 +44,73 @@ impl ContentType {
     }
 }
 
+/// What a direction is sealed by, as plain data. Cleared when it is dropped.
+pub(crate) struct Keys {
+    cipher: Cipher,
+    /// The key, in front.
+    key: Zeroizing<[u8; 32]>,
+    iv: [u8; NONCE_LEN],
+}
+
+impl Keys {
+    /// `key` has the bytes that the cipher asks for.
+    pub(crate) fn new(cipher: Cipher, key: &[u8], iv: [u8; NONCE_LEN]) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        let len = key.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&key[..len]);
+        Self { cipher, key: bytes, iv }
+    }
+
+    /// As the library has them.
+    pub(crate) fn of(secrets: &ConnectionTrafficSecrets) -> Result<Self, RecordError> {
+        let (cipher, key, iv) = match secrets {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Cipher::Aes256Gcm, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Cipher::ChaCha20Poly1305, key, iv),
+            _ => return Err(RecordError::Internal),
+        };
+        let iv = iv.as_ref().try_into().map_err(|_| RecordError::Internal)?;
+        Ok(Self::new(cipher, key.as_ref(), iv))
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key[..self.cipher.key_bytes()]
+    }
+}
+
 /// The key of one direction.
 pub(crate) struct RecordKey {
     version: Version,
-    cipher: Cipher,
-    secrets: ConnectionTrafficSecrets,
+    keys: Keys,
     key: LessSafeKey,
-    iv: [u8; NONCE_LEN],
     /// The number of the next record.
     sequence: u64,
 }
 
 impl RecordKey {
     /// The key of the record with this number and of those behind it.
-    pub(crate) fn new(
-        version: Version,
-        secrets: ConnectionTrafficSecrets,
-        sequence: u64,
-    ) -> Result<Self, RecordError> {
-        let (cipher, key, iv) = parts(&secrets)?;
-        let algorithm: &'static Algorithm = match cipher {
+    pub(crate) fn new(version: Version, keys: Keys, sequence: u64) -> Result<Self, RecordError> {
+        let algorithm: &'static Algorithm = match keys.cipher {
             Cipher::Aes128Gcm => &AES_128_GCM,
             Cipher::Aes256Gcm => &AES_256_GCM,
             Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
-        let key = UnboundKey::new(algorithm, key).map_err(|_| RecordError::Internal)?;
-        Ok(Self { version, cipher, key: LessSafeKey::new(key), iv, secrets, sequence })
+        let key = UnboundKey::new(algorithm, keys.key()).map_err(|_| RecordError::Internal)?;
+        Ok(Self { version, key: LessSafeKey::new(key), keys, sequence })
+    }
+
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.bytes(self.keys.key()).bytes(&self.keys.iv).number(self.sequence);
+    }
+
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>, version: Version, cipher: Cipher) -> Option<Self> {
+        let key = packed.bytes().filter(|key| key.len() == cipher.key_bytes())?;
+        let keys = Keys::new(cipher, key, packed.bytes()?.try_into().ok()?);
+        Self::new(version, keys, packed.number()?).ok()
     }
 
     pub(crate) fn cipher(&self) -> Cipher {
-        self.cipher
+        self.keys.cipher
     }
 
     /// The number of the next record.
@@ -81,16 +120,16 @@ impl RecordKey {
 
     /// Records that may be sealed under one key (draft-irtf-cfrg-aead-limits, as rustls has it).
     pub(crate) fn records_max(&self) -> u64 {
-        match self.cipher {
+        match self.keys.cipher {
             Cipher::Aes128Gcm | Cipher::Aes256Gcm => 1 << 24,
             Cipher::ChaCha20Poly1305 => u64::MAX,
         }
     }
 
     /// What the kernel needs to seal the next records.
-    pub(crate) fn for_kernel(&self) -> Result<KernelTransmit, RecordError> {
-        let (cipher, key, iv) = parts(&self.secrets)?;
-        Ok(KernelTransmit::new(self.version, cipher, key, iv, self.sequence))
+    pub(crate) fn for_kernel(&self) -> KernelTransmit {
+        let Keys { cipher, iv, .. } = self.keys;
+        KernelTransmit::new(self.version, cipher, self.keys.key(), iv, self.sequence)
     }
 
     /// Bytes that a record adds to its plaintext.
@@ -99,7 +138,7 @@ impl RecordKey {
     }
 
     fn explicit_nonce_bytes(&self) -> usize {
-        match (self.version, self.cipher) {
+        match (self.version, self.keys.cipher) {
             (Version::Tls12, Cipher::Aes128Gcm | Cipher::Aes256Gcm) => EXPLICIT_NONCE_BYTES,
             _ => 0,
         }
@@ -158,7 +197,7 @@ impl RecordKey {
         let mut nonce = self.nonce();
         if self.explicit_nonce_bytes() != 0 {
             nonce[..NONCE_LEN - EXPLICIT_NONCE_BYTES]
-                .copy_from_slice(&self.iv[..NONCE_LEN - EXPLICIT_NONCE_BYTES]);
+                .copy_from_slice(&self.keys.iv[..NONCE_LEN - EXPLICIT_NONCE_BYTES]);
             nonce[NONCE_LEN - EXPLICIT_NONCE_BYTES..].copy_from_slice(&record[HEADER_BYTES..start]);
         }
         let aad = AssociatedData::new(self.version, header, self.sequence, len);
@@ -185,23 +224,12 @@ impl RecordKey {
     /// The initialization vector, crossed with the record's number (RFC 8446, section 5.3). With AES-GCM under TLS 1.2
     /// the sender is free to choose nonces; rustls, whose connection this continues, chooses them in the same way.
     fn nonce(&self) -> [u8; NONCE_LEN] {
-        let mut nonce = self.iv;
+        let mut nonce = self.keys.iv;
         for (byte, number) in nonce[NONCE_LEN - 8..].iter_mut().zip(self.sequence.to_be_bytes()) {
             *byte ^= number;
         }
         nonce
     }
-}
-
-/// Cipher, key and initialization vector.
-fn parts(secrets: &ConnectionTrafficSecrets) -> Result<(Cipher, &[u8], [u8; NONCE_LEN]), RecordError> {
-    let (cipher, key, iv) = match secrets {
-        ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),
-        ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Cipher::Aes256Gcm, key, iv),
-        ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Cipher::ChaCha20Poly1305, key, iv),
-        _ => return Err(RecordError::Internal),
-    };
-    Ok((cipher, key.as_ref(), iv.as_ref().try_into().map_err(|_| RecordError::Internal)?))
 }
 
 /// The header of a record; the version is that of TLS 1.2 under TLS 1.3, too (RFC 8446, section 5.1).

@@ -8,12 +8,13 @@
 use std::fmt;
 use std::ops::Range;
 
+use baton_parcel::{Packer, Unpacker};
 use rustls::ExtractedSecrets;
 
 use crate::key_schedule::KeySchedule;
 use crate::pace::Pace;
 use crate::record_key::{
-    ContentType, Gather, HEADER_BYTES, OVERHEAD_BYTES_MAX, PLAINTEXT_BYTES_MAX, RecordKey,
+    ContentType, Gather, HEADER_BYTES, Keys, OVERHEAD_BYTES_MAX, PLAINTEXT_BYTES_MAX, RecordKey,
 };
 use crate::{Alert, Cipher, KernelTransmit, RecordError, Version};
 
@@ -101,19 +102,30 @@ impl Records {
     ) -> Result<Self, RecordError> {
         let (transmit_sequence, transmit) = secrets.tx;
         let (receive_sequence, receive) = secrets.rx;
-        let transmit = RecordKey::new(version, transmit, transmit_sequence)?;
-        Ok(Self {
+        let transmit = RecordKey::new(version, Keys::of(&transmit)?, transmit_sequence)?;
+        let receive = RecordKey::new(version, Keys::of(&receive)?, receive_sequence)?;
+        match version {
+            Version::Tls12 => Ok(Self::with(transmit, receive, None)),
+            Version::Tls13 if keys.is_complete(transmit.cipher()) => {
+                Ok(Self::with(transmit, receive, Some(keys)))
+            }
+            Version::Tls13 => Err(RecordError::Internal),
+        }
+    }
+
+    fn with(transmit: RecordKey, receive: RecordKey, keys: Option<KeySchedule>) -> Self {
+        Self {
             records_per_key_max: transmit.records_max(),
             transmit,
-            receive: RecordKey::new(version, receive, receive_sequence)?,
-            keys: (version == Version::Tls13).then_some(keys),
+            receive,
+            keys,
             message: Vec::new(),
             pace: Pace::new(),
             owes_key_update: false,
             sealed_by_kernel: None,
             has_ended: false,
             records_without_data: 0,
-        })
+        }
     }
 
     /// Seals the data in `pieces`, one behind the other, into records in `out`, as far as there is room. The time, in
@@ -203,7 +215,7 @@ impl Records {
     /// # Errors
     /// [`RecordError::Internal`]: [`suits_kernel`](Self::suits_kernel) says no.
     pub fn for_kernel(&self) -> Result<KernelTransmit, RecordError> {
-        if self.suits_kernel() { self.transmit.for_kernel() } else { Err(RecordError::Internal) }
+        if self.suits_kernel() { Ok(self.transmit.for_kernel()) } else { Err(RecordError::Internal) }
     }
 
     /// The kernel seals from now on; we seal no more: two of us with one key would use numbers twice.
@@ -268,8 +280,8 @@ impl Records {
 
     fn handle_key_update(&mut self, asks_for_ours: bool) -> Result<(), RecordError> {
         let keys = self.keys.as_mut().ok_or(RecordError::Renegotiation)?;
-        let (sequence, secrets) = keys.update_rx_secret().map_err(|_| RecordError::Internal)?;
-        self.receive = RecordKey::new(Version::Tls13, secrets, sequence)?;
+        let next = keys.next_receive(self.receive.cipher())?;
+        self.receive = RecordKey::new(Version::Tls13, next, 0)?;
         self.owes_key_update |= asks_for_ours;
         // The kernel keeps its key (before Linux 6.14 it must). No answer may follow under the old one but those that are
         // on their way, so that further requests would be in vain.
@@ -287,10 +299,50 @@ impl Records {
         let [a, b, c, d] = KEY_UPDATE;
         let written = self.seal_message(ContentType::Handshake, &[a, b, c, d, 0], out)?;
         let keys = self.keys.as_mut().ok_or(RecordError::Exhausted)?;
-        let (sequence, secrets) = keys.update_tx_secret().map_err(|_| RecordError::Internal)?;
-        self.transmit = RecordKey::new(Version::Tls13, secrets, sequence)?;
+        let next = keys.next_transmit(self.transmit.cipher())?;
+        self.transmit = RecordKey::new(Version::Tls13, next, 0)?;
         self.owes_key_update = false;
         Ok(written)
+    }
+
+    /// Whether another process can go on with the connection: the peer has not ended it.
+    pub fn is_movable(&self) -> bool {
+        !self.has_ended && self.message.is_empty()
+    }
+
+    /// Packs keys, secrets and numbers for the process that goes on. No record may be sealed or opened here after that.
+    pub fn pack(&self, packer: &mut Packer) {
+        packer.small(self.transmit.cipher().number()).flag(self.keys.is_some());
+        self.transmit.pack(packer);
+        self.receive.pack(packer);
+        if let Some(keys) = &self.keys {
+            keys.pack(packer);
+        }
+        packer
+            .flag(self.owes_key_update)
+            .maybe_number(self.sealed_by_kernel)
+            .number(u64::from(self.records_without_data));
+    }
+
+    /// The records that another process has packed. `None`: it has packed something else.
+    pub fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        let number = packed.small()?;
+        let cipher = Cipher::ALL.into_iter().find(|cipher| cipher.number() == number)?;
+        let has_later_keys = packed.flag()?;
+        let version = if has_later_keys { Version::Tls13 } else { Version::Tls12 };
+        let transmit = RecordKey::unpack(packed, version, cipher)?;
+        let receive = RecordKey::unpack(packed, version, cipher)?;
+        let keys = if has_later_keys { Some(KeySchedule::unpack(packed, cipher)?) } else { None };
+        let mut records = Self::with(transmit, receive, keys);
+        records.owes_key_update = packed.flag()?;
+        records.sealed_by_kernel = packed.maybe_number()?;
+        records.records_without_data = packed.number32()?.min(RECORDS_WITHOUT_DATA_MAX);
+        Some(records)
+    }
+
+    /// Whether the kernel seals.
+    pub fn are_sealed_by_kernel(&self) -> bool {
+        self.sealed_by_kernel.is_some()
     }
 
     pub(crate) fn seal_message(

@@ -16,6 +16,7 @@ use crate::identity::Identity;
 use crate::proofs::Proofs;
 use crate::provider::provider;
 use crate::tickets::{Ticketer, Tickets};
+use crate::traffic_secrets::Noted;
 
 /// A protocol above TLS, as clients and servers agree on it (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,7 @@ impl Terms {
         config.max_early_data_size = 0;
         // The record layer is our own, or the kernel's.
         config.enable_secret_extraction = true;
+        config.key_log = Arc::new(Noted);
         Ok(Self { config: Arc::new(config), policy })
     }
 }
@@ -173,7 +175,8 @@ impl ResolvesServerCert for Certificates {
 #[cfg(test)]
 impl Server {
     /// A server that answers to one name, on terms of the library.
-    pub(crate) fn for_tests(name: &str, config: ServerConfig) -> Self {
+    pub(crate) fn for_tests(name: &str, mut config: ServerConfig) -> Self {
+        config.key_log = Arc::new(Noted);
         let sites = vec![Terms { config: Arc::new(config), policy: None }];
         Self {
             sites,

@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/src/tls.rs"]
 pub mod invariants;
+#[path = "../../../fuzz/src/tls_moved.rs"]
+pub mod moved_invariants;
 #[path = "../../../fuzz/src/tls_pem.rs"]
 pub mod pem_invariants;
 #[path = "../../../fuzz/src/replay.rs"]
@@ -27,4 +29,9 @@ fn records() {
 #[test]
 fn origins() {
     replay("tls_origin", invariants::origin);
+}
+
+#[test]
+fn connections_that_move() {
+    replay("tls_moved", moved_invariants::moved);
 }

@@ -4,11 +4,12 @@
 use std::io::Write;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use baton_parcel::{Packer, Unpacker};
 
 use super::ends::{Client, SUITES, established, give, output_of, server, shake};
-use crate::record_key::{ContentType, Gather, RecordKey};
+use crate::record_key::{ContentType, Gather, Keys, RecordKey};
 use crate::records::{ALERT_BYTES_MAX, RECORD_BYTES_MAX};
-use crate::{Alert, Cipher, Opened, RecordError, Records, Version};
+use crate::{Alert, Cipher, Facts, Opened, RecordError, Records, Version};
 
 /// Later than any idle time.
 const LATER_MS: u64 = 1_000_000;
@@ -140,6 +141,61 @@ fn keys_change_in_both_directions() {
     }
 }
 
+/// Packs what is known of a connection, as for another process, and reads it again.
+fn moved(records: &Records) -> Records {
+    let mut packer = Packer::default();
+    records.pack(&mut packer);
+    let packed = packer.finish();
+    let mut reader = Unpacker::new(&packed);
+    let moved = Records::unpack(&mut reader).unwrap();
+    assert!(reader.is_empty());
+    moved
+}
+
+/// Goal: a process that knows what another one has packed goes on where that stopped. Method: with every suite, after each
+/// exchange another copy goes on, through changes of keys in both directions where there are any.
+#[test]
+fn a_connection_goes_on_in_another_process() {
+    for (suite, _) in SUITES {
+        let (mut client, established) = established(Client::of(suite));
+        let mut records = established.records;
+        let has_later_keys = established.facts.version == Version::Tls13;
+        for round in 0..20_u8 {
+            if has_later_keys && round % 3 == 0 {
+                client.refresh_traffic_keys().unwrap();
+            }
+            client.writer().write_all(&[round; 100]).unwrap();
+            let mut sent = output_of(&mut client);
+            assert_eq!(open_all(&mut records, &mut sent), Ok((vec![round; 100], false)), "{suite:?}");
+            // Between a demand for a new key and that key, too.
+            records = moved(&records);
+            let mut out = [0; 1000];
+            let written = seal_all(&mut records, &[&[round; 50]], &mut out);
+            assert_eq!(give(&mut client, &out[..written]).unwrap(), [round; 50], "{suite:?}");
+            records = moved(&records);
+        }
+    }
+}
+
+#[test]
+fn what_was_packed_is_read_or_refused() {
+    for (suite, _) in SUITES {
+        let (_, established) = established(Client::of(suite));
+        let mut packer = Packer::default();
+        established.records.pack(&mut packer);
+        established.facts.pack(&mut packer);
+        let packed = packer.finish();
+        for len in 0..packed.len() {
+            let mut reader = Unpacker::new(&packed[..len]);
+            assert!(Records::unpack(&mut reader).is_none() || Facts::unpack(&mut reader).is_none(), "{len}");
+        }
+        let mut reader = Unpacker::new(&packed);
+        assert!(Records::unpack(&mut reader).is_some());
+        let facts = Facts::unpack(&mut reader).unwrap();
+        assert_eq!(format!("{facts:?}"), format!("{:?}", established.facts));
+    }
+}
+
 /// Before its key has sealed too many records, the server changes it; where TLS has no way to that, it ends.
 #[test]
 fn a_key_seals_no_more_than_it_may() {
@@ -205,7 +261,7 @@ fn by_keys(suite: rustls::SupportedCipherSuite) -> (RecordKey, Records) {
     let (result, _) = shake(&mut client, &server(|_| {}), usize::MAX, b"");
     let version = result.as_ref().unwrap().facts.version;
     let secrets = client.dangerous_extract_secrets().unwrap();
-    let transmit = RecordKey::new(version, secrets.tx.1, secrets.tx.0).unwrap();
+    let transmit = RecordKey::new(version, Keys::of(&secrets.tx.1).unwrap(), secrets.tx.0).unwrap();
     (transmit, result.unwrap().records)
 }
 
