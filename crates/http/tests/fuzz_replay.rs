@@ -6,6 +6,8 @@ pub mod invariants;
 pub mod invariants2;
 #[path = "../../../fuzz/src/http2_connection.rs"]
 pub mod invariants2_connection;
+#[path = "../../../fuzz/src/http2_moved.rs"]
+pub mod invariants2_moved;
 #[path = "../../../fuzz/src/origin.rs"]
 pub mod invariants_origin;
 #[path = "../../../fuzz/src/replay.rs"]
@@ -66,4 +68,9 @@ fn responses_of_origins() {
 #[test]
 fn heads_for_origins() {
     replay("http_forwarded_head", invariants_origin::forwarded_head);
+}
+
+#[test]
+fn connections_that_move() {
+    replay("http2_moved", invariants2_moved::moved);
 }

@@ -93,6 +93,16 @@ impl Budget {
         Self { left: BUDGET_MAX, earned_at_ms: now_ms }
     }
 
+    /// What is left.
+    pub(crate) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Leaves no more than this.
+    pub(crate) fn limit_to(&mut self, left: u32) {
+        self.left = self.left.min(left);
+    }
+
     /// Pays for one reset or idle frame.
     ///
     /// # Errors

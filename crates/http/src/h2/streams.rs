@@ -133,6 +133,11 @@ impl Streams {
         self.highest
     }
 
+    /// Streams that the server has reset a short while ago, the oldest first.
+    pub(crate) fn resets(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.resets.iter().copied()
+    }
+
     /// What is known of a number.
     pub(crate) fn find(&self, id: u32) -> Known {
         if id > self.highest {

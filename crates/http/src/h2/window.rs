@@ -1,5 +1,7 @@
 //! Windows of flow control, in both directions (RFC 9113 section 5.2).
 
+use baton_parcel::{Packer, Unpacker};
+
 use super::error::Violation;
 
 /// How much the client takes. Negative after a smaller SETTINGS_INITIAL_WINDOW_SIZE.
@@ -34,6 +36,15 @@ impl SendWindow {
     pub(crate) fn shift(&mut self, delta: i64) -> Option<()> {
         self.0 = Some(self.0 + delta).filter(|bytes| *bytes <= WINDOW_MAX)?;
         Some(())
+    }
+
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.number(self.0 as u64);
+    }
+
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        let bytes = packed.number()? as i64;
+        (-WINDOW_MAX..=WINDOW_MAX).contains(&bytes).then_some(Self(bytes))
     }
 }
 
@@ -78,6 +89,16 @@ impl ReceiveWindow {
     pub(crate) fn consume(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.held);
         self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Packs the window of a connection none of whose bytes are held.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.number(self.target).number(self.open);
+    }
+
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        let (target, open) = (packed.number()?, packed.number()?);
+        (open <= target && target <= WINDOW_MAX as u64).then_some(Self { target, open, held: 0 })
     }
 
     /// The window may be this large from now on.

@@ -14,6 +14,7 @@ mod commands;
 mod control;
 mod data;
 mod heads;
+mod moving;
 mod receive;
 mod state;
 mod transmit;

@@ -1,5 +1,7 @@
 //! Decodes header blocks, field by field, and keeps the client's table.
 
+use baton_parcel::{Packer, Unpacker};
+
 use super::table::Table;
 use super::{CompressionError, huffman, integer, static_table};
 use std::ops::Range;
@@ -37,6 +39,18 @@ impl Decoder {
     /// block.
     pub fn fields<'d>(&'d mut self, block: &'d [u8], scratch: &'d mut Vec<u8>) -> Fields<'d> {
         Fields { decoder: self, input: block, scratch, begun: false }
+    }
+}
+
+impl Decoder {
+    /// Packs the table for another process.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        self.table.pack(packer);
+    }
+
+    /// The decoder that another process has packed. `None`: it has packed something else.
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        Table::unpack(packed, TABLE_BYTES_MAX).map(|table| Self { table })
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use baton_parcel::{Packer, Unpacker};
+
 /// The fields that the client wants to refer to, the newest first.
 ///
 /// Their text is one run of bytes: new fields go to its end, dropped ones are cut off its front once they are as much
@@ -70,6 +72,25 @@ impl Table {
         self.fields.push_front(span);
         self.size += span.size();
         self.compact();
+    }
+
+    pub(super) fn pack(&self, packer: &mut Packer) {
+        packer.number(self.size_max as u64).number(self.fields.len() as u64);
+        for span in self.fields.iter().rev() {
+            packer.bytes(&self.text[span.name()]).bytes(&self.text[span.value()]);
+        }
+    }
+
+    /// A table of at most `bytes_max` bytes that another process has packed.
+    pub(super) fn unpack(packed: &mut Unpacker<'_>, bytes_max: usize) -> Option<Self> {
+        let size_max = usize::try_from(packed.number()?).ok().filter(|size| *size <= bytes_max)?;
+        let mut table = Self::new(size_max);
+        let count = packed.number().filter(|count| *count <= (size_max / OVERHEAD) as u64)?;
+        for _ in 0..count {
+            let (name, value) = (packed.bytes()?, packed.bytes()?);
+            table.insert(name, value);
+        }
+        (table.fields.len() as u64 == count).then_some(table)
     }
 
     /// Drops the oldest fields until the others count for `size` at most.
