@@ -7,6 +7,7 @@ pub mod fcgi;
 pub mod http;
 pub mod http2;
 pub mod http2_connection;
+pub mod http2_moved;
 pub mod names;
 pub mod origin;
 pub mod passport;
@@ -17,6 +18,7 @@ pub mod segment;
 pub mod sim;
 pub mod store;
 pub mod tls;
+pub mod tls_moved;
 pub mod tls_pem;
 
 // Only the reader of the preload library: linking all of it would replace functions of the libc.

@@ -24,6 +24,11 @@ impl FileSlice {
         &self.file
     }
 
+    /// Whether two ranges are of the same open file.
+    pub fn is_of_same_file(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.file, &other.file)
+    }
+
     /// Where the range begins, in bytes from the start of the file.
     pub fn offset(&self) -> u64 {
         self.offset

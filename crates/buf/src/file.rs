@@ -73,6 +73,11 @@ impl OpenFile {
         self.seen_at.store(unix_seconds, Ordering::Relaxed);
     }
 
+    /// Whether it is a file and nothing else: its descriptor is all that another process needs to read what it promises.
+    pub fn is_plain(&self) -> bool {
+        self._held.is_none() && matches!(self.descriptor, Descriptor::Own(_))
+    }
+
     fn seen(&self) -> Range<u64> {
         self.seen_from.load(Ordering::Relaxed)..self.seen_until.load(Ordering::Relaxed)
     }

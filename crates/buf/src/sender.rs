@@ -31,6 +31,11 @@ pub enum Stop {
 }
 
 impl Sender {
+    /// Goes on with `queue` where another one has had so many bytes taken.
+    pub fn resumed(queue: Aggregate, sent: u64) -> Self {
+        Self { queue, sent }
+    }
+
     /// Bytes that have been taken so far.
     pub fn sent(&self) -> u64 {
         self.sent

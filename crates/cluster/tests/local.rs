@@ -18,6 +18,9 @@ fn passport(unread: Vec<u8>) -> Box<Passport> {
         flow: None,
         stay: false,
         unread,
+        left_ms: None,
+        begins_with_tls: false,
+        parts: Vec::new(),
     })
 }
 

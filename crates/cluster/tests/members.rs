@@ -21,6 +21,9 @@ fn passport(client: &str) -> Passport {
         flow: None,
         stay: false,
         unread: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        left_ms: None,
+        begins_with_tls: false,
+        parts: Vec::new(),
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) enum Accepted {
     /// One that another process has served until now.
     TakenOver {
         socket: OwnedFd,
+        /// Those of which it was sending.
+        files: Vec<OwnedFd>,
         passport: Box<Passport>,
         listener: usize,
         /// It comes from another host, with a request.
@@ -244,7 +246,7 @@ impl Acceptor {
     ) -> Option<Accepted> {
         loop {
             match arrivals.next(&mut self.message) {
-                Arrival::Client(socket, passport) => {
+                Arrival::Client { socket, files, passport } => {
                     let address = ListenAddress::from(passport.listener.clone());
                     let is_from_mover = arrivals.are_of_mover();
                     let listener = self.listeners.iter().find(|one| one.address == address);
@@ -260,14 +262,17 @@ impl Acceptor {
                         continue;
                     }
                     round.left -= 1;
-                    return Some(Accepted::TakenOver { socket, passport, listener, is_from_mover });
+                    return Some(Accepted::TakenOver { socket, files, passport, listener, is_from_mover });
                 }
                 Arrival::Refused(why) => {
                     (self.remarks)(format_args!(
                         "a connection of the other server cannot be taken over: {why}"
                     ));
                 }
-                Arrival::Nothing => return None,
+                Arrival::Nothing => {
+                    self.message = Vec::new();
+                    return None;
+                }
                 Arrival::End => {
                     // It is in the set: an event has come from it.
                     let _ = epoll::delete(&epoll, arrivals);

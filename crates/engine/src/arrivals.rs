@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use baton_passport::{MESSAGE_BYTES_MAX, Passport, Refused};
 use baton_sys::passing;
+use zeroize::Zeroize;
 
 /// A socket over which connections arrive, for all loops of all processes of this server: each takes what it has room for.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ enum Whose {
 /// What a look at the socket came to.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// A client.
-    Client(OwnedFd, Box<Passport>),
+    /// A client, with the files of which it was being sent something.
+    Client { socket: OwnedFd, files: Vec<OwnedFd>, passport: Box<Passport> },
     /// A message that is none; its connection is closed.
     Refused(Refused),
     /// Nothing for now.
@@ -88,8 +89,14 @@ impl Arrivals {
             }
             Err(_) => return Arrival::End,
         };
-        match (Passport::from_message(&buffer[..len]), sockets.into_iter().next()) {
-            (Ok(passport), Some(socket)) => Arrival::Client(socket, Box::new(passport)),
+        let passport = Passport::from_message(&buffer[..len]);
+        // It may have brought keys.
+        buffer[..len].zeroize();
+        let mut descriptors = sockets.into_iter();
+        match (passport, descriptors.next()) {
+            (Ok(passport), Some(socket)) => {
+                Arrival::Client { socket, files: descriptors.collect(), passport: Box::new(passport) }
+            }
             (Ok(_), None) => Arrival::Refused(Refused::Malformed),
             (Err(refused), _) => Arrival::Refused(refused),
         }

@@ -84,8 +84,8 @@ impl Connection for Box<Session> {
         Session::is_idle(self)
     }
 
-    fn is_movable(&self) -> bool {
-        Session::is_movable(self)
+    fn passport_version(&self) -> Option<u32> {
+        Session::passport_version(self)
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) trait Connection {
     fn deadline_ms(&self) -> u64;
     /// Whether it can be closed without loss.
     fn is_idle(&self) -> bool;
-    /// Whether another process can go on with it.
-    fn is_movable(&self) -> bool;
+    /// The version of a passport with which another process can go on with it; `None`: none can.
+    fn passport_version(&self) -> Option<u32>;
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
@@ -155,7 +155,8 @@ impl<C: Connection> Clients<C> {
 
     /// Tokens of clients with which another process can go on.
     pub(crate) fn movable(&self, into: &mut Vec<Token>) {
-        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_movable()));
+        let is_movable = |entry: &Entry<C>| entry.client.passport_version().is_some();
+        self.collect(into, |slot| slot.entry.as_ref().is_some_and(is_movable));
     }
 
     /// Tokens of all clients.
@@ -194,8 +195,8 @@ mod tests {
             true
         }
 
-        fn is_movable(&self) -> bool {
-            true
+        fn passport_version(&self) -> Option<u32> {
+            None
         }
     }
 

@@ -18,6 +18,7 @@ use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::send_way::SendWays;
+use crate::steering::DrainLimits;
 use crate::transport::Transport;
 
 /// What a step may use; one for each kernel thread that runs steps.
@@ -45,6 +46,10 @@ pub(crate) struct Context {
     pub(crate) departures: Option<Departures>,
     /// The way to other hosts of the cluster, if there is one.
     pub(crate) mover: Option<Arc<MoverLink>>,
+    /// Whether it is the context of a loop: the only kind of thread that gives connections away.
+    pub(crate) is_of_loop: bool,
+    /// Until when a drain waits for connections that could move if they were without requests.
+    pub(crate) patience_until_ms: u64,
     /// Connections that the architecture or its tuner admits to this loop; the configured limit holds as well.
     pub(crate) connections_admitted: usize,
     /// Memory for response heads.
@@ -85,8 +90,28 @@ impl Context {
 
     /// Whether the connection is to end with the request under way: this process leaves, and no other goes on with it.
     pub(crate) fn is_last_request_of(&self, client: &Transport) -> bool {
-        let leaves = self.departures.as_ref().is_some_and(Departures::are_possible) && client.is_movable();
+        self.is_last_request_over(client.passport_version())
+    }
+
+    /// The same for a connection whose passport would be of this version.
+    pub(crate) fn is_last_request_over(&self, version: Option<u32>) -> bool {
+        let takes = |departures: &Departures| departures.are_possible_with(version);
+        let leaves = self.departures.as_ref().is_some_and(takes);
         (self.draining || self.lingering) && !leaves
+    }
+
+    /// Whether another process goes on now with a connection whose passport is of this version.
+    pub(crate) fn may_depart(&self, version: Option<u32>) -> bool {
+        let now_ms = self.clock.now_ms();
+        self.departures.as_ref().is_some_and(|departures| departures.are_open_for(version, now_ms))
+    }
+
+    /// The process leaves, and has so long for it.
+    pub(crate) fn begin_drain(&mut self, limits: DrainLimits) {
+        self.draining = true;
+        // A client that is told has the other half of the time.
+        let patience_ms = self.clock.now_ms().saturating_add(limits.requests_ms / 2);
+        self.patience_until_ms = self.patience_until_ms.min(patience_ms);
     }
 
     /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
@@ -119,6 +144,8 @@ impl Context {
             lingering: false,
             departures: None,
             mover: None,
+            is_of_loop: false,
+            patience_until_ms: u64::MAX,
             connections_admitted: usize::MAX,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),

@@ -2,11 +2,12 @@
 //! this server.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use baton_passport::{Address, Passport};
+use baton_passport::{Address, Passport, VERSION_MAX};
 use baton_sys::passing;
+use rustix::io::Errno;
 
 use crate::listen::Listener;
 
@@ -18,18 +19,20 @@ pub struct Destination {
     addresses: Vec<(usize, Address)>,
     /// Whether the processes are workers of the same server.
     is_siblings: bool,
+    /// The highest version of passports that they read.
+    version_max: u32,
 }
 
 impl Destination {
     /// Processes of another server. `socket` keeps message boundaries, and the processes at its other end know these listeners
-    /// by their addresses.
+    /// by their addresses, and passports up to `version_max`.
     ///
     /// # Errors
     /// `EBADF`.
-    pub fn new(socket: OwnedFd, listeners: &[Arc<Listener>]) -> io::Result<Self> {
+    pub fn new(socket: OwnedFd, listeners: &[Arc<Listener>], version_max: u32) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         let addresses = listeners.iter().map(|one| (one.id, Address::from(&one.address))).collect();
-        Ok(Self { socket, addresses, is_siblings: false })
+        Ok(Self { socket, addresses, is_siblings: false, version_max })
     }
 
     /// Other workers of the same server, which this one leaves.
@@ -37,7 +40,7 @@ impl Destination {
     /// # Errors
     /// `EBADF`.
     pub fn siblings(socket: OwnedFd, listeners: &[Arc<Listener>]) -> io::Result<Self> {
-        Ok(Self { is_siblings: true, ..Self::new(socket, listeners)? })
+        Ok(Self { is_siblings: true, ..Self::new(socket, listeners, VERSION_MAX)? })
     }
 }
 
@@ -61,14 +64,14 @@ impl Departures {
         self.destination.is_siblings
     }
 
-    /// Whether connections are taken, now or soon.
-    pub(crate) fn are_possible(&self) -> bool {
-        !self.is_gone
+    /// Whether a connection is taken, now or soon, whose passport is of this version.
+    pub(crate) fn are_possible_with(&self, version: Option<u32>) -> bool {
+        !self.is_gone && version.is_some_and(|version| version <= self.destination.version_max)
     }
 
     /// Whether one may be sent now.
-    pub(crate) fn are_open(&self, now_ms: u64) -> bool {
-        !self.is_gone && now_ms >= self.full_until_ms
+    pub(crate) fn are_open_for(&self, version: Option<u32>, now_ms: u64) -> bool {
+        self.are_possible_with(version) && now_ms >= self.full_until_ms
     }
 
     /// When those that could not be sent may be tried again.
@@ -86,17 +89,35 @@ impl Departures {
         self.destination.addresses.iter().find(|(id, _)| *id == listener).map(|(_, address)| address)
     }
 
-    /// Sends a connection. `false`: it stays.
-    pub(crate) fn send(&mut self, passport: &Passport, socket: impl AsFd, now_ms: u64) -> bool {
-        let Some(message) = passport.to_message() else { return false };
-        match passing::send(&self.destination.socket, &message, &[socket.as_fd()]) {
-            Ok(()) => return true,
+    /// Sends a connection: its socket, and what else its passport counts.
+    pub(crate) fn send(
+        &mut self,
+        passport: &Passport,
+        descriptors: &[BorrowedFd<'_>],
+        now_ms: u64,
+    ) -> Departure {
+        let Some(message) = passport.to_message() else { return Departure::Never };
+        match passing::send(&self.destination.socket, &message, descriptors) {
+            Ok(()) => return Departure::Done,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.is_gone = true,
+            // Longer than this system's buffers.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => return Departure::Never,
             // Full, or too many descriptors of this user are on their way.
             Err(_) => self.full_until_ms = now_ms + PAUSE_MS,
         }
-        false
+        Departure::Later
     }
+}
+
+/// What became of a connection that was to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// It is the other processes'.
+    Done,
+    /// It stays for now.
+    Later,
+    /// It stays: no message has room for what it is.
+    Never,
 }
 
 /// How long to wait for other processes that have not kept up.

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::acceptor::{AcceptRound, Accepted, Acceptor};
 use crate::client::{Client, Wake};
-use crate::clients::{Clients, Entry, Interest, Token};
+use crate::clients::{Clients, Connection, Entry, Interest, Token};
 use crate::connection_count::ConnectionCount;
 use crate::context::Context;
 use crate::departures::Departures;
@@ -127,7 +127,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// A loop that is not running yet. `name`: its name in the worker's status.
     pub(crate) fn new(
         name: String,
-        ctx: Context,
+        mut ctx: Context,
         acceptor: Acceptor,
         connection_count: ConnectionCount,
         subscription: Subscription,
@@ -140,6 +140,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 epoll::add(&epoll, descriptor, EventData::new_u64(data), EventFlags::IN)?;
             }
         }
+        ctx.is_of_loop = true;
         let gateway = match ctx.shared_cache.clone() {
             Some(cache) => CachingGateway::with_cache(epoll.try_clone()?, cache)?,
             None => CachingGateway::new(epoll.try_clone()?),
@@ -285,13 +286,21 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Accepted::Client { socket, peer, listener } => {
                     Session::new(socket, peer, listener, &mut self.ctx)
                 }
-                // It was in clear, and would now have to begin with TLS.
-                Accepted::TakenOver { listener, passport, .. } if self.ctx.plan.tls(listener).is_some() => {
-                    self.lose(passport.flow);
-                    continue;
-                }
-                Accepted::TakenOver { socket, passport, listener, is_from_mover } => {
-                    Session::arrive(socket, *passport, listener, is_from_mover, &mut self.ctx)
+                Accepted::TakenOver { socket, files, passport, listener, is_from_mover } => {
+                    let flow = passport.flow;
+                    match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
+                        Some(session) => session,
+                        None if flow.is_some() => {
+                            self.lose(flow);
+                            continue;
+                        }
+                        None => {
+                            self.ctx.remark(format_args!(
+                                "a connection of another process is closed: its listener serves something else here"
+                            ));
+                            continue;
+                        }
+                    }
                 }
                 Accepted::Lost { flow } => {
                     self.lose(Some(flow));
@@ -332,13 +341,16 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let mut need = entry.client.advance(wake, &mut self.ctx);
         loop {
             match need {
-                Need::Readable | Need::Writable if may_depart(&self.ctx) && entry.client.is_movable() => {
+                Need::Readable | Need::Writable | Need::Turn
+                    if self.ctx.departures.is_some()
+                        && self.ctx.may_depart(entry.client.passport_version()) =>
+                {
                     need = entry.client.advance(Wake::Depart, &mut self.ctx);
                 }
                 Need::Readable | Need::Writable
                     if self.ctx.draining
                         && entry.client.is_idle()
-                        && !(entry.client.is_movable() && waits_to_depart(&self.ctx)) =>
+                        && !waits_to_depart(&self.ctx, &entry.client) =>
                 {
                     need = entry.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
                 }
@@ -544,7 +556,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     fn depart(&mut self) {
         self.clients.movable(&mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
-            self.advance(token, Wake::Depart);
+            let entry = self.clients.get_mut(token);
+            if entry.is_some_and(|entry| self.ctx.may_depart(entry.client.passport_version())) {
+                self.advance(token, Wake::Depart);
+            }
         }
     }
 
@@ -566,7 +581,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.leave()?;
             }
             WorkerPhase::Draining(limits) => {
-                self.ctx.draining = true;
+                self.ctx.begin_drain(limits);
                 self.leave()?;
                 self.gateway.drain();
                 let now_ms = self.ctx.clock.now_ms();
@@ -646,14 +661,9 @@ impl DrainDeadlines {
     }
 }
 
-/// Whether another process takes connections now.
-fn may_depart(ctx: &Context) -> bool {
-    ctx.departures.as_ref().is_some_and(|departures| departures.are_open(ctx.clock.now_ms()))
-}
-
-/// Whether another process takes connections now or soon.
-fn waits_to_depart(ctx: &Context) -> bool {
-    ctx.departures.as_ref().is_some_and(Departures::are_possible)
+/// Whether another process goes on with a client, now or soon.
+fn waits_to_depart(ctx: &Context, client: &impl Connection) -> bool {
+    ctx.departures.as_ref().is_some_and(|departures| departures.are_possible_with(client.passport_version()))
 }
 
 /// Adds a client's socket to the interest set, or changes its events.

@@ -21,6 +21,7 @@ mod find;
 mod https_address;
 mod lent;
 mod location;
+mod moving;
 mod page;
 mod proxied;
 mod record;

@@ -9,6 +9,8 @@
 //! the socket can change. On such a socket files are sent through memory: of all calls that send, only those of the
 //! `send` family say for themselves that they do not wait (`MSG_DONTWAIT`).
 
+mod moving;
+
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_passport::Passport;
+use baton_passport::{Part, PartKind, Passport};
 use baton_tls::{Facts, Handshake, Server};
 use baton_upstream::{ClientSocket, HandOver};
 use rustix::io::Errno;
@@ -109,20 +109,53 @@ impl Transport {
         Self::over(Line::Socket(Arc::new(socket.into())), peer, tls)
     }
 
-    /// A connection that another process has had until now.
-    pub(crate) fn arrived(socket: OwnedFd, passport: &Passport, is_from_mover: bool) -> Self {
+    /// A connection that another process has had until now; `is_from_mover`: it comes from another host, with a request; `tls`:
+    /// what connections to this listener begin with. `None`: it is not what the passport says.
+    pub(crate) fn arrived(
+        socket: OwnedFd,
+        passport: &Passport,
+        is_from_mover: bool,
+        tls: Option<&Arc<Server>>,
+    ) -> Option<Self> {
         let socket = ClientSocket::from(socket);
         if passport.was_passed {
             socket.note_passed();
         }
         let line = Line::Socket(Arc::new(socket));
-        Self {
-            sent_by_others: passport.written,
+        let resumed = Self::resumed(line, passport, tls)?;
+        Some(Self {
             flow: passport.flow,
             has_request: passport.flow.is_some() && is_from_mover,
             is_bound: passport.stay,
-            ..Self::over(line, passport.peer, None)
-        }
+            ..resumed
+        })
+    }
+
+    /// The connection as another process would go on with it. A handshake that is to come stays as it is.
+    #[cfg(test)]
+    pub(crate) fn moved(self, passport: &Passport) -> Option<Self> {
+        let layer = match passport.part(PartKind::Tls) {
+            Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
+            None => self.layer,
+        };
+        let moved = Self::over(self.line, passport.peer, None);
+        // A poller that watches a socket anew says again that the input has ended.
+        Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
+    }
+
+    /// Like [`arrived`](Self::arrived), over any line.
+    fn resumed(line: Line, passport: &Passport, tls: Option<&Arc<Server>>) -> Option<Self> {
+        let established = passport.part(PartKind::Tls).map(Secured::unpack);
+        let (begins_with, layer) = match (tls, established) {
+            (None, None) if !passport.begins_with_tls => (None, None),
+            (Some(_), None) if passport.begins_with_tls => (tls, None),
+            (Some(_), Some(Some(secured))) => (None, Some(Layer::Tls(Box::new(secured)))),
+            // This server's listener is in clear, or the other one's was; or the part is another version's.
+            _ => return None,
+        };
+        let mut transport = Self::over(line, passport.peer, begins_with);
+        transport.layer = layer.unwrap_or(transport.layer);
+        Some(Self { sent_by_others: passport.written, ..transport })
     }
 
     /// A connection in memory.
@@ -261,16 +294,53 @@ impl Transport {
         }
     }
 
-    /// Whether another process can go on with the connection: all that it needs to know is in the kernel or can be said.
-    pub(crate) fn is_movable(&self) -> bool {
-        matches!(&self.layer, Layer::Clear { early } if early.is_empty())
-            && self.line.is_movable()
-            && !(self.missed_tls || self.hung_up || self.input_ended)
+    /// The version of a passport with which another process can go on with the connection; `None`: none can. It can if all that
+    /// it needs to know is in the kernel or can be said.
+    pub(crate) fn passport_version(&self) -> Option<u32> {
+        if self.missed_tls || self.hung_up || self.input_ended {
+            return None;
+        }
+        match &self.layer {
+            Layer::Clear { early } => early.is_empty().then_some(1),
+            Layer::Handshake(handshaking) => (!handshaking.has_begun()).then_some(2),
+            Layer::Tls(secured) => secured.is_movable().then_some(2),
+        }
+    }
+
+    /// What a passport says of TLS.
+    pub(crate) fn describe(&self, passport: &mut Passport) {
+        match &self.layer {
+            Layer::Clear { .. } => {}
+            Layer::Handshake(_) => passport.begins_with_tls = true,
+            Layer::Tls(secured) => {
+                passport.parts.push(Part { kind: PartKind::Tls, bytes: secured.pack() });
+            }
+        }
+    }
+
+    /// Whether an outlet, which came with the connection, has the bytes that are in records of this.
+    pub(crate) fn fits(&self, outlet: &Outlet) -> bool {
+        match &self.layer {
+            Layer::Tls(secured) => secured.fits(outlet),
+            _ => true,
+        }
+    }
+
+    /// Another process goes on with the connection: nothing more may be said here.
+    pub(crate) fn handle_left(&mut self) {
+        if let Layer::Tls(secured) = &mut self.layer {
+            secured.forbid_end();
+        }
+        match &self.line {
+            Line::Socket(socket) => socket.note_left(),
+            #[cfg(test)]
+            Line::Memory(_) => {}
+        }
     }
 
     /// Whether the connection, with a request, can be handed over to another host: TCP in clear, and no host has it already.
     pub(crate) fn may_be_handed_off(&self) -> bool {
-        self.is_movable()
+        self.passport_version() == Some(1)
             && self.peer.is_some()
             && self.flow.is_none()
             && !self.is_bound

@@ -117,7 +117,10 @@ pub(super) enum ToWorker {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Way {
     /// Those of the server that takes the place of this one.
-    Successor,
+    Successor {
+        /// The highest version of passports that they read.
+        passports: u32,
+    },
     /// The other workers, or those that take the place of them all.
     Siblings,
 }

@@ -5,10 +5,13 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use crate::common::ARCHITECTURES;
+use crate::common::agent::{Agent, Body, CutOff};
 use crate::common::client::Client;
+use crate::common::folder::pattern;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
-    ANY_PORT, admin_address, configure, folder, is_alive, pid, serving, start_in, status,
+    ANY_PORTS, admin_address, configure, folder, is_alive, pid, read, serving, start_in, status,
 };
 
 /// Upgrades under load; more by hand: `UPGRADES=100`.
@@ -18,7 +21,7 @@ fn started(architecture: &str) -> Server {
     let folder = folder();
     configure(
         &folder,
-        ANY_PORT,
+        ANY_PORTS,
         "root",
         &format!("architecture = \"{architecture}\"\n[admin]\nlisten = \"127.0.0.1:0\""),
     );
@@ -32,27 +35,106 @@ fn counted(server: &Server, name: &str) -> u64 {
     value.expect("it is counted").parse().expect("a number")
 }
 
-/// Goal: an upgrade closes no connection between two requests. Method: clients with kept connections, one of them with half
-/// a request, and one that has sent nothing yet, go on with the new server where they were.
+/// Connections of each protocol: two have been used, one of them has half a request or the like underway, one is new.
+struct Kept(Vec<(Protocol, Vec<Agent>)>);
+
+const KEPT: u64 = 3 * Protocol::ALL.len() as u64;
+
+impl Kept {
+    fn connect(server: &Server, architecture: &str) -> Self {
+        let connect = |protocol| {
+            let mut agents: Vec<Agent> = (0..3).map(|_| server.over(protocol).agent()).collect();
+            // A client of HTTP/2 acknowledges SETTINGS while it asks, and has not for ever.
+            let used = if protocol.is_http2() { 3 } else { 2 };
+            for agent in &mut agents[..used] {
+                assert_eq!(agent.get("/").text(), "first", "{architecture}, {protocol:?}");
+            }
+            if let Agent::Http1(client) = &mut agents[1] {
+                client.send("GET / HTTP/1.1\r\nHo");
+            }
+            (protocol, agents)
+        };
+        let kept = Self(Protocol::ALL.map(connect).into());
+        wait_until("the server has them", || counted(server, "baton_connections_open") == KEPT);
+        kept
+    }
+
+    /// All go on.
+    fn go_on(&mut self, architecture: &str) {
+        for (protocol, agents) in &mut self.0 {
+            if let Agent::Http1(client) = &mut agents[1] {
+                client.send("st: localhost\r\n\r\n");
+                assert_eq!(client.response().text(), "first", "{architecture}, {protocol:?}");
+            }
+            for agent in agents {
+                for _ in 0..2 {
+                    assert_eq!(agent.get("/").text(), "first", "{architecture}, {protocol:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Goal: an upgrade closes no connection between two requests. Method: clients with kept connections, some with half a
+/// request, and some that have sent nothing yet, not even a handshake, go on with the new server where they were.
 #[test]
 fn kept_connections_go_on_with_the_new_server() {
     for architecture in ARCHITECTURES {
         let mut server = started(architecture);
-        let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
-        for client in &mut clients[..2] {
-            assert_eq!(client.get("/").text(), "first", "{architecture}");
-        }
-        clients[1].send("GET / HTTP/1.1\r\nHo");
-        wait_until("the server has them", || counted(&server, "baton_connections_open") == 3);
+        let mut kept = Kept::connect(&server, architecture);
         server.ctl(&["upgrade"]);
         server.ended();
-        wait_until("the new one has them", || counted(&server, "baton_connections_taken_over_total") == 3);
-        clients[1].send("st: localhost\r\n\r\n");
-        assert_eq!(clients[1].response().text(), "first", "{architecture}");
-        for client in &mut clients {
-            for _ in 0..2 {
-                assert_eq!(client.get("/").text(), "first", "{architecture}");
-            }
+        wait_until("the new one has them", || counted(&server, "baton_connections_taken_over_total") == KEPT);
+        kept.go_on(architecture);
+    }
+}
+
+/// More than the buffers of two sockets hold.
+const BIG_BYTES: usize = 24 << 20;
+
+/// Goal: a file that is being sent goes on from the new server, byte for byte, with one line in the log, and so does the
+/// connection behind it. Method: clients that read nothing until the old server is gone.
+#[test]
+fn downloads_go_on_with_the_new_server() {
+    let big = pattern(BIG_BYTES, 3);
+    // A thread that waits for a client in a call does not hear of the order: the client has its time there.
+    for architecture in ["auto", "sped", "amped", "symped", "shared-symped", "n-copy"] {
+        let folder = folder();
+        folder.write("big", &big);
+        let settings = format!(
+            "architecture = \"{architecture}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+             [log]\naccess = \"access.log\"\nformat = \"json\""
+        );
+        configure(&folder, ANY_PORTS, "root", &settings);
+        let mut server = start_in(folder);
+        let protocols = [Protocol::Http, Protocol::Https];
+        let mut downloads = protocols.map(|protocol| {
+            let mut agent = server.over(protocol).agent();
+            agent.begin("GET", "localhost", "/big", "", Body::None);
+            assert_eq!(agent.head().status, 200);
+            let begun = agent.at_least(1_000);
+            (agent, begun)
+        });
+        server.ctl(&["upgrade"]);
+        server.ended();
+        assert_eq!(counted(&server, "baton_connections_taken_over_total"), 2, "{architecture}");
+        for (agent, begun) in &mut downloads {
+            begun.extend(
+                agent
+                    .body()
+                    .unwrap_or_else(|CutOff(got)| panic!("{architecture}: cut off behind {}", got.len())),
+            );
+            assert!(*begun == big, "{architecture}: the download differs");
+            assert_eq!(agent.get("/").text(), "first", "{architecture}");
+        }
+        let lines = || read(&server, "access.log");
+        let of_big =
+            || lines().lines().filter(|line| line.contains("/big")).map(str::to_owned).collect::<Vec<_>>();
+        wait_until("both are in the log", || of_big().len() == 2);
+        for line in of_big() {
+            let logged: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(logged["outcome"], "complete", "{architecture}: {line}");
+            assert_eq!(logged["body_bytes"], BIG_BYTES, "{architecture}: {line}");
         }
     }
 }
@@ -77,14 +159,16 @@ fn upgrades_under_load_close_no_connection() {
 /// Runs `act` while clients on one connection each, for whom its end is a failure, ask with and without pauses.
 fn under_load(server: &Server, act: impl FnOnce()) {
     let is_over = AtomicBool::new(false);
-    let address = server.address();
+    let load = [0, 0, 1, 3, 10, 50, 200, 1_500];
     scope(|threads| {
-        for pause_ms in [0, 0, 1, 3, 10, 50, 200, 1_500] {
-            let is_over = &is_over;
+        for (pause_ms, protocol) in
+            load.into_iter().flat_map(|pause_ms| Protocol::ALL.map(|one| (pause_ms, one)))
+        {
+            let (is_over, address) = (&is_over, server.over(protocol).address());
             threads.spawn(move || {
-                let mut client = Client::connect(address);
+                let mut agent = Agent::connect(address, protocol);
                 while !is_over.load(Ordering::Relaxed) {
-                    assert_eq!(client.get("/").text(), "first");
+                    assert_eq!(agent.get("/").text(), "first");
                     sleep(Duration::from_millis(pause_ms));
                 }
             });
@@ -115,21 +199,14 @@ fn recycle(server: &Server) {
 fn kept_connections_go_on_with_other_workers() {
     for architecture in ARCHITECTURES {
         let server = started(architecture);
-        let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
-        for client in &mut clients[..2] {
-            assert_eq!(client.get("/").text(), "first", "{architecture}");
-        }
-        clients[1].send("GET / HTTP/1.1\r\nHo");
-        wait_until("the server has them", || counted(&server, "baton_connections_open") == 3);
+        let mut kept = Kept::connect(&server, architecture);
         recycle(&server);
         // More often than once, where an old worker has taken one of another.
-        wait_until("the new ones have them", || counted(&server, "baton_connections_taken_over_total") >= 3);
-        wait_until("each has one owner", || counted(&server, "baton_connections_open") == 3);
-        clients[1].send("st: localhost\r\n\r\n");
-        assert_eq!(clients[1].response().text(), "first", "{architecture}");
-        for client in &mut clients {
-            assert_eq!(client.get("/").text(), "first", "{architecture}");
-        }
+        wait_until("the new ones have them", || {
+            counted(&server, "baton_connections_taken_over_total") >= KEPT
+        });
+        wait_until("each has one owner", || counted(&server, "baton_connections_open") == KEPT);
+        kept.go_on(architecture);
     }
 }
 

@@ -115,7 +115,9 @@ impl FromWorker {
         let mut bytes = serde_json::to_vec(&Head { version: VERSION, message }).ok()?;
         bytes.push(b'\n');
         if let Some(passport) = passport {
-            bytes.extend(passport.to_message()?);
+            // No part goes to another host: it may have keys.
+            let message = passport.to_message().filter(|_| !passport.has_parts())?;
+            bytes.extend_from_slice(&message);
         }
         (bytes.len() <= MESSAGE_BYTES_MAX).then_some(bytes)
     }

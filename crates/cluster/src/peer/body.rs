@@ -154,7 +154,8 @@ fn read_line<Head: DeserializeOwned>(body: &[u8]) -> Result<(Head, &[u8]), Messa
 }
 
 fn ship<Head: Serialize>(head: impl FnOnce(ShipmentHead) -> Head, shipment: &Shipment) -> Option<Vec<u8>> {
-    if shipment.tcp.len() > TCP_BYTES_MAX {
+    // Parts of a passport may have keys, which stay on their host.
+    if shipment.tcp.len() > TCP_BYTES_MAX || shipment.passport.has_parts() {
         return None;
     }
     let passport = shipment.passport.to_message()?;
@@ -174,10 +175,14 @@ fn read_shipment(head: ShipmentHead, rest: &[u8]) -> Result<Box<Shipment>, Messa
     let (tcp, passport) = rest.split_at_checked(head.tcp).ok_or(MessageRefused::Malformed)?;
     // What a peer writes is not always what this host would.
     let tuple = Tuple::new(head.tuple.client, head.tuple.server).filter(|tuple| *tuple == head.tuple);
+    let passport = Passport::from_message(passport).map_err(MessageRefused::Passport)?;
+    if passport.has_parts() {
+        return Err(MessageRefused::Malformed);
+    }
     Ok(Box::new(Shipment {
         flow: head.flow,
         tuple: tuple.ok_or(MessageRefused::Malformed)?,
         tcp: tcp.to_vec(),
-        passport: Passport::from_message(passport).map_err(MessageRefused::Passport)?,
+        passport,
     }))
 }

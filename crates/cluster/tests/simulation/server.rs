@@ -58,6 +58,9 @@ pub(crate) fn passport(client: std::net::SocketAddr, requests: u64, request: u64
         flow: None,
         stay: false,
         unread: request.to_string().into_bytes(),
+        left_ms: None,
+        begins_with_tls: false,
+        parts: Vec::new(),
     })
 }
 

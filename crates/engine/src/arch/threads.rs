@@ -92,7 +92,7 @@ pub(super) struct UserThread {
 struct Known {
     deadline_ms: u64,
     is_idle: bool,
-    is_movable: bool,
+    passport_version: Option<u32>,
 }
 
 impl Known {
@@ -100,7 +100,7 @@ impl Known {
         Self {
             deadline_ms: session.deadline_ms(),
             is_idle: session.is_idle(),
-            is_movable: session.is_movable(),
+            passport_version: session.passport_version(),
         }
     }
 }
@@ -154,8 +154,8 @@ impl Connection for UserThread {
         self.known.is_idle
     }
 
-    fn is_movable(&self) -> bool {
-        self.known.is_movable
+    fn passport_version(&self) -> Option<u32> {
+        self.known.passport_version
     }
 }
 

@@ -15,31 +15,31 @@ use crate::metrics::Metric;
 /// when the kernel has taken the last one.
 #[derive(Debug)]
 pub(crate) struct Record {
-    text: Option<RequestText>,
+    pub(super) text: Option<RequestText>,
     /// `usize::MAX`: none.
-    site: usize,
-    started_ms: u64,
+    pub(super) site: usize,
+    pub(super) started_ms: u64,
     /// `None`: no response has begun.
-    status: Option<Status>,
-    outcome: Outcome,
+    pub(super) status: Option<Status>,
+    pub(super) outcome: Outcome,
     /// Bytes in the outlet.
-    queued: u64,
+    pub(super) queued: u64,
     /// Of these, bytes of the head.
-    head_queued: u64,
-    body_sent: u64,
+    pub(super) head_queued: u64,
+    pub(super) body_sent: u64,
     /// The response is in the outlet, as far as it will come.
-    is_closed: bool,
+    pub(super) is_closed: bool,
     /// What tells the client that this is all has not left.
-    is_end_queued: bool,
+    pub(super) is_end_queued: bool,
     /// What the shared cache did, in a word.
-    cache: Option<&'static str>,
+    pub(super) cache: Option<&'static str>,
     /// Who has answered elsewhere, by HTTP.
-    origin: Option<Box<OriginRecord>>,
+    pub(super) origin: Option<Box<OriginRecord>>,
 }
 
 /// What the log says of an origin.
 #[derive(Debug)]
-struct OriginRecord {
+pub(super) struct OriginRecord {
     origin: Arc<Application>,
     trail: Trail,
     failure: Option<&'static str>,

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use baton_http::Stamp;
+use baton_parcel::{Packer, Unpacker};
 use baton_upstream::Trail;
 
 use super::outcome::Outcome;
@@ -34,6 +35,19 @@ impl RequestText {
         self.bytes.extend_from_slice(referer.unwrap_or_default());
         self.referer_end = self.bytes.len();
         self.bytes.extend_from_slice(agent.unwrap_or_default());
+    }
+
+    /// Packs it for the process that writes the line.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.bytes(self.line()).bytes(self.referer()).bytes(self.agent());
+    }
+
+    /// The text that another process has packed. `None`: it has packed something else.
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+        let mut text = Self::default();
+        let (line, referer, agent) = (packed.bytes()?, packed.bytes()?, packed.bytes()?);
+        text.fill(line, Some(referer), Some(agent));
+        Some(text)
     }
 
     fn line(&self) -> &[u8] {

@@ -33,6 +33,22 @@ impl Outcome {
         self.metric().label().map_or("", |(_, word)| word)
     }
 
+    /// The outcome with this word.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        const ALL: [Outcome; 9] = [
+            Outcome::Complete,
+            Outcome::ClientGone,
+            Outcome::TimedOut,
+            Outcome::Refused,
+            Outcome::FileChanged,
+            Outcome::Failed,
+            Outcome::ApplicationFailed,
+            Outcome::OriginFailed,
+            Outcome::Stopped,
+        ];
+        ALL.into_iter().find(|outcome| outcome.word() == word)
+    }
+
     pub(crate) fn metric(self) -> Metric {
         match self {
             Self::Complete => Metric::OutcomeComplete,

@@ -25,6 +25,8 @@ pub(super) struct Wire {
     pub(super) outlet: Outlet,
     pub(super) state: WireState,
     pub(super) deadline_ms: u64,
+    /// No other process can go on with the connection, whatever it does.
+    pub(super) has_to_stay: bool,
     /// What the outlet had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
@@ -73,12 +75,18 @@ impl Wire {
             outlet: Outlet::default(),
             state: WireState::Open,
             deadline_ms: u64::MAX,
+            has_to_stay: false,
             sent_at_deadline_start: 0,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.state == WireState::Open
+    }
+
+    /// The version of a passport with which another process can go on with the connection; `None`: none can.
+    pub(super) fn passport_version(&self) -> Option<u32> {
+        self.transport.passport_version().filter(|_| !self.has_to_stay)
     }
 
     /// Whether [`send`](Self::send) is next.

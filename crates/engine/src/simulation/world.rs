@@ -102,6 +102,8 @@ pub(crate) struct World<'a> {
     in_stages: bool,
     is_disk_cold: bool,
     trace: Option<&'a mut dyn FnMut(String)>,
+    /// When sessions move to another process, in a hundred chances.
+    moves: (Choices, u8),
     /// What happened, as one number.
     fingerprint: u64,
 }
@@ -156,6 +158,9 @@ impl<'a> World<'a> {
         // A choice of its own: most seeds keep their scenario.
         let is_proxied = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(1)).chance(40);
         let protocol = if is_proxied { Protocol::Http1 } else { protocol };
+        let mut of_moves = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(4));
+        let percent = of_moves.one(&[0, 0, 10, 60]);
+        let moves = (of_moves, percent);
         clock::set(START_MS);
         // The same here.
         let mut of_cache = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(2));
@@ -216,6 +221,7 @@ impl<'a> World<'a> {
             in_stages: choices.chance(20),
             is_disk_cold: cold_percent > 0,
             trace,
+            moves,
             fingerprint: seed,
             choices,
         };
@@ -495,6 +501,19 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Lets another process go on with a session, perhaps: all that it keeps is what a message has.
+    fn move_at_random(&mut self, who: usize) -> bool {
+        let (moves, percent) = &mut self.moves;
+        let may_move = |session: &Session| session.passport_version().is_some();
+        if !moves.chance(*percent) || !self.seats[who].session.as_ref().is_some_and(may_move) {
+            return false;
+        }
+        let moved = self.seats[who].session.take().map(|session| session.moved(&mut self.ctx));
+        self.seats[who].session = moved;
+        self.note(|| format!("client {who} moves"), who);
+        true
+    }
+
     /// The wake for an application that wants more of a body.
     fn wake_for_body(&mut self, whose: RequestId, stream: StreamId) -> Option<Wake> {
         self.gateway.wants_body(whose).then_some(Wake::BodyWanted(stream))
@@ -509,6 +528,9 @@ impl<'a> World<'a> {
         let mut need = self.wake(who, wake);
         let mut ended_by_itself = None;
         loop {
+            if matches!(need, Need::Readable | Need::Writable | Need::Turn) && self.move_at_random(who) {
+                need = self.wake(who, Wake::Turn);
+            }
             let Some(session) = &mut self.seats[who].session else { return };
             match need {
                 Need::Readable | Need::Writable if self.ctx.draining && session.is_idle() => {

@@ -71,15 +71,6 @@ impl Line {
         }
     }
 
-    /// Whether another process can be given the line.
-    pub(super) fn is_movable(&self) -> bool {
-        match self {
-            Self::Socket(_) => true,
-            #[cfg(test)]
-            Self::Memory(_) => false,
-        }
-    }
-
     /// Whether the line takes more. If not, the poller will say when it does.
     pub(super) fn is_writable(&self) -> bool {
         match self {

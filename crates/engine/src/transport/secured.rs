@@ -7,6 +7,8 @@
 //! may write to the socket. What arrives is opened here all the same
 //! ([0035](../../../../docs/decisions/0035-records-sealed-by-the-kernel.md)).
 
+mod moving;
+
 use std::cell::RefCell;
 
 use baton_buf::gather::GATHERED_MAX;
@@ -84,13 +86,18 @@ impl Secured {
     /// TLS that has just been established; `unsent`: records that the line has not taken.
     pub(super) fn new(established: Established, unsent: Vec<u8>) -> Self {
         let Established { records, facts, unread } = established;
+        let sealed_untried = !unread.is_empty();
+        Self { sealed: unread, sealed_untried, unsent, ..Self::with(records, facts) }
+    }
+
+    fn with(records: Records, facts: Facts) -> Self {
         Self {
             records,
             facts,
-            sealed_untried: !unread.is_empty(),
-            sealed: unread,
+            sealed: Vec::new(),
+            sealed_untried: false,
             opened: Vec::new(),
-            unsent,
+            unsent: Vec::new(),
             unsent_data: 0,
             uncounted_data: 0,
             early_data: 0,

@@ -83,7 +83,8 @@ impl Master {
     pub(super) fn drain_order(&self, linger: Duration, now: Instant) -> (ToWorker, Instant) {
         let Server { drain_timeout_ms: limit_ms, drain_tunnels_ms: tunnels_ms, .. } = self.config.server;
         let until = now + linger + Duration::from_millis(limit_ms.max(tunnels_ms)) + GRACE;
-        let way = Way::Successor;
+        let passports = self.successor.as_ref().map_or(1, |successor| successor.passports);
+        let way = Way::Successor { passports };
         (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms, way }, until)
     }
 

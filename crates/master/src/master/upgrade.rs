@@ -52,6 +52,7 @@ impl Master {
             deadline: Some(now + Successor::PATIENCE),
             failure: None,
             way: None,
+            passports: 1,
             requester,
         });
         match left {
@@ -120,7 +121,8 @@ impl Master {
             && let Some(channel) = &successor.channel
         {
             match channel::receive(channel, &mut buffer) {
-                Ok(Some((ToPredecessor::Serving, descriptors))) => {
+                Ok(Some((ToPredecessor::Serving { passports }, descriptors))) => {
+                    successor.passports = passports;
                     successor.way = descriptors.into_iter().next();
                     self.handle_successor_serving(now);
                 }

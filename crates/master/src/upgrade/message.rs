@@ -53,12 +53,20 @@ pub(crate) enum SocketUse {
 pub(crate) enum ToPredecessor {
     /// All its workers serve. A descriptor comes with this: the way for connections, each a message of
     /// [`baton_passport`] with its socket.
-    Serving,
+    Serving {
+        /// The highest version of passports that it reads. Servers of older versions do not say.
+        #[serde(default = "first_passports")]
+        passports: u32,
+    },
     /// It cannot serve, and ends.
     Failed {
         /// Why.
         error: String,
     },
+}
+
+fn first_passports() -> u32 {
+    1
 }
 
 /// Explains a message that this version cannot read.

@@ -108,7 +108,8 @@ impl Predecessor {
     pub(crate) fn tell_serving(&mut self) {
         // No copy stays here: its end shows the workers that no more clients arrive.
         let way = self.way.take();
-        self.tell(&ToPredecessor::Serving, &Vec::from_iter(way.as_ref().map(AsFd::as_fd)));
+        let word = ToPredecessor::Serving { passports: baton_passport::VERSION_MAX };
+        self.tell(&word, &Vec::from_iter(way.as_ref().map(AsFd::as_fd)));
     }
 
     /// Reports that this server cannot serve.

@@ -25,6 +25,8 @@ pub(crate) struct Successor {
     pub(crate) failure: Option<String>,
     /// The way for connections with which it goes on.
     pub(crate) way: Option<OwnedFd>,
+    /// The highest version of passports that it reads.
+    pub(crate) passports: u32,
     /// The source of the request to upgrade.
     pub(crate) requester: Requester,
 }

@@ -302,7 +302,7 @@ impl CommandThread {
     fn linger(&mut self, time: Duration, limits: DrainLimits, way: Way, sockets: Vec<OwnedFd>) {
         if self.lingering.is_none() {
             let destination = |socket| match way {
-                Way::Successor => Destination::new(socket, &self.listeners),
+                Way::Successor { passports } => Destination::new(socket, &self.listeners, passports),
                 Way::Siblings => Destination::siblings(socket, &self.listeners),
             };
             match sockets.into_iter().next().map(destination).transpose() {

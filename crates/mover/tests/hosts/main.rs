@@ -96,6 +96,9 @@ fn passport(socket: &OwnedFd, unread: &[u8]) -> Passport {
         flow: None,
         stay: false,
         unread: unread.to_vec(),
+        left_ms: None,
+        begins_with_tls: false,
+        parts: Vec::new(),
     }
 }
 

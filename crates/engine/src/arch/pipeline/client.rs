@@ -126,8 +126,8 @@ impl Connection for PipelineClient {
         !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_idle)
     }
 
-    fn is_movable(&self) -> bool {
-        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_movable)
+    fn passport_version(&self) -> Option<u32> {
+        self.session.lock().as_ref().filter(|_| !self.is_away).and_then(Session::passport_version)
     }
 }
 

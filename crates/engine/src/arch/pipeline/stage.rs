@@ -99,6 +99,9 @@ impl Stages {
                             ctx.lingering = orders.phase == WorkerPhase::Lingering;
                             ctx.draining = !ctx.lingering && orders.phase != WorkerPhase::Serving;
                             ctx.departures = orders.departures.clone();
+                            if let WorkerPhase::Draining(limits) = orders.phase {
+                                ctx.begin_drain(limits);
+                            }
                         }
                         let stepped = |session: &mut Session| (session.step(ctx, stage), session.stage());
                         let stepped = step.session.lock().as_mut().map(stepped);

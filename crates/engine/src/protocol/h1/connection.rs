@@ -3,6 +3,7 @@
 use baton_content::HeadForm;
 use baton_fcgi::cgi::Framing;
 use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
+use baton_parcel::{Packer, Unpacker};
 
 use super::body::BodyRest;
 use crate::Limits;
@@ -35,6 +36,25 @@ impl Http1 {
     /// A connection on which so many requests were taken and answered.
     pub(crate) fn resumed(requests: u64) -> Self {
         Self { requests, ..Self::new() }
+    }
+
+    /// Whether another process can go on behind the response to the request that was taken last, which is complete.
+    pub(crate) fn is_movable(&self) -> bool {
+        !self.response.is_cut
+            && !self.response.ends_half
+            && !matches!(self.input_state, InputState::Ahead { .. })
+    }
+
+    /// Packs how the connection goes on behind that response.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.flag(self.response.keeps).flag(self.response.is_asked_last);
+    }
+
+    /// Takes what another process has packed. `None`: it has packed something else.
+    pub(crate) fn resume_response(&mut self, packed: &mut Unpacker<'_>) -> Option<()> {
+        self.response.keeps = packed.flag()?;
+        self.response.is_asked_last = packed.flag()?;
+        Some(())
     }
 
     /// The request that was taken last.

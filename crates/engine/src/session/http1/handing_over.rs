@@ -98,6 +98,9 @@ fn passport(requests: u64, unread: Vec<u8>, wire: &Wire) -> Option<Passport> {
         was_passed: false,
         flow: None,
         stay: false,
+        left_ms: None,
+        begins_with_tls: false,
+        parts: Vec::new(),
         unread,
     })
 }

@@ -3,6 +3,7 @@
 mod deadline;
 mod handing_over;
 mod input;
+mod moving;
 mod streamed_body;
 mod waiting;
 
@@ -10,7 +11,6 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use baton_fcgi::AnswerOutcome;
-use baton_passport::Passport;
 use baton_upstream::ResponseEvent;
 
 use super::need::{Need, Stage};
@@ -74,34 +74,6 @@ impl Http1Driver {
     /// Whether every request that has begun is answered.
     pub(super) fn is_idle(&self) -> bool {
         self.exchanges.is_empty() && self.inbox.is_empty() && !self.protocol.is_in_unwanted_body()
-    }
-
-    /// HTTP/1 on a connection that another process has had until now.
-    pub(super) fn resumed(passport: Passport, wire: &mut Wire, ctx: &Context) -> Self {
-        let mut driver = Self {
-            protocol: Http1::resumed(passport.requests),
-            inbox_untried: !passport.unread.is_empty(),
-            inbox: passport.unread,
-            ..Self::new(wire, ctx)
-        };
-        driver.wait_for_input(wire, ctx);
-        driver
-    }
-
-    /// Whether all requests that have come are answered, so that what is known of the connection is little: the
-    /// [unread](Self::unread) beginning of the next one.
-    pub(super) fn is_between_requests(&self) -> bool {
-        self.exchanges.is_empty() && !self.protocol.has_body_ahead() && !self.is_http2 && !self.has_ended_half
-    }
-
-    /// Input of which no request was made.
-    pub(super) fn unread(&self) -> &[u8] {
-        &self.inbox
-    }
-
-    /// Requests that the client has made on the connection.
-    pub(super) fn requests(&self) -> u64 {
-        self.protocol.requests()
     }
 
     /// The input of a client that turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
@@ -434,6 +406,8 @@ impl Http1Driver {
                 self.wait_for_input(wire, ctx);
                 None
             }
+            // Another process can wait for the disk, or for the client.
+            Ok(Some(Need::Job(_))) if self.leaves_before_job(wire, ctx) => Some(Need::Turn),
             Ok(need) => need,
             Err(outcome) => Some(self.end(outcome, wire, ctx)),
         }

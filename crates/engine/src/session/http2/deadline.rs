@@ -40,6 +40,7 @@ impl Http2Driver {
             .chain(of_connection)
             .chain(self.idle_deadline(wire, limits))
             .chain(self.rest_deadline())
+            .chain(self.patience_deadline(ctx))
             .min();
         wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
     }
@@ -52,6 +53,12 @@ impl Http2Driver {
             None => (self.idle_since_ms, limits.idle_timeout_ms),
         };
         (wire.is_open() && self.streams.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
+    }
+
+    /// When a client that is not without requests is told of a drain.
+    fn patience_deadline(&self, ctx: &Context) -> Option<u64> {
+        let waits = ctx.draining && !self.streams.is_empty() && !self.connection.is_draining();
+        (waits && ctx.patience_until_ms < u64::MAX).then_some(ctx.patience_until_ms)
     }
 
     /// When a client that rests gives its memory back.

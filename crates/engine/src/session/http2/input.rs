@@ -102,14 +102,14 @@ impl Http2Driver {
                     if let Some(protocol) = protocol {
                         begun.exchange.set_protocol(protocol);
                     }
-                    self.begin(begun, ctx);
+                    self.begin(begun, wire, ctx);
                     let last = self.streams.len() - 1;
                     self.drive(last, wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
                     self.settle(last, wire, ctx);
                     *requests_left = requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Refused { stream, refusal, ends }) => {
-                    self.begin(Stream::new(stream, None, ends, now_ms), ctx);
+                    self.begin(Stream::new(stream, None, ends, now_ms), wire, ctx);
                     self.refuse(refusal, wire, ctx);
                     *requests_left = requests_left.saturating_sub(1);
                 }
@@ -132,11 +132,12 @@ impl Http2Driver {
         }
     }
 
-    fn begin(&mut self, stream: Stream, ctx: &Context) {
+    fn begin(&mut self, stream: Stream, wire: &Wire, ctx: &Context) {
         self.streams.push_back(stream);
         self.requests += 1;
         self.is_resting = false;
-        if ctx.lingering || self.requests >= ctx.plan.limits.requests_per_connection_max {
+        let leaves = ctx.lingering && self.has_to_end(wire, ctx);
+        if leaves || self.requests >= ctx.plan.limits.requests_per_connection_max {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
     }

@@ -13,6 +13,7 @@
 mod bodies;
 mod deadline;
 mod input;
+mod moving;
 mod sending;
 mod stream;
 #[cfg(test)]
@@ -237,7 +238,7 @@ impl Http2Driver {
 
     /// Advances streams and their bodies as far as possible; `Some`: one of them needs this.
     fn go_on(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Option<Need> {
-        if ctx.draining {
+        if ctx.draining && self.has_to_end(wire, ctx) {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
         if let Some(stream) = self.to_abandon.pop() {
@@ -259,6 +260,13 @@ impl Http2Driver {
             }
         }
         None
+    }
+
+    /// Whether the client has to be told of a drain: no other process goes on with the connection, or it was not without
+    /// requests for so long that it may never be.
+    fn has_to_end(&self, wire: &Wire, ctx: &Context) -> bool {
+        let version = wire.passport_version().filter(|_| wire.is_open()).map(|version| version.max(2));
+        ctx.clock.now_ms() >= ctx.patience_until_ms || ctx.is_last_request_over(version)
     }
 
     fn wait(&self, wire: &Wire) -> Need {
