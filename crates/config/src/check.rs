@@ -102,6 +102,7 @@ impl Conflicts<'_> {
             self.doubled_hosts();
             self.covered_addresses();
             self.doubled_routes();
+            self.contrary_balancers();
             self.tls();
             self.cluster();
         }

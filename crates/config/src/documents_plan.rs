@@ -16,6 +16,7 @@ use baton_upstream::TemporarySpace;
 use super::config::Config;
 use super::documents::Documents as Configured;
 use super::files::Files;
+use super::guards::Guards;
 use super::origin_url::OriginUrl;
 use super::origins::Origin as ConfiguredOrigin;
 use super::proxy::{OriginTls, Proxy};
@@ -54,13 +55,13 @@ pub(super) fn cooperate(
         let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
         let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone()));
         let action = Action::Copies(copies, delegate);
-        planned.push(plan::Route { path: peer.copies_path(), headers: FieldRules::default(), action });
+        planned.push(plan::Route { path: peer.copies_path(), headers: FieldRules::default(), guards: None, action });
     }
     let route = door_route(&resources.documents.socket);
     if let Some(proxy) = &route.settings.proxy {
         let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
         let action = Action::Delegated(delegate);
-        planned.push(plan::Route { path: COPIES.into(), headers: FieldRules::default(), action });
+        planned.push(plan::Route { path: COPIES.into(), headers: FieldRules::default(), guards: None, action });
     }
     Ok(())
 }
@@ -109,7 +110,7 @@ fn door_route(socket: &Path) -> Route {
 /// A route that the configuration does not name.
 fn route(path: &str, proxy: Proxy, cache: Option<RouteCache>) -> Route {
     let settings = RouteSettings { path: path.into(), proxy: Some(proxy), cache, ..RouteSettings::default() };
-    Route { settings, files: Files::default() }
+    Route { settings, guards: Guards::default(), files: Files::default() }
 }
 
 fn origin(url: &str) -> ConfiguredOrigin {

@@ -21,6 +21,7 @@ use super::documents_plan;
 use super::files::Files;
 use super::kind::count;
 use super::proxy_plan;
+use super::real_ip::RealIp;
 use super::resources::Resources;
 use super::route::Route;
 use super::send::Sendfile;
@@ -63,6 +64,7 @@ impl Config {
         let tickets = resources.tickets.as_ref();
         let tls = self.tls_servers(listener_ids, tls_sites, tickets, &proofs.tls)?;
         let plan = Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls);
+        let plan = plan.with_balancers(self.balancers(listener_ids));
         let plan = plan.returning_connections(self.cluster.kept == Kept::Return);
         let has_acme = self.sites.iter().any(Site::has_acme);
         Ok(if has_acme { plan.with_proofs(Arc::clone(&proofs.http)) } else { plan })
@@ -175,7 +177,8 @@ impl Planner<'_> {
         let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let headers = site.files.headers.clone();
-            routes.push(plan::Route { path: "/".into(), headers, action: Action::Files(tree) });
+            let guards = site.guards.plan().shared();
+            routes.push(plan::Route { path: "/".into(), headers, guards, action: Action::Files(tree) });
         }
         documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
         let pages = settings.error_pages.iter().map(|(status, path)| {
@@ -197,6 +200,8 @@ impl Planner<'_> {
             clients: None,
             routes,
             headers: site.files.headers.clone(),
+            guards: site.guards.plan().shared(),
+            real_address: settings.real_ip.as_ref().map(RealIp::plan),
             log: settings.access_log,
         })
     }
@@ -232,7 +237,12 @@ impl Planner<'_> {
                 None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
             },
         };
-        Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), action })
+        Ok(plan::Route {
+            path: settings.path.clone(),
+            headers: route.files.headers.clone(),
+            guards: route.guards.plan().shared(),
+            action,
+        })
     }
 
     /// The nodes of the cluster.

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
-use baton_engine::AddressRange;
 use baton_http::FieldRules;
 use baton_http::origin::HostRule;
 
+use super::client_addresses::{ClientAddress, ClientAddressKind};
 use super::duration::Milliseconds;
 use super::error::Complaint;
 use super::fields::RequestFields;
@@ -57,7 +57,7 @@ settings! {
         /// Proxies in front of this server whose own `Forwarded`, `X-Forwarded-For`, `-Host` and `-Proto` are passed on:
         /// addresses such as `10.0.0.0/8`, or `unix:` for clients of Unix sockets. From all other clients these fields are
         /// replaced.
-        trusted: Vec<Trusted> = Vec::new(), ListOf(TrustedKind);
+        trusted: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
         /// Whether `Location`, `Content-Location` and `Refresh` that lead to the origin lead to this route instead.
         rewrite_locations: bool = true, Flag;
         /// Whether the same is done to the `Path` of cookies.
@@ -128,15 +128,6 @@ impl Proxy {
         // Neither a reader nor a default leaves the list empty.
         &self.to[0].to
     }
-}
-
-/// A proxy in front of this server that is believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trusted {
-    /// One with such an address.
-    Range(AddressRange),
-    /// Any on a Unix socket.
-    Local,
 }
 
 /// A URL, or a table with one.
@@ -228,36 +219,5 @@ const HOST_NAME: TextOf = TextOf {
         }
     },
 };
-
-/// Who is believed.
-struct TrustedKind;
-
-impl Kind for TrustedKind {
-    type Value = Trusted;
-
-    fn accepted(&self) -> String {
-        "an address such as \"10.0.0.0/8\" or \"::1\", or \"unix:\"".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Trusted> {
-        let text = Text.read(node, reading)?;
-        if text == LOCAL {
-            return Some(Trusted::Local);
-        }
-        text.parse()
-            .map(Trusted::Range)
-            .map_err(|why: &str| reading.refuse(node.span(), "is no address of a proxy", why))
-            .ok()
-    }
-
-    fn write(&self, value: &Trusted) -> toml::Value {
-        match value {
-            Trusted::Range(range) => range.to_string().into(),
-            Trusted::Local => LOCAL.into(),
-        }
-    }
-}
-
-const LOCAL: &str = "unix:";
 
 const DAY_MS: u64 = 86_400_000;

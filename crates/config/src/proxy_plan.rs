@@ -19,7 +19,8 @@ use super::cluster::{Cluster, ClusterNode};
 use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
-use super::proxy::{OriginTls, Proxy, SendProxyProtocol, Trusted};
+use super::client_addresses::address_set;
+use super::proxy::{OriginTls, Proxy, SendProxyProtocol};
 use super::resources::Resources;
 use super::route::Route;
 use super::tls_files::PemFiles;
@@ -124,17 +125,12 @@ fn peer(proxy: &Proxy, origin: &Origin, settings: Settings, origin_of: &str) -> 
 
 /// What holds for all origins alike.
 fn terms(route: &Route, proxy: &Proxy) -> ProxyTerms {
-    let ranges = proxy.trusted.iter().filter_map(|trusted| match trusted {
-        Trusted::Range(range) => Some(*range),
-        Trusted::Local => None,
-    });
     ProxyTerms {
         peers: None,
         cluster: None,
         forwarding: forwarding(&route.settings.path, proxy),
         responses: responses(&route.settings.path, proxy),
-        trusted: ranges.collect(),
-        trusts_local: proxy.trusted.contains(&Trusted::Local),
+        trusted: address_set(&proxy.trusted),
     }
 }
 

@@ -8,11 +8,13 @@ use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
 use super::documents::Documents;
 use super::files::{CacheRule, Files};
+use super::guards::Guards;
 use super::limits::Limits;
 use super::log::LogSettings;
 use super::media_types;
 use super::origins::{Eject, Health, Origin};
 use super::proxy::{OriginTls, Proxy};
+use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::{Redirect, Respond, RouteSettings};
 use super::send::Send;
 use super::server::Server;
@@ -57,6 +59,7 @@ pub(crate) fn sections() -> Vec<Described> {
         needed: &[],
     };
     let mut site = described::<SiteSettings>(Form::Tables);
+    site.settings.extend(Guards::settings());
     site.settings.extend(Files::settings());
     vec![
         described::<Server>(Form::Table),
@@ -79,6 +82,8 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<CertificateFiles>(Form::Inline),
         described::<ClientAuthentication>(Form::Inline),
         described::<Documents>(Form::Inline),
+        described::<RealIp>(Form::Inline),
+        described::<ProxyProtocol>(Form::Inline),
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
         described::<Respond>(Form::Inline),

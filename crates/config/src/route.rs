@@ -7,6 +7,7 @@ use super::cluster::{ClusterKind, RouteCluster};
 use super::command::CGI_COMMAND;
 use super::error::Complaint;
 use super::files::Files;
+use super::guards::Guards;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
 use super::media_types::MEDIA_TYPE;
 use super::proxy::{Proxy, ProxyKind};
@@ -21,6 +22,8 @@ use super::text::{TextOf, Wrong};
 pub struct Route {
     /// Where, and what instead of files.
     pub settings: RouteSettings,
+    /// What guards it.
+    pub guards: Guards,
     /// How files are served; of a fixed answer, only the fields count.
     pub files: Files,
 }
@@ -84,11 +87,11 @@ settings! {
 }
 
 impl Route {
-    /// Reads a route of a site that serves files as `inherited` says. `span` is where the route begins.
+    /// Reads a route of a site that is guarded and serves files as `inherited` says. `span` is where the route begins.
     pub fn read(
         mut table: Table<'_>,
         span: Range<usize>,
-        inherited: &Files,
+        inherited: (&Guards, &Files),
         reading: &mut Reading<'_>,
     ) -> Self {
         let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
@@ -96,7 +99,8 @@ impl Route {
         if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
             cgi.command = CGI_COMMAND.map(str::to_owned).into();
         }
-        let files = Files::read_with_root(&mut table, inherited.clone(), reading);
+        let guards = Guards::read_checked(&mut table, inherited.0.clone(), reading);
+        let files = Files::read_with_root(&mut table, inherited.1.clone(), reading);
         table.need(RouteSettings::NEEDED, span.clone(), reading);
         let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
         answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
@@ -127,13 +131,15 @@ impl Route {
             let complaint = complaint.at(table.span_of("cache").unwrap_or(span), "has `prefetch`");
             reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy` or `cluster`"));
         }
+        check_methods(&guards, &answers, &table, reading);
         table.finish(reading);
-        Self { settings, files }
+        Self { settings, guards, files }
     }
 
     /// The keys that count, with their values: what is written back.
     pub fn write(&self) -> Vec<(&'static str, toml::Value)> {
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
+        let keys = keys.chain(Guards::settings().into_iter().zip(self.guards.write()));
         let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
         let answer = self.settings.answer();
         let has_effect = |name: &&'static str| match answer {
@@ -176,6 +182,21 @@ fn check_application(
     if has_scripts && !has_root {
         let complaint = Complaint::new("scripts without a folder");
         reading.complain(complaint.at(span.clone(), "has no `root`, nor has its site").help("add `root`"));
+    }
+}
+
+/// Complains about methods that the route is to take and that nothing in it answers.
+fn check_methods(guards: &Guards, answers: &[&'static str], table: &Table<'_>, reading: &mut Reading<'_>) {
+    let is_elsewhere = |answer: &&'static str| !["redirect", "respond"].contains(answer);
+    let Some(methods) = guards.methods.as_ref().filter(|_| table.has("methods")) else { return };
+    if answers.iter().any(is_elsewhere) {
+        return;
+    }
+    for method in methods.iter().filter(|method| !["GET", "HEAD", "OPTIONS"].contains(&method.as_str())) {
+        let complaint = Complaint::new(format!("no request with {method} is answered here"));
+        let at = table.span_of("methods").unwrap_or_default();
+        let complaint = complaint.at(at, "files, redirects and fixed answers know GET, HEAD and OPTIONS");
+        reading.complain(complaint.help(format!("remove `{method}`, or add what answers it: an application or `proxy`")));
     }
 }
 

@@ -12,8 +12,10 @@ use super::address::{Listen, SiteAddresses};
 use super::documents::{Documents, DocumentsKind};
 use super::error::Complaint;
 use super::files::Files;
+use super::guards::Guards;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
+use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
 use super::setting::{Inline, Section, Table, settings};
 use super::text::{FilePath, Text, TextOf, Wrong};
@@ -26,6 +28,8 @@ use super::tls::{
 pub struct Site {
     /// How it is found and logged.
     pub settings: SiteSettings,
+    /// What guards it where no route says otherwise.
+    pub guards: Guards,
     /// How its files are served where no route says otherwise.
     pub files: Files,
     /// Settings below certain paths.
@@ -59,6 +63,12 @@ settings! {
         /// Servers that share the load of their sites by serving documents for each other: `{ at = "http://a.example.org",
         /// peers = ["http://b.example.org"], key = "/etc/baton/documents.key" }`.
         documents: Option<Documents> = None, Or("off", DocumentsKind);
+        /// Proxies in front of the site that say whose requests they pass on: `{ from = ["10.0.0.0/8"] }`. Guards, logs and
+        /// applications then see that address.
+        real_ip: Option<RealIp> = None, Or("off", Inline::<RealIp>::new());
+        /// Load balancers in front of the site's addresses that say whose connections they pass on, by the PROXY protocol:
+        /// `{ from = ["10.0.0.0/8"] }`. All sites of an address need the same.
+        proxy_protocol: Option<ProxyProtocol> = None, Or("off", Inline::<ProxyProtocol>::new());
         /// Whether its requests are written to the access log.
         access_log: bool = true, Flag;
         /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
@@ -77,13 +87,14 @@ impl Site {
     /// Reads a site. `span` is where it begins.
     pub fn read(mut table: Table<'_>, span: Range<usize>, reading: &mut Reading<'_>) -> Self {
         let mut settings = SiteSettings::read(&mut table, SiteSettings::default(), reading);
+        let guards = Guards::read_checked(&mut table, Guards::default(), reading);
         let files = Files::read_with_root(&mut table, Files::default(), reading);
         let root_is_known = !table.has_refused("root", reading);
         let has_routes = table.has_elements("route");
         let routes: Vec<_> = table
             .tables("route", reading)
             .into_iter()
-            .map(|(table, span)| Route::read(table, span, &files, reading))
+            .map(|(table, span)| Route::read(table, span, (&guards, &files), reading))
             .collect();
         let endings = script_endings(&routes);
         let base = files.root.as_deref().unwrap_or(reading.base_at(&span));
@@ -113,13 +124,19 @@ impl Site {
             let at = table.span_of("documents").unwrap_or_else(|| span.clone());
             reading.complain(complaint.at(at, "remove `documents` or `client_certificates`"));
         }
+        if settings.documents.is_some() && guards.keeps_out() {
+            let complaint = Complaint::new("documents that some clients must not have stay where they are");
+            let at = table.span_of("documents").unwrap_or_else(|| span.clone());
+            let complaint = complaint.at(at, "other servers would give them to every client");
+            reading.complain(complaint.help("remove `documents`, or guard routes instead"));
+        }
         if !table.has("root") && !has_routes && settings.documents.is_none() {
             let complaint =
                 Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");
             reading.complain(complaint.help("add `root = \"FOLDER\"` or a [[site.route]]"));
         }
         table.finish(reading);
-        Self { settings, files, routes }
+        Self { settings, guards, files, routes }
     }
 
     /// Endings of the names that are scripts anywhere in the site.

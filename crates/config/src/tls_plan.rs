@@ -12,6 +12,7 @@ use baton_report::Trouble;
 use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
 use super::config::Config;
+use super::real_ip::RealIp;
 use super::site::Site;
 use super::tls::RedirectHttps;
 use super::tls_files::PemFiles;
@@ -144,9 +145,13 @@ impl Site {
             routes: vec![plan::Route {
                 path: "/".into(),
                 headers: FieldRules::default(),
+                // A password in clear is not asked for.
+                guards: None,
                 action: Action::Https { host, port },
             }],
             headers: FieldRules::default(),
+            guards: None,
+            real_address: settings.real_ip.as_ref().map(RealIp::plan),
             error_pages: Vec::new(),
             clients: None,
             log: settings.access_log,

@@ -1,4 +1,4 @@
-//! Ranges of addresses, as `10.0.0.0/8`.
+//! Ranges of addresses, as `10.0.0.0/8`, and sets of them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,6 +24,32 @@ impl AddressRange {
                 differs.leading_zeros() >= u32::from(self.prefix_len)
             }
             _ => false,
+        }
+    }
+}
+
+impl AddressRange {
+    /// Whether all addresses of the other range are in this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.prefix_len <= other.prefix_len && self.contains(other.first)
+    }
+}
+
+/// Clients by their addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressSet {
+    /// Ranges that belong to it.
+    pub ranges: Vec<AddressRange>,
+    /// Whether clients of Unix sockets belong to it.
+    pub has_local: bool,
+}
+
+impl AddressSet {
+    /// Whether the client belongs to it; `None`: one of a Unix socket.
+    pub fn contains(&self, address: Option<IpAddr>) -> bool {
+        match address {
+            Some(address) => self.ranges.iter().any(|range| range.contains(address)),
+            None => self.has_local,
         }
     }
 }
@@ -65,6 +91,11 @@ mod tests {
             assert!(range.contains(inside.parse().unwrap()), "{range} {inside}");
             assert!(!range.contains(outside.parse().unwrap()), "{range} {outside}");
         }
+        let covers = |one: &str, other: &str| {
+            one.parse::<AddressRange>().unwrap().covers(&other.parse::<AddressRange>().unwrap())
+        };
+        assert!(covers("10.0.0.0/8", "10.1.0.0/16") && covers("::1", "::1"));
+        assert!(!covers("10.1.0.0/16", "10.0.0.0/8") && !covers("0.0.0.0/0", "::/0"));
         for wrong in ["10.0.0.0/33", "10.0.0", "::/129", "example.org", "10.0.0.0/"] {
             assert!(wrong.parse::<AddressRange>().is_err(), "{wrong}");
         }

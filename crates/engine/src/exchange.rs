@@ -18,6 +18,7 @@ mod delegated;
 mod env;
 mod file;
 mod find;
+mod guarded;
 mod https_address;
 mod lent;
 mod location;
@@ -31,6 +32,7 @@ mod tls_parameters;
 mod x_sendfile;
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
@@ -44,11 +46,13 @@ use crate::job::Job;
 use crate::log::Outcome;
 use crate::plan::{Action, Delegate, Plan, Route, Terms};
 use crate::protocol::{BodyRead, Responder, StreamId};
+use crate::transport::Transport;
 use crate::upload::Upload;
 use application::{Program, split_path_info};
 use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
 use find::{find, tell_hidden_link};
+use guarded::Visitor;
 use lent::Whereabouts;
 use page::Page;
 use routed::Routed;
@@ -165,12 +169,27 @@ impl Exchange {
             let why = "This connection was made for another site.";
             return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
         }
+        self.record.visitor = site
+            .real_address
+            .as_ref()
+            .and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
         let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
         let routed = Routed { refused, ..Routed::of(plan, site_index, route, head.method) };
+        if let Some(guards) = routed.guards {
+            let address = self.address(env.client).map(|address| address.ip());
+            if let Err(page) = guarded::judge(guards, address, head, self.protocol.is_some()) {
+                return self.answer(env, plan, routed, |env| routed.page(env.ctx, page, &mut env.reply));
+            }
+        }
         self.go_on(env, plan, routed, head, None);
+    }
+
+    /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
+    fn address(&self, client: &Transport) -> Option<SocketAddr> {
+        self.record.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
     }
 
     /// Answers, with the result of a job if one ran.
@@ -188,7 +207,8 @@ impl Exchange {
                     Ok(ask) => ask,
                     Err(ready) => return self.finish(env, ready),
                 };
-                let asked = Asked { program, protocol: self.protocol.take(), ask };
+                let visitor = self.record.visitor.clone();
+                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor };
                 let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
@@ -207,9 +227,21 @@ impl Exchange {
                 return;
             }
         };
-        // The answer does not depend on the body: read what has arrived of it, and wait for nothing.
+        self.answer(env, plan, routed, |env| {
+            routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply)
+        });
+    }
+
+    /// Gives an answer that does not depend on the body: reads what has arrived of it, and waits for nothing.
+    fn answer<'e>(
+        &mut self,
+        env: &mut Env<'e>,
+        plan: &Plan,
+        routed: Routed<'_>,
+        respond: impl FnOnce(&mut Env<'e>) -> Ready,
+    ) {
         let ready = match env.reply.ignore_body(plan.limits.body_bytes_max) {
-            Ok(false) => routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply),
+            Ok(false) => respond(env),
             Ok(true) => routed.body_refused(env.ctx, None, &mut env.reply),
             Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         };
@@ -455,7 +487,7 @@ impl<'a> Routed<'a> {
         let action = self.route.map(|route| &route.action);
         match (source, self.method, action) {
             // "*", which only OPTIONS has, is no path and needs none.
-            (_, Method::Options, _) => self.page(ctx, Page::options(), reply),
+            (_, Method::Options, _) => self.page(ctx, Page::options(self.allowed()), reply),
             (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
             (_, _, Some(Action::Https { host, port })) => {
                 let location = location::https(host.as_deref(), *port, head);
@@ -482,7 +514,7 @@ impl<'a> Routed<'a> {
                 self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
             }
             (_, Method::Get | Method::Head, _) => self.page(ctx, Page::error(Status::NOT_FOUND), reply),
-            _ => self.page(ctx, Page::method_not_allowed(), reply),
+            _ => self.page(ctx, Page::method_not_allowed(self.allowed()), reply),
         }
     }
 

@@ -29,6 +29,7 @@ mod departures;
 mod documents;
 mod event_loop;
 mod exchange;
+pub mod guards;
 pub mod heartbeat;
 mod helpers;
 mod job;
@@ -55,7 +56,7 @@ mod transport;
 mod upload;
 mod worker;
 
-pub use address_range::AddressRange;
+pub use address_range::{AddressRange, AddressSet};
 pub use arch::{ListenerSharing, Topology, topology};
 pub use architecture_name::{ArchitectureName, UnknownArchitecture};
 pub use arrivals::Arrivals;

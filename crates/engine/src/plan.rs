@@ -14,9 +14,10 @@ use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 use baton_upstream::{Application, Peers};
 
-use crate::address_range::AddressRange;
+use crate::address_range::AddressSet;
 use crate::documents::{Copies, Lending};
 use crate::proofs::HttpProofs;
+use crate::guards::{Guards, RealAddress};
 use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
@@ -27,6 +28,7 @@ pub struct Plan {
     wildcards: Vec<(Box<[u8]>, usize)>,
     defaults: Vec<usize>,
     tls: HashMap<usize, Arc<baton_tls::Server>>,
+    balancers: HashMap<usize, AddressSet>,
     proofs: Option<Arc<HttpProofs>>,
     /// Whether connections of a cluster's front-ends go back for what is not in this node's memory.
     returns_connections: bool,
@@ -49,6 +51,10 @@ pub struct Site {
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
     pub headers: FieldRules,
+    /// Rules for requests for which there is no route.
+    pub guards: Option<Arc<Guards>>,
+    /// Where the addresses of clients behind proxies are found.
+    pub real_address: Option<Arc<RealAddress>>,
     /// Bodies in place of the built-in ones, by status.
     pub error_pages: Vec<ErrorPage>,
     /// What it demanded of clients' certificates in the handshake. A request on a connection whose handshake met another
@@ -66,6 +72,8 @@ pub struct Route {
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
+    /// Rules for its requests.
+    pub guards: Option<Arc<Guards>>,
     /// What is done with its requests.
     pub action: Action,
 }
@@ -168,9 +176,7 @@ pub struct ProxyTerms {
     /// How the heads of responses are changed.
     pub responses: ResponseRules,
     /// Proxies in front of this server, whose own words about their clients are believed.
-    pub trusted: Vec<AddressRange>,
-    /// Whether clients of Unix sockets are such proxies.
-    pub trusts_local: bool,
+    pub trusted: AddressSet,
 }
 
 /// How requests get to the nodes of the cluster.
@@ -257,6 +263,7 @@ impl Plan {
             wildcards,
             defaults,
             tls: HashMap::new(),
+            balancers: HashMap::new(),
             proofs: None,
             returns_connections: false,
             limits,
@@ -272,6 +279,16 @@ impl Plan {
     /// The TLS of a listener, by its [`id`](crate::Listener::id); `None`: its connections are in clear text.
     pub fn tls(&self, listener: usize) -> Option<&Arc<baton_tls::Server>> {
         self.tls.get(&listener)
+    }
+
+    /// The same with load balancers in front of the listeners that these belong to, which speak the PROXY protocol.
+    pub fn with_balancers(self, balancers: HashMap<usize, AddressSet>) -> Self {
+        Self { balancers, ..self }
+    }
+
+    /// The load balancers in front of a listener, by its [`id`](crate::Listener::id).
+    pub(crate) fn balancers(&self, listener: usize) -> Option<&AddressSet> {
+        self.balancers.get(&listener)
     }
 
     /// The same with proofs for certificate authorities, on all sites.
@@ -406,6 +423,8 @@ mod tests {
             hosts: hosts.iter().map(|&host| host.into()).collect(),
             routes: Vec::new(),
             headers: FieldRules::default(),
+            guards: None,
+            real_address: None,
             error_pages: Vec::new(),
             clients: None,
             log: true,
@@ -449,7 +468,12 @@ mod tests {
         let mut site = site("s", &[], &[]);
         for path in ["/", "/docs", "/docs/api/"] {
             let action = Action::Redirect { status: 302, location: path.into() };
-            site.routes.push(Route { path: path.into(), headers: FieldRules::default(), action });
+            site.routes.push(Route {
+                path: path.into(),
+                headers: FieldRules::default(),
+                guards: None,
+                action,
+            });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
         let path_of = |path: &str| {

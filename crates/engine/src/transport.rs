@@ -11,6 +11,7 @@ mod handshake;
 mod line;
 #[cfg(test)]
 pub(crate) mod memory;
+mod preamble;
 mod secured;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use baton_http::Announced;
 use baton_passport::{Part, PartKind, Passport};
 use baton_tls::{Facts, Handshake, Server};
 use baton_upstream::{ClientSocket, HandOver};
@@ -32,6 +34,7 @@ use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
 use line::Line;
+use preamble::{Preamble, Read};
 use secured::Secured;
 
 pub(crate) use handshake::HandshakeNeed;
@@ -66,6 +69,8 @@ pub(crate) struct Transport {
     has_request: bool,
     /// Its next request must be relayed: a hand-off has failed.
     is_bound: bool,
+    /// It belongs to a load balancer, which says whose requests it passes on.
+    is_announced: bool,
 }
 
 /// What is between the line and the session.
@@ -73,6 +78,8 @@ pub(crate) struct Transport {
 enum Layer {
     /// Nothing. Bytes that the handshake has read before it knew that they are not for it come first.
     Clear { early: Vec<u8> },
+    /// The header of the PROXY protocol is to come, and TLS behind it, if any.
+    Preamble(Box<Preamble>, Option<Arc<Server>>),
     /// TLS that is not established: no bytes may flow.
     Handshake(Box<Handshaking>),
     /// TLS.
@@ -107,6 +114,12 @@ impl Transport {
     /// A connection that has just been accepted; `tls`: what it has to begin with, if anything.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self::over(Line::Socket(Arc::new(socket.into())), peer, tls)
+    }
+
+    /// The same of a load balancer, which first says whose connection it is.
+    pub(crate) fn behind(balancer: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
+        let layer = Layer::Preamble(Box::default(), tls.cloned());
+        Self { layer, is_announced: true, ..Self::new(balancer, peer, None) }
     }
 
     /// A connection that another process has had until now; `is_from_mover`: it comes from another host, with a request; `tls`:
@@ -183,6 +196,7 @@ impl Transport {
             flow: None,
             has_request: false,
             is_bound: false,
+            is_announced: false,
         }
     }
 
@@ -213,13 +227,18 @@ impl Transport {
     pub(crate) fn tls(&self) -> Option<&Facts> {
         match &self.layer {
             Layer::Tls(secured) => Some(secured.facts()),
-            Layer::Clear { .. } | Layer::Handshake(_) => None,
+            Layer::Clear { .. } | Layer::Preamble(..) | Layer::Handshake(_) => None,
         }
     }
 
     /// Whether [`shake_hands`](Self::shake_hands) comes before any other input and output.
     pub(crate) fn is_handshaking(&self) -> bool {
-        matches!(self.layer, Layer::Handshake(_))
+        matches!(self.layer, Layer::Preamble(..) | Layer::Handshake(_))
+    }
+
+    /// Whether the load balancer has not said whose connection it is.
+    pub(crate) fn awaits_announcement(&self) -> bool {
+        matches!(self.layer, Layer::Preamble(..))
     }
 
     /// Whether a client is in the middle of its handshake, and would take the end of the connection for a failure.
@@ -237,7 +256,7 @@ impl Transport {
         self.readable
             || match &self.layer {
                 Layer::Clear { early } => !early.is_empty(),
-                Layer::Handshake(_) => false,
+                Layer::Preamble(..) | Layer::Handshake(_) => false,
                 Layer::Tls(secured) => secured.has_input(),
             }
     }
@@ -256,7 +275,7 @@ impl Transport {
     pub(crate) fn sends_files(&self) -> bool {
         let may = match &self.layer {
             Layer::Clear { .. } => true,
-            Layer::Handshake(_) => false,
+            Layer::Preamble(..) | Layer::Handshake(_) => false,
             Layer::Tls(secured) => secured.is_with_kernel(),
         };
         may && self.line.sends_files()
@@ -343,7 +362,7 @@ impl Transport {
         self.passport_version() == Some(1)
             && self.peer.is_some()
             && self.flow.is_none()
-            && !self.is_bound
+            && !(self.is_bound || self.is_announced)
             && !self.was_passed()
     }
 
@@ -409,6 +428,23 @@ impl Transport {
 
     /// Takes the handshake as far as it goes without waiting. It is established when this needs nothing.
     pub(crate) fn shake_hands(&mut self) -> HandshakeNeed {
+        if let Layer::Preamble(preamble, tls) = &mut self.layer {
+            let (announced, early) =
+                match preamble.advance(&self.line, &mut self.readable, self.end_announced) {
+                    Read::More => return HandshakeNeed::Readable,
+                    Read::Bad(bad) => return HandshakeNeed::Unannounced(Some(bad)),
+                    Read::Ended => return HandshakeNeed::Unannounced(None),
+                    Read::Whole(announced, early) => (announced, early),
+                };
+            if let Announced::Client { client, server } = announced {
+                self.peer = Some(client);
+                self.local = OnceCell::from(Some(server));
+            }
+            self.layer = match tls {
+                Some(server) => Layer::Handshake(Box::new(Handshaking::fed(server, early))),
+                None => Layer::Clear { early },
+            };
+        }
         let Layer::Handshake(handshaking) = &mut self.layer else { return HandshakeNeed::Nothing };
         match handshaking.advance(&self.line, &mut self.readable, self.end_announced) {
             Ok(need) => need,
@@ -442,7 +478,7 @@ impl Transport {
                 return Received::Bytes(count);
             }
             Layer::Clear { .. } => self.line.receive_and_note(into, &mut self.readable, self.end_announced),
-            Layer::Handshake(_) => Err(Errno::AGAIN),
+            Layer::Preamble(..) | Layer::Handshake(_) => Err(Errno::AGAIN),
             Layer::Tls(secured) => secured.receive(&self.line, into, &mut self.readable, self.end_announced),
         };
         match received {
@@ -473,7 +509,7 @@ impl Transport {
                 outlet.flush(&self.line, policy, through, last, clock.stamp().unix_seconds)
             }
             Layer::Tls(secured) => secured.flush(&self.line, outlet, policy, scratch, last, clock),
-            Layer::Handshake(_) => Flush::Full,
+            Layer::Preamble(..) | Layer::Handshake(_) => Flush::Full,
         }
     }
 
@@ -522,7 +558,7 @@ impl Transport {
                 }
                 socket.note_written_so_far();
             }
-            Layer::Handshake(_) => return None,
+            Layer::Preamble(..) | Layer::Handshake(_) => return None,
         }
         Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
     }

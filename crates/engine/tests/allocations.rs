@@ -14,7 +14,7 @@ use baton_content::{CacheSettings, Tree, TreeConfig};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::plan::{ProxyTerms, Terms};
 use baton_engine::{
-    Action, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
+    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
     LogSettings, Plan, Route, Site, Steering, Tuning, UploadSettings, Worker,
 };
 use baton_http::FieldRules;
@@ -221,8 +221,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
         cluster: None,
         forwarding,
         responses: ResponseRules { pseudonym: Some("baton".into()), ..ResponseRules::default() },
-        trusted: Vec::new(),
-        trusts_local: false,
+        trusted: AddressSet::default(),
     };
     Action::Delegated(Arc::new(Delegate {
         application: Application::new(settings).unwrap(),
@@ -265,8 +264,10 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         name: "site".into(),
         listeners: Vec::new(),
         hosts: Vec::new(),
-        routes: vec![Route { path: "/".into(), headers: FieldRules::default(), action }],
+        routes: vec![Route { path: "/".into(), headers: FieldRules::default(), guards: None, action }],
         headers: FieldRules::default(),
+        guards: None,
+        real_address: None,
         error_pages: Vec::new(),
         clients: None,
         log: true,

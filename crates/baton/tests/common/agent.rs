@@ -1,5 +1,6 @@
 //! A client that asks and is answered, whatever protocol carries that.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use super::client::{Client, Response};
@@ -32,6 +33,17 @@ impl Agent {
             true => Self::Http2(Box::new(Http2::connect(address, protocol))),
             false => Self::Http1(Box::new(Client::connect_over(address, protocol))),
         }
+    }
+
+    /// The same as a load balancer that sends these bytes before the client's.
+    pub(crate) fn connect_behind(address: SocketAddr, protocol: Protocol, header: &[u8]) -> Self {
+        if protocol.is_http2() {
+            let client = Http2::connect_behind(address, protocol, header).expect("a connection");
+            return Self::Http2(Box::new(client));
+        }
+        let client = Client::connect_over(address, protocol);
+        client.stream().write_all(header).expect("sent");
+        Self::Http1(Box::new(client))
     }
 
     /// The socket itself.

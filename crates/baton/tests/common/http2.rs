@@ -4,7 +4,7 @@
 //! credit.
 
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use bytes::Bytes;
@@ -40,9 +40,15 @@ impl Http2 {
 
     /// The same with a server that may be gone.
     pub(crate) fn try_connect(address: SocketAddr, protocol: Protocol) -> io::Result<Self> {
+        Self::connect_behind(address, protocol, b"")
+    }
+
+    /// The same as a load balancer that sends these bytes before the client's.
+    pub(crate) fn connect_behind(address: SocketAddr, protocol: Protocol, header: &[u8]) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let tcp = TcpStream::connect(address)?;
         tcp.set_nodelay(true).expect("an option");
+        (&tcp).write_all(header)?;
         tcp.set_nonblocking(true).expect("an option");
         let copy = tcp.try_clone().expect("a descriptor");
         let requests = within_patience(&runtime, async {

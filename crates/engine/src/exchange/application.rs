@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, 
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env, Ready};
+use super::guarded::Visitor;
 use super::page::{Page, SERVER};
 use super::routed::Routed;
 use super::tls_parameters;
@@ -33,6 +35,8 @@ pub(super) struct Origin {
     pub(super) delegate: Arc<Delegate>,
     pub(super) site_index: usize,
     pub(super) head: KeptHead,
+    /// Who asks, if that is not just the other end of the connection.
+    pub(super) visitor: Option<Arc<Visitor>>,
 }
 
 impl Origin {
@@ -132,8 +136,13 @@ impl Origin {
     /// The ends of the client's connection, if what answers is told of them on its own.
     pub(super) fn ends(&self, client: &Transport) -> Option<ClientEnds> {
         self.delegate.application.settings().send_proxy?;
-        let (client, server) = client.peer().zip(client.local())?;
+        let (client, server) = self.client_address(client).zip(client.local())?;
         Some(ClientEnds { client, server })
+    }
+
+    /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
+    pub(super) fn client_address(&self, client: &Transport) -> Option<SocketAddr> {
+        self.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
     }
 
     fn parameters(
@@ -170,7 +179,7 @@ impl Origin {
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
             host: head.host.map(|host| (host.as_bytes(), head.port)),
-            remote: client.peer(),
+            remote: self.client_address(client),
             local,
         };
         variables.push(&mut block);

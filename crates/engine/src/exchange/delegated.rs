@@ -30,6 +30,7 @@ use super::application::{Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
 use super::env::{Delegation, Env, Ready, Wants};
+use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
@@ -87,6 +88,8 @@ pub(super) struct Asked {
     pub(super) protocol: Option<Box<[u8]>>,
     /// What the shared cache is asked.
     pub(super) ask: Option<Arc<Ask>>,
+    /// Who asks, if that is not just the other end of the connection.
+    pub(super) visitor: Option<Arc<Visitor>>,
 }
 
 /// What an event of the gateway leads to.
@@ -110,7 +113,7 @@ impl Delegated {
         site_index: usize,
         head: &RequestHead<'_>,
         delegate: &Arc<Delegate>,
-        asked: Asked,
+        mut asked: Asked,
     ) -> Self {
         let is_whole = Progress::Ready { body: Aggregate::default(), admission: None, is_complete: true };
         let is_proxied = delegate.proxy().is_some();
@@ -128,7 +131,8 @@ impl Delegated {
             Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), begins)) }
         };
         let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
-        let origin = Origin { plan, delegate, site_index, head: head.keep() };
+        let visitor = asked.visitor.take();
+        let origin = Origin { plan, delegate, site_index, head: head.keep(), visitor };
         Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None }
     }
 

@@ -8,6 +8,7 @@ use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
 use super::env::Ready;
 use super::routed::Routed;
 use crate::context::Context;
+use crate::guards::AllowedMethods;
 use crate::log::Outcome;
 use crate::protocol::Responder;
 use crate::upload::Upload;
@@ -48,10 +49,17 @@ impl<'a> Page<'a> {
         Self::explained(Status::BAD_REQUEST, &refusal.to_string())
     }
 
-    /// The target is known, the method is not for it: 405.
-    pub(super) fn method_not_allowed() -> Self {
+    /// The target is known, the method is not for it: 405. `allowed`: those that are.
+    pub(super) fn method_not_allowed(allowed: &'a str) -> Self {
         let mut page = Self::error(Status::METHOD_NOT_ALLOWED);
-        page.fields = Fields::One("Allow", ALLOWED.into());
+        page.fields = Fields::One("Allow", allowed.into());
+        page
+    }
+
+    /// The same by a rule of the route.
+    pub(super) fn method_refused(allowed: &'a str) -> Self {
+        let mut page = Self::explained(Status::METHOD_NOT_ALLOWED, "The method is not allowed here.");
+        page.fields = Fields::One("Allow", allowed.into());
         page
     }
 
@@ -63,10 +71,10 @@ impl<'a> Page<'a> {
     }
 
     /// The allowed methods: 204.
-    pub(super) fn options() -> Self {
+    pub(super) fn options(allowed: &'a str) -> Self {
         Self {
             status: Status::NO_CONTENT,
-            fields: Fields::One("Allow", ALLOWED.into()),
+            fields: Fields::One("Allow", allowed.into()),
             media_type: "",
             body: Cow::Borrowed(b""),
         }
@@ -107,6 +115,11 @@ impl<'a> Page<'a> {
 }
 
 impl Routed<'_> {
+    /// Methods that the server itself answers here.
+    pub(super) fn allowed(&self) -> &str {
+        self.guards.and_then(|guards| guards.methods.as_ref()).map_or(ALLOWED, AllowedMethods::own)
+    }
+
     /// Answers with a page.
     pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, reply: &mut Responder<'_>) -> Ready {
         let own = self.site.error_page(page.status.code());

@@ -105,14 +105,13 @@ impl Origin {
     }
 
     fn forwarded_client(&self, terms: &ProxyTerms, client: &Transport) -> ForwardedClient {
-        let address = client.peer().map(|peer| peer.ip());
+        let peer = client.peer().map(|peer| peer.ip());
+        let is_trusted = terms.trusted.contains(peer);
         ForwardedClient {
-            address,
+            // A chain of proxies that is passed on goes on with the nearest one.
+            address: if is_trusted { peer } else { self.client_address(client).map(|address| address.ip()) },
             is_https: client.tls().is_some(),
-            is_trusted: match address {
-                Some(address) => terms.trusted.iter().any(|range| range.contains(address)),
-                None => terms.trusts_local,
-            },
+            is_trusted,
         }
     }
 }

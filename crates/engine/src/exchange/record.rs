@@ -7,6 +7,7 @@ use baton_http::Status;
 use baton_upstream::{Application, Trail};
 
 use super::env::Ready;
+use super::guarded::Visitor;
 use crate::context::Context;
 use crate::log::{Ending, OriginPart, Outcome, RequestText};
 use crate::metrics::Metric;
@@ -16,6 +17,8 @@ use crate::metrics::Metric;
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(super) text: Option<RequestText>,
+    /// Who asks, if that is not just the other end of the connection.
+    pub(super) visitor: Option<Arc<Visitor>>,
     /// `usize::MAX`: none.
     pub(super) site: usize,
     pub(super) started_ms: u64,
@@ -49,6 +52,7 @@ impl Record {
     pub(super) fn new(started_ms: u64) -> Self {
         Self {
             text: None,
+            visitor: None,
             site: usize::MAX,
             started_ms,
             status: None,
@@ -172,8 +176,9 @@ impl Record {
             ctx.tally.add(metric, 1);
         }
         let (Some(log), Some(text)) = (&mut ctx.log, self.text) else { return };
+        let real = self.visitor.as_ref().and_then(|visitor| visitor.address);
         let ending = Ending {
-            peer,
+            peer: real.or(peer),
             site: ctx.plan.sites().get(self.site).map_or("", |site| &site.name),
             status,
             body_bytes: self.body_sent,

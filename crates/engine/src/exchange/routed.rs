@@ -2,6 +2,7 @@
 
 use baton_http::{FieldRules, Method, PathRefusal};
 
+use crate::guards::Guards;
 use crate::plan::{Plan, Route, Site};
 
 /// The site and route of a request, and what of the configuration its answer needs.
@@ -16,12 +17,16 @@ pub(super) struct Routed<'a> {
     pub(super) server_header: bool,
     /// Fields that the configuration adds to each response.
     pub(super) headers: &'a FieldRules,
+    /// Rules for its requests.
+    pub(super) guards: Option<&'a Guards>,
 }
 
 impl<'a> Routed<'a> {
     pub(super) fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
         let site = &plan.sites()[site_index];
         let headers = route.map_or(&site.headers, |route| &route.headers);
-        Self { site, site_index, route, refused: None, method, server_header: plan.server_header, headers }
+        let guards = route.map_or(&site.guards, |route| &route.guards).as_deref();
+        let server_header = plan.server_header;
+        Self { site, site_index, route, refused: None, method, server_header, headers, guards }
     }
 }

@@ -1,6 +1,7 @@
 //! The handshake of a session whose connection begins with TLS.
 
 use baton_content::Blocking;
+use baton_http::BadProxyHeader;
 use baton_tls::{FailureReason, HandshakeFailure};
 
 use super::{Need, Session};
@@ -35,6 +36,9 @@ impl Session {
                     report(&HandshakeFailure::new(FailureReason::NotTls, detail), ctx);
                     return None;
                 }
+                HandshakeNeed::Unannounced(why) => self.end_unannounced(why, ctx),
+                // The load balancer has said whose connection it is, which is in clear.
+                HandshakeNeed::Nothing if self.wire.transport.tls().is_none() => return None,
                 HandshakeNeed::Nothing => {
                     let resumed = self.wire.transport.tls().is_some_and(|facts| facts.resumed);
                     ctx.tally.add(Metric::of_handshake(resumed), 1);
@@ -51,9 +55,21 @@ impl Session {
         if !self.wire.transport.is_handshaking() {
             return None;
         }
+        if self.wire.transport.awaits_announcement() {
+            return Some(self.end_unannounced(None, ctx));
+        }
         let failure =
             HandshakeFailure::new(FailureReason::TimedOut, "the client took too long to shake hands");
         Some(self.fail_handshake(&failure, ctx))
+    }
+
+    /// Closes a connection of which the load balancer has not said whose it is.
+    fn end_unannounced(&mut self, why: Option<BadProxyHeader>, ctx: &mut Context) -> Need {
+        if let Some(why) = why {
+            let peer = self.wire.transport.peer().map_or("unix:".to_owned(), |peer| peer.ip().to_string());
+            ctx.remark_on_tls(format_args!("a connection from {peer} was closed: {why}"));
+        }
+        self.end(Outcome::ClientGone, ctx)
     }
 
     fn fail_handshake(&mut self, failure: &HandshakeFailure, ctx: &mut Context) -> Need {

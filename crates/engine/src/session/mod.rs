@@ -45,7 +45,10 @@ enum Protocol {
 impl Session {
     /// A client that has just been accepted on the listener with this id.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
-        let transport = Transport::new(socket, peer, ctx.plan.tls(listener));
+        let balancers = ctx.plan.balancers(listener);
+        let is_announced = balancers.is_some_and(|balancers| balancers.contains(peer.map(|peer| peer.ip())));
+        let begin = if is_announced { Transport::behind } else { Transport::new };
+        let transport = begin(socket, peer, ctx.plan.tls(listener));
         Self::over(transport, listener, ctx)
     }
 

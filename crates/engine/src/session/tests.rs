@@ -283,14 +283,17 @@ pub(super) fn context(folder: &TempDir) -> Context {
         listeners: Vec::new(),
         hosts: Vec::new(),
         routes: vec![
-            Route { path: "/".into(), headers: FieldRules::default(), action: Action::Files(Arc::new(tree)) },
+            Route { path: "/".into(), headers: FieldRules::default(), guards: None, action: Action::Files(Arc::new(tree)) },
             Route {
                 path: "/app".into(),
                 headers: FieldRules::default(),
+                guards: None,
                 action: Action::Delegated(Arc::new(delegate)),
             },
         ],
         headers: FieldRules::default(),
+        guards: None,
+        real_address: None,
         error_pages: Vec::new(),
         clients: None,
         log: true,

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
+use crate::address_range::AddressSet;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
 use crate::settings::Limits;
 use crate::upload::UploadSettings;
@@ -163,9 +164,11 @@ impl Folder {
             routes: routes
                 .into_iter()
                 .chain(cached)
-                .map(|(path, action)| Route { path: path.into(), headers: FieldRules::default(), action })
+                .map(|(path, action)| Route { path: path.into(), headers: FieldRules::default(), guards: None, action })
                 .collect(),
             headers: FieldRules::default(),
+            guards: None,
+            real_address: None,
             error_pages: Vec::new(),
             clients: None,
             log: true,
@@ -188,8 +191,7 @@ fn proxy() -> ProxyTerms {
         cluster: None,
         forwarding,
         responses: ResponseRules::default(),
-        trusted: Vec::new(),
-        trusts_local: false,
+        trusted: AddressSet::default(),
     }
 }
 

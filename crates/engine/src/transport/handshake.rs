@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use baton_buf::Sink;
+use baton_http::BadProxyHeader;
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
 use rustix::io::Errno;
 
@@ -16,6 +17,8 @@ pub(super) struct Handshaking {
     /// `None`: another thread works on it.
     machine: Option<Box<Handshake>>,
     has_begun: bool,
+    /// Bytes that were read already.
+    early: Vec<u8>,
     /// What the line has not taken: one flight, a few KB.
     unsent: Vec<u8>,
     /// How it has ended, which counts when everything has been sent.
@@ -28,6 +31,8 @@ pub(super) struct Handshaking {
 pub(crate) enum HandshakeNeed {
     /// Nothing: bytes may flow.
     Nothing,
+    /// The connection to be ended: the load balancer has not said whose it is.
+    Unannounced(Option<BadProxyHeader>),
     /// Nothing: the client does not speak TLS, and is told so in clear.
     Clear,
     /// The line readable.
@@ -53,12 +58,18 @@ pub(super) enum Over {
 }
 
 impl Handshaking {
+    /// A handshake whose first bytes were read with what stood in front of them.
+    pub(super) fn fed(server: &Arc<Server>, early: Vec<u8>) -> Self {
+        Self { early, ..Self::new(server) }
+    }
+
     /// A handshake of which nothing has arrived.
     pub(super) fn new(server: &Arc<Server>) -> Self {
         let slot = SLOTS.take();
         Self {
             machine: Some(Box::new(Handshake::new(Arc::clone(server)))),
             has_begun: false,
+            early: Vec::new(),
             unsent: Vec::new(),
             ended: slot.is_none().then(|| Err(failure(FailureReason::Overloaded, "too many handshakes"))),
             _slot: slot,
@@ -107,6 +118,14 @@ impl Handshaking {
             match needs {
                 // The answer first: the client may wait for it.
                 Needs::Input if !self.unsent.is_empty() => {}
+                Needs::Input if !self.early.is_empty() => {
+                    let early = std::mem::take(&mut self.early);
+                    if !looks_like_tls(&early) {
+                        return Err(Over::NotTls(early));
+                    }
+                    self.has_begun = true;
+                    machine.feed(&early);
+                }
                 Needs::Input => {
                     let early = with_batch(|batch| {
                         let count =

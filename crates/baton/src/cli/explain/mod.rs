@@ -4,12 +4,14 @@ mod absent;
 mod cached;
 mod dry_run;
 mod forwarded;
+mod guards;
 mod lines;
 mod origins;
 mod representation;
 mod target;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use baton_config::{
     Config, ConfigSource, Destination, PemFiles, Resources, Route, Site, Value, passfd_condition,
 };
 use baton_content::Tree;
-use baton_engine::{Action, ListenAddress};
+use baton_engine::{Action, AddressSet, ListenAddress};
 use baton_http::origin::HostRule;
 use clap::{Args, ValueHint};
 use toml::Spanned;
@@ -51,6 +53,10 @@ pub(super) struct Explain {
     /// Field of the request, such as `Accept-Encoding: br`; may be repeated
     #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
+
+    /// Explain for a client with this address, where rules depend on it
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<IpAddr>,
 }
 
 impl Explain {
@@ -97,13 +103,19 @@ impl Explain {
         // Whether a request does harm is for the application to say: none is asked.
         let rehearsed = config.with_applications_at(&socket).plan(&ids, &resources)?;
         // In clear text: what TLS would encrypt is the same.
-        let rehearsed = Arc::new(rehearsed.with_tls(HashMap::new()));
-        let rehearsed = dry_run.ask(rehearsed, config.tuning(), listener, &self.request())?;
+        let rehearsed = rehearsed.with_tls(HashMap::new());
+        let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
+        let client = guards::client(self.from, found.map(|(planned, _)| planned), path.as_bytes());
+        // The engine is told of the client as a load balancer tells of its clients.
+        let balancer = client.map(|_| (listener, AddressSet { ranges: Vec::new(), has_local: true }));
+        let rehearsed = Arc::new(rehearsed.with_balancers(balancer.into_iter().collect()));
+        let announcement = client.map(guards::announcement).unwrap_or_default().into_bytes();
+        let request = [announcement, self.request()].concat();
+        let rehearsed = dry_run.ask(rehearsed, config.tuning(), listener, &request)?;
         let (mut head, forwarded) = (rehearsed.response, rehearsed.forwarded);
 
         let mut lines = Lines::default();
         lines.add("request", format!("GET {} at {address}", self.target.path));
-        let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
         let Some((planned, Some(site))) = found else {
             lines.add("site", "none answers here".into());
             return Ok(lines.finish(&head));
@@ -127,6 +139,9 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
+        if guards::refuse(&mut lines, planned, path.as_bytes(), client, &self.request()) {
+            return Ok(lines.finish(&head));
+        }
         let delegated =
             matches!(route.action, Action::Delegated(_) | Action::Copies(..) | Action::Scripts(..))
                 && head.starts_with("HTTP/1.1 502");

@@ -1,0 +1,77 @@
+//! What guards the route, and what it says of one client.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use baton_engine::guards::{Access, Guards};
+use baton_engine::{AddressSet, Site};
+use baton_http::{HeadLimits, RequestHead};
+
+use super::lines::Lines;
+
+/// The guards of a path.
+pub(super) fn of<'a>(site: &'a Site, path: &[u8]) -> Option<&'a Guards> {
+    let route = site.route(path, &mut Vec::new()).ok().flatten();
+    route.map_or(&site.guards, |route| &route.guards).as_deref()
+}
+
+/// The client to explain for: the one that was asked for, or else one of this host, if its address counts.
+pub(super) fn client(asked: Option<IpAddr>, site: Option<&Site>, path: &[u8]) -> Option<IpAddr> {
+    let counts = |site: &Site| {
+        site.real_address.is_some() || of(site, path).is_some_and(|guards| guards.access.is_some())
+    };
+    asked.or_else(|| site.is_some_and(counts).then_some(Ipv4Addr::LOCALHOST.into()))
+}
+
+/// What a load balancer would say of such a client's connection.
+pub(super) fn announcement(client: IpAddr) -> String {
+    match client.to_canonical() {
+        IpAddr::V4(client) => format!("PROXY TCP4 {client} 127.0.0.1 1 1\r\n"),
+        IpAddr::V6(client) => format!("PROXY TCP6 {client} ::1 1 1\r\n"),
+    }
+}
+
+/// Tells what there is, and what it means for the client. Returns whether that gets nothing else.
+pub(super) fn refuse(
+    lines: &mut Lines,
+    site: &Site,
+    path: &[u8],
+    client: Option<IpAddr>,
+    request: &[u8],
+) -> bool {
+    let mut client = client;
+    if let (Some(rule), Some(peer)) = (&site.real_address, client)
+        && let Ok(head) = RequestHead::parse(request, &HeadLimits::default())
+    {
+        let behind = rule.of(Some(SocketAddr::new(peer, 1)), &head).map(|address| address.ip());
+        let told = match behind {
+            Some(behind) => format!("{behind}, whose request the proxy {peer} passes on ({})", rule.field),
+            None if rule.from.contains(Some(peer)) => {
+                format!("{peer}, a proxy that names no client in {}", rule.field)
+            }
+            None => format!("{peer}, which is no proxy: its {} is not believed", rule.field),
+        };
+        lines.add("client", told);
+        client = behind.or(client);
+    }
+    let Some(guards) = of(site, path) else { return false };
+    if let (Some(access), Some(client)) = (&guards.access, client) {
+        lines.add("access", format!("{} (--from ADDRESS asks for another client)", verdict(access, client)));
+    }
+    if let Some(methods) = &guards.methods {
+        lines.add("methods", format!("{}; others are answered with 405", methods.all()));
+    }
+    let refuses_get = guards.methods.as_ref().is_some_and(|methods| !methods.contains(b"GET"));
+    refuses_get || guards.access.as_ref().is_some_and(|access| !access.admits(client))
+}
+
+fn verdict(access: &Access, client: IpAddr) -> String {
+    let range = |set: &AddressSet| set.ranges.iter().find(|range| range.contains(client)).copied();
+    match (range(&access.deny), &access.allow) {
+        (Some(denied), _) => format!("{client} is denied: `deny` has {denied}"),
+        (None, None) => format!("{client} is let in: `deny` does not have it"),
+        (None, Some(allow)) => match range(allow) {
+            Some(allowed) => format!("{client} is let in: `allow` has {allowed}"),
+            None => format!("{client} is denied: `allow` does not have it"),
+        },
+    }
+}

@@ -1,0 +1,114 @@
+//! Rules about clients that would do nothing, or the opposite of what is meant.
+
+use crate::refused;
+
+#[test]
+fn rules_without_effect() {
+    refused(
+        r#"[[site]]
+root = "www"
+allow = ["10.0.0.0/8", "::1", "10.1.0.0/16"]
+deny = ["192.0.2.0/24", "::1"]
+
+[[site.route]]
+path = "/a"
+respond = { status = 200 }
+allow = []
+
+[[site.route]]
+path = "/b"
+respond = { status = 200 }
+methods = ["get", "POST"]
+
+[[site.route]]
+path = "/c"
+respond = { status = 200 }
+methods = ["GET", "POST"]
+deny = ["10.0.0.0/33", "localhost"]
+"#,
+        r#"
+error: 10.1.0.0/16 in `allow` has no effect
+ --> baton.toml:3:9
+  |
+3 | allow = ["10.0.0.0/8", "::1", "10.1.0.0/16"]
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ 10.0.0.0/8 holds it already
+  |
+  = help: remove it
+
+error: ::1 is allowed and denied
+ --> baton.toml:3:9
+  |
+3 | allow = ["10.0.0.0/8", "::1", "10.1.0.0/16"]
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `deny` has ::1, which has precedence
+  |
+  = help: remove it from one of the lists
+
+error: 192.0.2.0/24 in `deny` has no effect
+ --> baton.toml:4:8
+  |
+4 | deny = ["192.0.2.0/24", "::1"]
+  |        ^^^^^^^^^^^^^^^^^^^^^^^ `allow` does not let it in
+  |
+  = help: remove it
+
+error: `allow` lets no client in
+ --> baton.toml:9:9
+  |
+9 | allow = []
+  |         ^^ is empty
+  |
+  = help: name clients, write `allow = "all"`, or use `respond = { status = 403 }`
+
+error: `site.route.methods` has no method
+  --> baton.toml:14:12
+   |
+14 | methods = ["get", "POST"]
+   |            ^^^^^ no request has this method
+   |
+   = help: methods are case-sensitive: did you mean `GET`?
+
+error: no request with POST is answered here
+  --> baton.toml:19:11
+   |
+19 | methods = ["GET", "POST"]
+   |           ^^^^^^^^^^^^^^^ files, redirects and fixed answers know GET, HEAD and OPTIONS
+   |
+   = help: remove `POST`, or add what answers it: an application or `proxy`
+
+error: `site.route.deny` has a bad address
+  --> baton.toml:20:9
+   |
+20 | deny = ["10.0.0.0/33", "localhost"]
+   |         ^^^^^^^^^^^^^ behind `/` goes the number of bits that count: 0 to 32, or 128
+
+error: `site.route.deny` has a bad address
+  --> baton.toml:20:24
+   |
+20 | deny = ["10.0.0.0/33", "localhost"]
+   |                        ^^^^^^^^^^^ it is not an IP address
+"#,
+    );
+}
+
+#[test]
+fn balancers_of_one_address() {
+    refused(
+        r#"[[site]]
+root = "www"
+hosts = ["a"]
+proxy_protocol = { from = ["10.0.0.1"] }
+
+[[site]]
+root = "www"
+hosts = ["b"]
+real_ip = { from = ["10.0.0.1"], header = "Forwarded" }
+
+[[site]]
+root = "www"
+hosts = ["c"]
+proxy_protocol = { form = [] }
+"#,
+        r#"
+"#,
+    );
+}

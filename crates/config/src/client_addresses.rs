@@ -1,0 +1,67 @@
+//! Clients by their addresses: `"10.0.0.0/8"`, `"::1"`, `"unix:"`.
+
+use baton_engine::{AddressRange, AddressSet};
+
+use super::kind::{Kind, Reading};
+use super::raw::Node;
+use super::text::Text;
+
+/// Which clients are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAddress {
+    /// Those with such an address.
+    Range(AddressRange),
+    /// Those of Unix sockets.
+    Local,
+}
+
+impl ClientAddress {
+    /// Whether the other clients are among these.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Range(range), Self::Range(other)) => range.covers(other),
+            (Self::Local, Self::Local) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The set of these clients.
+pub(crate) fn address_set(clients: &[ClientAddress]) -> AddressSet {
+    let ranges = clients.iter().filter_map(|client| match client {
+        ClientAddress::Range(range) => Some(*range),
+        ClientAddress::Local => None,
+    });
+    AddressSet { ranges: ranges.collect(), has_local: clients.contains(&ClientAddress::Local) }
+}
+
+/// One range, or Unix sockets.
+pub(crate) struct ClientAddressKind;
+
+impl Kind for ClientAddressKind {
+    type Value = ClientAddress;
+
+    fn accepted(&self) -> String {
+        "an address such as \"10.0.0.0/8\" or \"::1\", or \"unix:\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClientAddress> {
+        let text = Text.read(node, reading)?;
+        if text == LOCAL {
+            return Some(ClientAddress::Local);
+        }
+        text.parse()
+            .map(ClientAddress::Range)
+            .map_err(|why: &str| reading.refuse(node.span(), "has a bad address", why))
+            .ok()
+    }
+
+    fn write(&self, value: &ClientAddress) -> toml::Value {
+        match value {
+            ClientAddress::Range(range) => range.to_string().into(),
+            ClientAddress::Local => LOCAL.into(),
+        }
+    }
+}
+
+const LOCAL: &str = "unix:";

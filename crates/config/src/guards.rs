@@ -1,0 +1,136 @@
+//! What guards a site, or a route of it: which clients may ask, and for what.
+
+use baton_engine::guards::{Access, AllowedMethods};
+use baton_engine::guards;
+
+use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::error::Complaint;
+use super::kind::{Kind, ListOf, Or, Reading};
+use super::raw::Node;
+use super::setting::{Section, Table, settings};
+use super::text::Text;
+
+settings! {
+    /// What guards a site. A route inherits unset keys from its site.
+    Guards in "site" {
+        /// Methods that are taken: `["GET", "POST"]`. `GET` brings `HEAD` along. Others: 405. `any`: what files, redirects and
+        /// fixed answers know (GET, HEAD, OPTIONS), and all methods where an application or an origin answers.
+        methods: Option<Vec<String>> = None, Or("any", ListOf(MethodName));
+        /// Clients that are let in, by address: `["10.0.0.0/8", "::1"]`; `unix:` are those of Unix sockets. Others: 403. `all`:
+        /// every client.
+        allow: Option<Vec<ClientAddress>> = None, Or("all", ListOf(ClientAddressKind));
+        /// Clients that are kept out: 403. That has precedence over `allow`.
+        deny: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
+    }
+}
+
+impl Guards {
+    /// Reads the settings, and complains about rules without effect among those that stand here.
+    pub(crate) fn read_checked(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self {
+        let guards = Self::read(table, base, reading);
+        if ["allow", "deny"].iter().any(|key| table.has(key) && !table.has_refused(key, reading)) {
+            guards.check_addresses(table, reading);
+        }
+        guards
+    }
+
+    fn check_addresses(&self, table: &Table<'_>, reading: &mut Reading<'_>) {
+        let place = |key: &str| table.span_of(key).unwrap_or_default();
+        let mut complain = |key: &str, title: String, label: String, help: &str| {
+            // An inherited list is no mistake of this table.
+            if table.has(key) {
+                reading.complain(Complaint::new(title).at(place(key), label).help(help));
+            }
+        };
+        if self.allow.as_ref().is_some_and(Vec::is_empty) {
+            complain(
+                "allow",
+                "`allow` lets no client in".into(),
+                "is empty".into(),
+                "name clients, write `allow = \"all\"`, or use `respond = { status = 403 }`",
+            );
+        }
+        let allow = self.allow.as_deref().unwrap_or_default();
+        for (key, list) in [("allow", allow), ("deny", &self.deny[..])] {
+            for (index, client) in list.iter().enumerate() {
+                let is_covered = |(other, by): (usize, &&ClientAddress)| {
+                    other != index && by.covers(client) && (!client.covers(by) || other < index)
+                };
+                if let Some((_, by)) = list.iter().enumerate().find(|(other, by)| is_covered((*other, by))) {
+                    let title = format!("{} in `{key}` has no effect", shown(client));
+                    complain(key, title, format!("{} holds it already", shown(by)), "remove it");
+                }
+            }
+        }
+        for client in allow {
+            if let Some(by) = self.deny.iter().find(|by| by.covers(client)) {
+                let title = format!("{} is allowed and denied", shown(client));
+                let label = format!("`deny` has {}, which has precedence", shown(by));
+                complain("allow", title, label, "remove it from one of the lists");
+            }
+        }
+        let meets = |client: &ClientAddress| {
+            allow.iter().any(|allowed| allowed.covers(client) || client.covers(allowed))
+        };
+        for client in self.deny.iter().filter(|client| self.allow.is_some() && !allow.is_empty() && !meets(client)) {
+            let title = format!("{} in `deny` has no effect", shown(client));
+            complain("deny", title, "`allow` does not let it in".into(), "remove it");
+        }
+    }
+
+    /// What the engine makes of it; `None`: nothing is guarded.
+    pub(crate) fn plan(&self) -> guards::Guards {
+        let restricts = self.allow.is_some() || !self.deny.is_empty();
+        guards::Guards {
+            access: restricts.then(|| Access {
+                allow: self.allow.as_deref().map(address_set),
+                deny: address_set(&self.deny),
+            }),
+            methods: self.methods.as_deref().map(AllowedMethods::new),
+        }
+    }
+
+    /// Whether some clients are kept out.
+    pub(crate) fn keeps_out(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
+    }
+}
+
+fn shown(client: &ClientAddress) -> String {
+    let written = ClientAddressKind.write(client);
+    written.as_str().unwrap_or_default().trim_end_matches("/32").trim_end_matches("/128").to_owned()
+}
+
+/// The name of a method, as requests have it.
+struct MethodName;
+
+impl Kind for MethodName {
+    type Value = String;
+
+    fn accepted(&self) -> String {
+        "a method such as \"GET\" or \"POST\"".into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        let name = Text.read(node, reading)?;
+        let is_token = name.bytes().all(baton_http::is_token_byte);
+        let upper = name.to_ascii_uppercase();
+        if is_token && (name == upper || !KNOWN_METHODS.contains(&upper.as_str())) {
+            return Some(name);
+        }
+        let complaint = reading.complaint("has no method").at(node.span(), "no request has this method");
+        reading.complain(match KNOWN_METHODS.contains(&upper.as_str()) {
+            true => complaint.help(format!("methods are case-sensitive: did you mean `{upper}`?")),
+            false => complaint.help(format!("expected {}", self.accepted())),
+        });
+        None
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        value.as_str().into()
+    }
+}
+
+/// Methods that are meant even if they are written in lower case.
+const KNOWN_METHODS: [&str; 9] =
+    ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
