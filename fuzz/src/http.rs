@@ -2,8 +2,8 @@
 
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, Coding, ETag, HeadLimits, HeadScanner, Method,
-    Precondition, Ranges, Refusal, RequestHead, Version, as_uri, decode_any_path, decode_path,
-    multipart::Multipart, select_ranges,
+    PROXY_HEADER_BYTES_MAX, Precondition, Ranges, Refusal, RequestHead, Version, as_uri, decode_any_path,
+    decode_path, multipart::Multipart, read_proxy_header, select_ranges,
 };
 
 /// Heads end at the same byte in any pieces, and an accepted head is unambiguous.
@@ -278,4 +278,21 @@ pub fn accept_encoding(input: &[u8]) {
         again.push_str(&format!(", {};q=0.{}", coding.token(), 9 - rank));
     }
     assert_eq!(AcceptedCodings::parse(Some(again.as_bytes())), accepted);
+}
+
+/// Any bytes as the beginning of a load balancer's connection: the verdict on a beginning stands, whatever follows.
+pub fn proxy_header(input: &[u8]) {
+    let verdict = read_proxy_header(input);
+    for end in 0..input.len() {
+        match read_proxy_header(&input[..end]) {
+            Ok(None) => assert!(end < PROXY_HEADER_BYTES_MAX, "it ends"),
+            decided => {
+                assert_eq!(decided, verdict);
+                if let Ok(Some((_, len))) = decided {
+                    assert_eq!(end, len, "as soon as it is complete");
+                }
+                return;
+            }
+        }
+    }
 }

@@ -41,6 +41,11 @@ fn paths() {
 }
 
 #[test]
+fn proxy_headers() {
+    replay("http_proxy_header", invariants::proxy_header);
+}
+
+#[test]
 fn accept_encodings() {
     replay("http_accept_encoding", invariants::accept_encoding);
 }
