@@ -350,3 +350,49 @@ fn a_port_that_nobody_listens_on() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(told, "error: nothing listens on port 99\n  listening: 127.0.0.1:8080\n");
 }
+
+/// The verdict on a client is that of the server, which is told of the client as by a load balancer.
+#[test]
+fn guards_and_what_they_say_of_a_client() {
+    let dir = site();
+    let text = fs::read_to_string(dir.path().join("baton.toml")).unwrap();
+    let guarded = r#"
+            [[site.route]]
+            path = "/inner"
+            root = "www"
+            allow = ["10.0.0.0/8"]
+            deny = ["10.9.0.0/16"]
+            methods = ["GET"]
+
+            [[site]]
+            name = "behind"
+            root = "app"
+            listen = "127.0.0.1:81"
+            real_ip = { from = ["10.0.0.1"] }
+            deny = ["192.0.2.0/24"]
+
+            [[site]]
+            name = "app"
+    "#;
+    let text = text.replacen("[[site]]\n            name = \"app\"\n", guarded.trim_start(), 1);
+    fs::write(dir.path().join("baton.toml"), text).unwrap();
+    let explained = |arguments: &[&str]| explain(dir.path(), &[&["-c", "baton.toml"], arguments].concat());
+    let inner = "http://example.org/inner/index.html";
+    let out = explained(&[inner, "--from", "10.1.2.3"]);
+    assert!(out.contains("10.1.2.3 is let in: `allow` has 10.0.0.0/8") && out.contains("200 OK"), "{out}");
+    assert!(out.contains("GET, HEAD; others are answered with 405"), "{out}");
+    let out = explained(&[inner, "--from", "10.9.2.3"]);
+    assert!(
+        out.contains("10.9.2.3 is denied: `deny` has 10.9.0.0/16") && out.contains("403 Forbidden"),
+        "{out}"
+    );
+    let out = explained(&[inner]);
+    assert!(out.contains("127.0.0.1 is denied: `allow` does not have it") && out.contains("403"), "{out}");
+    let behind = "http://localhost:81/";
+    let field = "X-Forwarded-For: 192.0.2.7";
+    let out = explained(&[behind, "--from", "10.0.0.1", "-H", field]);
+    assert!(out.contains("192.0.2.7, whose request the proxy 10.0.0.1 passes on"), "{out}");
+    assert!(out.contains("403"), "{out}");
+    let out = explained(&[behind, "--from", "198.51.100.1", "-H", field]);
+    assert!(out.contains("198.51.100.1, which is no proxy") && out.contains("200 OK"), "{out}");
+}

@@ -2,7 +2,7 @@
 
 use baton_engine::{AddressRange, AddressSet};
 
-use super::kind::{Kind, Reading};
+use super::kind::{Kind, ListOf, Reading};
 use super::raw::Node;
 use super::text::Text;
 
@@ -61,6 +61,30 @@ impl Kind for ClientAddressKind {
             ClientAddress::Range(range) => range.to_string().into(),
             ClientAddress::Local => LOCAL.into(),
         }
+    }
+}
+
+/// Several of them: at least one.
+pub(crate) struct ClientList;
+
+impl Kind for ClientList {
+    type Value = Vec<ClientAddress>;
+
+    fn accepted(&self) -> String {
+        ListOf(ClientAddressKind).accepted()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ClientAddress>> {
+        let clients = ListOf(ClientAddressKind).read(node, reading)?;
+        if clients.is_empty() {
+            reading.refuse(node.span(), "is empty", "expected at least one address");
+            return None;
+        }
+        Some(clients)
+    }
+
+    fn write(&self, value: &Vec<ClientAddress>) -> toml::Value {
+        ListOf(ClientAddressKind).write(value)
     }
 }
 

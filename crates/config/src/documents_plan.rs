@@ -55,13 +55,23 @@ pub(super) fn cooperate(
         let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
         let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone()));
         let action = Action::Copies(copies, delegate);
-        planned.push(plan::Route { path: peer.copies_path(), headers: FieldRules::default(), guards: None, action });
+        planned.push(plan::Route {
+            path: peer.copies_path(),
+            headers: FieldRules::default(),
+            guards: None,
+            action,
+        });
     }
     let route = door_route(&resources.documents.socket);
     if let Some(proxy) = &route.settings.proxy {
         let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
         let action = Action::Delegated(delegate);
-        planned.push(plan::Route { path: COPIES.into(), headers: FieldRules::default(), guards: None, action });
+        planned.push(plan::Route {
+            path: COPIES.into(),
+            headers: FieldRules::default(),
+            guards: None,
+            action,
+        });
     }
     Ok(())
 }

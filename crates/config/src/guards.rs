@@ -1,7 +1,7 @@
 //! What guards a site, or a route of it: which clients may ask, and for what.
 
-use baton_engine::guards::{Access, AllowedMethods};
 use baton_engine::guards;
+use baton_engine::guards::{Access, AllowedMethods};
 
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::error::Complaint;
@@ -72,7 +72,9 @@ impl Guards {
         let meets = |client: &ClientAddress| {
             allow.iter().any(|allowed| allowed.covers(client) || client.covers(allowed))
         };
-        for client in self.deny.iter().filter(|client| self.allow.is_some() && !allow.is_empty() && !meets(client)) {
+        for client in
+            self.deny.iter().filter(|client| self.allow.is_some() && !allow.is_empty() && !meets(client))
+        {
             let title = format!("{} in `deny` has no effect", shown(client));
             complain("deny", title, "`allow` does not let it in".into(), "remove it");
         }

@@ -15,11 +15,11 @@ use baton_upstream::{
 };
 
 use super::application::{Target, temporary_folder};
+use super::client_addresses::address_set;
 use super::cluster::{Cluster, ClusterNode};
 use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
-use super::client_addresses::address_set;
 use super::proxy::{OriginTls, Proxy, SendProxyProtocol};
 use super::resources::Resources;
 use super::route::Route;

@@ -7,10 +7,9 @@ use baton_engine::guards::RealAddress;
 use baton_engine::{AddressSet, ListenAddress};
 
 use super::check::{Conflicts, of_site};
-use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::client_addresses::{ClientAddress, ClientList, address_set};
 use super::config::Config;
 use super::error::Complaint;
-use super::kind::ListOf;
 use super::setting::settings;
 use super::text::{TextOf, Wrong};
 
@@ -18,7 +17,7 @@ settings! {
     /// Proxies that say in a field of their requests whose these are.
     RealIp in "site.real_ip" needs ["from"] {
         /// Addresses of the proxies: `["10.0.0.0/8", "unix:"]`. What any other client says of itself is not believed.
-        from: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
+        from: Vec<ClientAddress> = Vec::new(), ClientList;
         /// The field, a list of addresses: the last one that is no proxy of `from` is the client's.
         header: String = "X-Forwarded-For".into(), FIELD_NAME;
     }
@@ -29,17 +28,23 @@ settings! {
     ProxyProtocol in "site.proxy_protocol" needs ["from"] {
         /// Addresses of the load balancers: `["10.0.0.0/8", "unix:"]`. Their connections begin with a header of the PROXY
         /// protocol, version 1 or 2, or are closed. All other clients speak HTTP or TLS at once.
-        from: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
+        from: Vec<ClientAddress> = Vec::new(), ClientList;
     }
 }
 
 impl Config {
     /// The load balancers in front of each listener that has any.
-    pub(crate) fn balancers(&self, listener_ids: &HashMap<&ListenAddress, usize>) -> HashMap<usize, AddressSet> {
+    pub(crate) fn balancers(
+        &self,
+        listener_ids: &HashMap<&ListenAddress, usize>,
+    ) -> HashMap<usize, AddressSet> {
         let sites = self.sites.iter().filter_map(|site| Some((site, site.settings.proxy_protocol.as_ref()?)));
-        let listeners = sites.flat_map(|(site, protocol)| site.addresses().map(move |address| (address, protocol)));
+        let listeners =
+            sites.flat_map(|(site, protocol)| site.addresses().map(move |address| (address, protocol)));
         listeners
-            .filter_map(|(address, protocol)| Some((*listener_ids.get(address)?, address_set(&protocol.from))))
+            .filter_map(|(address, protocol)| {
+                Some((*listener_ids.get(address)?, address_set(&protocol.from)))
+            })
             .collect()
     }
 }
@@ -55,12 +60,16 @@ impl Conflicts<'_> {
             let protocol = |index: usize| &self.config.sites[index].settings.proxy_protocol;
             let others = site.addresses().map(|address| (address, *first.entry(address).or_insert(index)));
             let others: Vec<_> = others.collect();
-            if let Some((address, other)) = others.into_iter().find(|(_, other)| protocol(*other) != protocol(index)) {
+            if let Some((address, other)) =
+                others.into_iter().find(|(_, other)| protocol(*other) != protocol(index))
+            {
                 let place = |index| self.raw.span(&of_site(index, "proxy_protocol"));
-                let complaint = Complaint::new(format!("two sites differ in the load balancers of {address}"))
-                    .at(place(index), "this one")
-                    .at(place(other), "differs from this one");
-                self.found.push(complaint.help("give both the same `proxy_protocol`, or different addresses"));
+                let complaint =
+                    Complaint::new(format!("two sites differ in the load balancers of {address}"))
+                        .at(place(index), "this one")
+                        .at(place(other), "differs from this one");
+                self.found
+                    .push(complaint.help("give both the same `proxy_protocol`, or different addresses"));
             }
         }
     }
@@ -77,9 +86,10 @@ impl RealIp {
 const FIELD_NAME: TextOf = TextOf {
     accepted: "the name of a field such as \"X-Forwarded-For\" or \"X-Real-IP\"",
     check: |name| match name.bytes().all(baton_http::is_token_byte) {
-        true if name.eq_ignore_ascii_case("Forwarded") => {
-            Err(Wrong::new("is not read", "expected a field that is a list of addresses, such as \"X-Forwarded-For\""))
-        }
+        true if name.eq_ignore_ascii_case("Forwarded") => Err(Wrong::new(
+            "is not read",
+            "expected a field that is a list of addresses, such as \"X-Forwarded-For\"",
+        )),
         true => Ok(name),
         false => Err(Wrong::new("is not the name of a field", "expected letters, digits and hyphens")),
     },

@@ -24,7 +24,11 @@ impl Config {
             self.media_types.iter().map(|(extension, media_type)| (&**extension, media_type.as_str().into()));
         write_table(&mut out, "[media_types]", types);
         for site in &self.sites {
-            write_table(&mut out, "[[site]]", pairs(&site.settings).chain(pairs(&site.guards)).chain(pairs(&site.files)));
+            write_table(
+                &mut out,
+                "[[site]]",
+                pairs(&site.settings).chain(pairs(&site.guards)).chain(pairs(&site.files)),
+            );
             for route in &site.routes {
                 write_table(&mut out, "[[site.route]]", route.write().into_iter());
             }

@@ -196,7 +196,9 @@ fn check_methods(guards: &Guards, answers: &[&'static str], table: &Table<'_>, r
         let complaint = Complaint::new(format!("no request with {method} is answered here"));
         let at = table.span_of("methods").unwrap_or_default();
         let complaint = complaint.at(at, "files, redirects and fixed answers know GET, HEAD and OPTIONS");
-        reading.complain(complaint.help(format!("remove `{method}`, or add what answers it: an application or `proxy`")));
+        reading.complain(
+            complaint.help(format!("remove `{method}`, or add what answers it: an application or `proxy`")),
+        );
     }
 }
 

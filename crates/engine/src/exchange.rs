@@ -169,10 +169,8 @@ impl Exchange {
             let why = "This connection was made for another site.";
             return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
         }
-        self.record.visitor = site
-            .real_address
-            .as_ref()
-            .and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
+        self.record.visitor =
+            site.real_address.as_ref().and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
         let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),

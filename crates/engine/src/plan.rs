@@ -16,8 +16,8 @@ use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
 use crate::documents::{Copies, Lending};
-use crate::proofs::HttpProofs;
 use crate::guards::{Guards, RealAddress};
+use crate::proofs::HttpProofs;
 use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.

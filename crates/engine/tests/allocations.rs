@@ -14,8 +14,8 @@ use baton_content::{CacheSettings, Tree, TreeConfig};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::plan::{ProxyTerms, Terms};
 use baton_engine::{
-    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener, LogFormat,
-    LogSettings, Plan, Route, Site, Steering, Tuning, UploadSettings, Worker,
+    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener,
+    LogFormat, LogSettings, Plan, Route, Site, Steering, Tuning, UploadSettings, Worker,
 };
 use baton_http::FieldRules;
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};

@@ -124,10 +124,7 @@ fn bytes(input: &[u8]) -> Result<Option<(Announced, usize)>, BadProxyHeader> {
 }
 
 /// Two addresses and their ports. What is behind them says more, of which nothing is needed here.
-fn ends<const N: usize>(
-    bytes: &[u8],
-    ip: impl Fn([u8; N]) -> IpAddr,
-) -> Result<Announced, BadProxyHeader> {
+fn ends<const N: usize>(bytes: &[u8], ip: impl Fn([u8; N]) -> IpAddr) -> Result<Announced, BadProxyHeader> {
     let short = BadProxyHeader::Addresses;
     let (client, rest) = bytes.split_first_chunk::<N>().ok_or(short)?;
     let (server, rest) = rest.split_first_chunk::<N>().ok_or(short)?;
@@ -198,7 +195,10 @@ mod tests {
         ] {
             assert_eq!(read_proxy_header(text.as_bytes()), Err(BadProxyHeader::Line), "{text}");
         }
-        assert_eq!(read_proxy_header(&[b"PROXY UNKNOWN ", &[b'x'; 100][..]].concat()), Err(BadProxyHeader::Line));
+        assert_eq!(
+            read_proxy_header(&[b"PROXY UNKNOWN ", &[b'x'; 100][..]].concat()),
+            Err(BadProxyHeader::Line)
+        );
         for text in ["GET / HTTP/1.1\r\n", "proxy TCP4", "\r\nPROXY", "\x16\x03\x01", "PRI * HTTP/2.0"] {
             assert_eq!(read_proxy_header(text.as_bytes()), Err(BadProxyHeader::Missing), "{text}");
         }

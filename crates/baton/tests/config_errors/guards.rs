@@ -106,9 +106,31 @@ real_ip = { from = ["10.0.0.1"], header = "Forwarded" }
 [[site]]
 root = "www"
 hosts = ["c"]
-proxy_protocol = { form = [] }
+proxy_protocol = { from = [] }
 "#,
         r#"
+error: two sites differ in the load balancers of 127.0.0.1:8080
+ --> baton.toml:6:1
+  |
+4 | proxy_protocol = { from = ["10.0.0.1"] }
+  |                  ----------------------- differs from this one
+5 |
+6 | [[site]]
+  | ^^^^^^^^ this one
+  |
+  = help: give both the same `proxy_protocol`, or different addresses
+
+error: `site.real_ip.header` is not read
+ --> baton.toml:9:43
+  |
+9 | real_ip = { from = ["10.0.0.1"], header = "Forwarded" }
+  |                                           ^^^^^^^^^^^ expected a field that is a list of addresses, such as "X-Forwarded-For"
+
+error: `site.proxy_protocol.from` is empty
+  --> baton.toml:14:27
+   |
+14 | proxy_protocol = { from = [] }
+   |                           ^^ expected at least one address
 "#,
     );
 }

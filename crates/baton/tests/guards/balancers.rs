@@ -32,7 +32,10 @@ fn clients_are_known_by_what_the_balancer_says() {
                 let mut client = connect(header);
                 assert_eq!(client.get("/open/secret.txt").text(), SECRET, "{architecture} {protocol:?}");
                 let told = client.get("/open/run.cgi").text().to_owned();
-                assert!(told.contains("REMOTE_ADDR=192.0.2.7\n") && told.contains("REMOTE_PORT=4711\n"), "{told}");
+                assert!(
+                    told.contains("REMOTE_ADDR=192.0.2.7\n") && told.contains("REMOTE_PORT=4711\n"),
+                    "{told}"
+                );
             }
             let six = b"PROXY TCP6 2001:db8::7 ::1 4711 80\r\n";
             assert_eq!(connect(six).get("/open/secret.txt").text(), SECRET);
@@ -82,7 +85,9 @@ fn a_connection_without_its_header_is_closed() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty(), "{begin}: {}", String::from_utf8_lossy(&answer));
     }
-    server.wait_until_said("a connection from 127.0.0.1 was closed: it does not begin with a header of the PROXY protocol");
+    server.wait_until_said(
+        "a connection from 127.0.0.1 was closed: it does not begin with a header of the PROXY protocol",
+    );
 }
 
 /// From any other address the header is what it is for a server without a balancer: no request.

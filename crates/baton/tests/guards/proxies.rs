@@ -39,6 +39,10 @@ fn what_the_nearest_proxy_says_counts() {
             log().lines().any(|line| line.contains("192.0.2.8") && line.contains("/open/run.cgi"))
                 && log().lines().any(|line| line.contains("198.51.100.9") && line.contains("403"))
         });
-        assert!(!log().lines().any(|line| line.contains("run.cgi") && line.contains("127.0.0.1")), "{}", log());
+        assert!(
+            !log().lines().any(|line| line.contains("run.cgi") && line.contains("127.0.0.1")),
+            "{}",
+            log()
+        );
     }
 }

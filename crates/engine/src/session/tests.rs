@@ -283,7 +283,12 @@ pub(super) fn context(folder: &TempDir) -> Context {
         listeners: Vec::new(),
         hosts: Vec::new(),
         routes: vec![
-            Route { path: "/".into(), headers: FieldRules::default(), guards: None, action: Action::Files(Arc::new(tree)) },
+            Route {
+                path: "/".into(),
+                headers: FieldRules::default(),
+                guards: None,
+                action: Action::Files(Arc::new(tree)),
+            },
             Route {
                 path: "/app".into(),
                 headers: FieldRules::default(),

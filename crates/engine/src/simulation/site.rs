@@ -164,7 +164,12 @@ impl Folder {
             routes: routes
                 .into_iter()
                 .chain(cached)
-                .map(|(path, action)| Route { path: path.into(), headers: FieldRules::default(), guards: None, action })
+                .map(|(path, action)| Route {
+                    path: path.into(),
+                    headers: FieldRules::default(),
+                    guards: None,
+                    action,
+                })
                 .collect(),
             headers: FieldRules::default(),
             guards: None,
