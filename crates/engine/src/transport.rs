@@ -321,6 +321,7 @@ impl Transport {
         }
         match &self.layer {
             Layer::Clear { early } => early.is_empty().then_some(1),
+            Layer::Preamble(..) => None,
             Layer::Handshake(handshaking) => (!handshaking.has_begun()).then_some(2),
             Layer::Tls(secured) => secured.is_movable().then_some(2),
         }
@@ -329,7 +330,7 @@ impl Transport {
     /// What a passport says of TLS.
     pub(crate) fn describe(&self, passport: &mut Passport) {
         match &self.layer {
-            Layer::Clear { .. } => {}
+            Layer::Clear { .. } | Layer::Preamble(..) => {}
             Layer::Handshake(_) => passport.begins_with_tls = true,
             Layer::Tls(secured) => {
                 passport.parts.push(Part { kind: PartKind::Tls, bytes: secured.pack() });

@@ -29,7 +29,8 @@ impl Exchange {
 
 impl Record {
     fn is_movable(&self) -> bool {
-        self.is_closed && !self.is_end_queued && self.cache.is_none() && self.origin.is_none()
+        let is_plain = self.cache.is_none() && self.origin.is_none() && self.visitor.is_none();
+        self.is_closed && !self.is_end_queued && is_plain
     }
 
     fn pack(&self, packer: &mut Packer, ctx: &Context) {
