@@ -15,6 +15,7 @@ mod acme_plan;
 mod address;
 mod admin;
 mod application;
+mod balancers;
 mod cache;
 mod check;
 mod client_addresses;
