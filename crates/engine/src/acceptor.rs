@@ -124,13 +124,8 @@ impl Acceptor {
     }
 
     /// Stops watching. Returns last rounds: [`next`](Self::next) accepts the clients that the kernel announced to this process
-    /// only, and those that another process has sent and perhaps no other takes. `gives_to_siblings`: the process gives its own
-    /// to the other workers, and must not take them back.
-    pub(crate) fn leave(
-        &mut self,
-        gives_to_siblings: bool,
-        epoll: impl AsFd,
-    ) -> io::Result<Vec<AcceptRound>> {
+    /// only, and those that another process has sent and perhaps no other takes.
+    pub(crate) fn leave(&mut self, epoll: impl AsFd) -> io::Result<Vec<AcceptRound>> {
         self.stop_watching(epoll)?;
         if self.listeners.is_empty() {
             return Ok(Vec::new()); // It has left before.
@@ -138,9 +133,7 @@ impl Acceptor {
         let listeners = self.listeners.iter().cloned().map(Source::Listener);
         let listeners =
             listeners.map(|source| AcceptRound { source: Some(source), left: self.accepts_per_wake });
-        let arrivals = self.arrivals.iter().flatten();
-        let taken = arrivals.filter(|one| !(gives_to_siblings && one.are_of_siblings()));
-        let taken = taken.cloned().map(Source::Arrivals);
+        let taken = self.arrivals.iter().flatten().cloned().map(Source::Arrivals);
         let taken = taken.map(|source| AcceptRound { source: Some(source), left: usize::MAX });
         Ok(taken.chain(listeners).collect())
     }

@@ -12,18 +12,8 @@ use zeroize::Zeroize;
 #[derive(Debug)]
 pub struct Arrivals {
     socket: OwnedFd,
-    whose: Whose,
-}
-
-/// Who has served the clients until now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    /// Another server of this host.
-    OtherServer,
-    /// Other workers of this server.
-    Siblings,
-    /// Servers of other hosts: the mover brings them.
-    Mover,
+    /// Whether the mover brings them, for servers of other hosts.
+    are_of_mover: bool,
 }
 
 /// What a look at the socket came to.
@@ -40,21 +30,13 @@ pub(crate) enum Arrival {
 }
 
 impl Arrivals {
-    /// Another server sends them. `socket` keeps message boundaries.
+    /// Another server of this host sends them, or other workers of this one. `socket` keeps message boundaries.
     ///
     /// # Errors
     /// `EBADF`.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, whose: Whose::OtherServer })
-    }
-
-    /// Workers of the same server send them.
-    ///
-    /// # Errors
-    /// `EBADF`.
-    pub fn of_siblings(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { whose: Whose::Siblings, ..Self::new(socket)? })
+        Ok(Self { socket, are_of_mover: false })
     }
 
     /// The mover sends them, for servers of other hosts.
@@ -62,17 +44,12 @@ impl Arrivals {
     /// # Errors
     /// `EBADF`.
     pub fn of_mover(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { whose: Whose::Mover, ..Self::new(socket)? })
-    }
-
-    /// Whether workers of the same server send them.
-    pub(crate) fn are_of_siblings(&self) -> bool {
-        self.whose == Whose::Siblings
+        Ok(Self { are_of_mover: true, ..Self::new(socket)? })
     }
 
     /// Whether the mover sends them.
     pub(crate) fn are_of_mover(&self) -> bool {
-        self.whose == Whose::Mover
+        self.are_of_mover
     }
 
     /// The next client.

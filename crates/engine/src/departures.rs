@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use baton_passport::{Address, Passport, VERSION_MAX};
+use baton_passport::{Address, Passport};
 use baton_sys::passing;
 use rustix::io::Errno;
 
@@ -17,30 +17,20 @@ pub struct Destination {
     socket: OwnedFd,
     /// Where this process has accepted, by the ids of the listeners.
     addresses: Vec<(usize, Address)>,
-    /// Whether the processes are workers of the same server.
-    is_siblings: bool,
     /// The highest version of passports that they read.
     version_max: u32,
 }
 
 impl Destination {
-    /// Processes of another server. `socket` keeps message boundaries, and the processes at its other end know these listeners
-    /// by their addresses, and passports up to `version_max`.
+    /// Processes of another server, or other workers of the same one. `socket` keeps message boundaries, and the processes at its
+    /// other end know these listeners by their addresses, and passports up to `version_max`.
     ///
     /// # Errors
     /// `EBADF`.
     pub fn new(socket: OwnedFd, listeners: &[Arc<Listener>], version_max: u32) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         let addresses = listeners.iter().map(|one| (one.id, Address::from(&one.address))).collect();
-        Ok(Self { socket, addresses, is_siblings: false, version_max })
-    }
-
-    /// Other workers of the same server, which this one leaves.
-    ///
-    /// # Errors
-    /// `EBADF`.
-    pub fn siblings(socket: OwnedFd, listeners: &[Arc<Listener>]) -> io::Result<Self> {
-        Ok(Self { is_siblings: true, ..Self::new(socket, listeners, VERSION_MAX)? })
+        Ok(Self { socket, addresses, version_max })
     }
 }
 
@@ -57,11 +47,6 @@ pub(crate) struct Departures {
 impl Departures {
     pub(crate) fn to(destination: Arc<Destination>) -> Self {
         Self { destination, full_until_ms: 0, is_gone: false }
-    }
-
-    /// Whether other workers of the same server take them.
-    pub(crate) fn are_to_siblings(&self) -> bool {
-        self.destination.is_siblings
     }
 
     /// Whether a connection is taken, now or soon, whose passport is of this version.

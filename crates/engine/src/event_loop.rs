@@ -565,7 +565,13 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     fn apply(&mut self, orders: &Orders) -> io::Result<()> {
         self.ctx.plan = Arc::clone(&orders.plan);
-        if self.ctx.departures.is_none() && orders.departures.is_some() {
+        if self.ctx.departures.is_none()
+            && orders.departures.is_some()
+            && orders.phase != WorkerPhase::Serving
+        {
+            // First it takes what others have sent: the kernel may have announced that to this process alone. Then it gives all
+            // away, and takes nothing back.
+            self.leave()?;
             self.ctx.departures.clone_from(&orders.departures);
             self.depart();
         }
@@ -606,8 +612,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Accepts the clients that are meant for this process alone, and no more.
     fn leave(&mut self) -> io::Result<()> {
-        let gives_to_siblings = self.ctx.departures.as_ref().is_some_and(Departures::are_to_siblings);
-        for round in self.acceptor.leave(gives_to_siblings, &self.epoll)? {
+        for round in self.acceptor.leave(&self.epoll)? {
             self.accept_round(round);
         }
         self.acceptor.listen(NONE, &self.epoll)?;

@@ -105,24 +105,11 @@ pub(super) enum ToWorker {
         limit_ms: u64,
         /// The same for tunnels.
         tunnels_ms: u64,
-        /// Whose processes go on, if any do.
-        way: Way,
+        /// The highest version of passports that the other processes read.
+        passports: u32,
     },
     /// End.
     Stop,
-}
-
-/// Which processes go on with the clients of a worker that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Way {
-    /// Those of the server that takes the place of this one.
-    Successor {
-        /// The highest version of passports that they read.
-        passports: u32,
-    },
-    /// The other workers, or those that take the place of them all.
-    Siblings,
 }
 
 /// A message to the master.

@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 
 use baton_config::{Destination, Server};
 use baton_engine::listen::remove_socket_file;
+use baton_passport::VERSION_MAX;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise as supervise;
 
 use super::{Master, Outcome};
-use crate::channel::{ToWorker, Way};
+use crate::channel::ToWorker;
 use crate::notify;
 use crate::phase::{Ending, GRACE, Phase};
 use crate::upgrade::LINGER;
@@ -83,9 +84,9 @@ impl Master {
     pub(super) fn drain_order(&self, linger: Duration, now: Instant) -> (ToWorker, Instant) {
         let Server { drain_timeout_ms: limit_ms, drain_tunnels_ms: tunnels_ms, .. } = self.config.server;
         let until = now + linger + Duration::from_millis(limit_ms.max(tunnels_ms)) + GRACE;
-        let passports = self.successor.as_ref().map_or(1, |successor| successor.passports);
-        let way = Way::Successor { passports };
-        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms, way }, until)
+        // Without a successor, it is other workers of this server that go on with connections.
+        let passports = self.successor.as_ref().map_or(VERSION_MAX, |successor| successor.passports);
+        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms, passports }, until)
     }
 
     /// Asks the workers to end; when called again, kills them.

@@ -9,7 +9,6 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::Master;
-use crate::channel::{ToWorker, Way};
 use crate::control::Answer;
 use crate::phase::Phase;
 use crate::upgrade::LINGER;
@@ -37,12 +36,6 @@ impl Master {
     /// A worker serves: the one that it replaces leaves, if there is one.
     pub(super) fn release_replaced(&mut self, index: usize, now: Instant) {
         let (order, until) = self.drain_order(LINGER, now);
-        let order = match order {
-            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, .. } => {
-                ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, way: Way::Siblings }
-            }
-            order => order,
-        };
         let way = self.siblings.as_ref().map(|siblings| siblings.way.as_fd());
         self.workers.release(index, &order, &Vec::from_iter(way), until);
     }

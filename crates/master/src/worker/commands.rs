@@ -23,7 +23,7 @@ use super::cache_purges::CachePurges;
 use super::documents;
 use super::plan::{claims, make_plan};
 use super::why;
-use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker, Way};
+use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::memory_file;
 use crate::privileges::WorkerUser;
 
@@ -185,13 +185,13 @@ impl CommandThread {
                 let status = serde_json::from_str(&status).unwrap_or(Value::String(status));
                 self.report(&FromWorker::Status { ticket, status });
             }
-            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, way } => {
+            ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, passports } => {
                 let limits = DrainLimits { requests_ms: limit_ms, tunnels_ms };
                 if linger_ms == 0 {
                     self.close_listeners();
                     self.steering.drain(limits);
                 } else {
-                    self.linger(Duration::from_millis(linger_ms), limits, way, descriptors);
+                    self.linger(Duration::from_millis(linger_ms), limits, passports, descriptors);
                 }
             }
             ToWorker::Stop => {
@@ -299,12 +299,9 @@ impl CommandThread {
 
     /// Accepts no further connections. Other processes go on with those that they can have, if there is a way to them; on each
     /// of the others one more request is answered.
-    fn linger(&mut self, time: Duration, limits: DrainLimits, way: Way, sockets: Vec<OwnedFd>) {
+    fn linger(&mut self, time: Duration, limits: DrainLimits, passports: u32, sockets: Vec<OwnedFd>) {
         if self.lingering.is_none() {
-            let destination = |socket| match way {
-                Way::Successor { passports } => Destination::new(socket, &self.listeners, passports),
-                Way::Siblings => Destination::siblings(socket, &self.listeners),
-            };
+            let destination = |socket| Destination::new(socket, &self.listeners, passports);
             match sockets.into_iter().next().map(destination).transpose() {
                 Ok(destination) => destination.into_iter().for_each(|one| self.steering.move_clients(one)),
                 Err(error) => log::error(format_args!("clients cannot move to other processes: {error}")),

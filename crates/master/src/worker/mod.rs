@@ -145,10 +145,9 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         .name("commands".into())
         .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let arrivals = setup.arrivals.map(Arrivals::new).into_iter();
+    let arrivals = setup.arrivals.into_iter().chain(setup.of_siblings).map(Arrivals::new);
     let (to_mover, of_mover) = setup.mover.map(|ends| (Arc::new(ends.requests), ends.arrivals)).unzip();
     let arrivals = arrivals.chain(of_mover.map(Arrivals::of_mover));
-    let arrivals = arrivals.chain(setup.of_siblings.map(Arrivals::of_siblings));
     let arrivals = arrivals.map(|one| one.map(Arc::new)).collect::<io::Result<_>>();
     let arrivals = arrivals.map_err(|error| format!("no clients can be taken over: {error}"))?;
     channel::send(channel, &FromWorker::Ready, &[])
