@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use baton_buf::Slice;
 use baton_segment::rules::CacheStatus;
 use baton_sys::mailbox::Mailbox;
-use baton_upstream::{FailureReason, Gateway, PeerNews, Peers, RequestId, ResponseEvent};
+use baton_upstream::{FailureReason, Gateway, PeerNews, Peers, RequestId, ResponseEvent, TunnelEnd};
 use foldhash::fast::RandomState;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use serde_json::Value;
@@ -251,6 +251,16 @@ impl CachingGateway {
     /// See [`Gateway::is_tunnel`].
     pub fn is_tunnel(&mut self, name: RequestId) -> bool {
         self.inner.is_tunnel(self.inner_name(name))
+    }
+
+    /// See [`Gateway::tunnel_end`].
+    pub fn tunnel_end(&mut self, name: RequestId) -> Option<TunnelEnd> {
+        self.inner.tunnel_end(self.inner_name(name))
+    }
+
+    /// See [`Gateway::resume_tunnel`]. The cache has nothing to do with what another process has switched.
+    pub fn resume_tunnel(&mut self, name: RequestId, end: TunnelEnd, now_ms: u64) {
+        self.inner.resume_tunnel(name, end, now_ms);
     }
 
     /// The name by which the gateway has a client's request.

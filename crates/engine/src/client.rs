@@ -1,6 +1,6 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
-use baton_upstream::{ClientSocket, ResponseEvent};
+use baton_upstream::{ClientSocket, ResponseEvent, TunnelEnd};
 
 use crate::clients::Connection;
 use crate::context::Context;
@@ -38,8 +38,8 @@ pub(crate) enum Wake {
     BodyWanted(StreamId),
     /// Its deadline has passed.
     TimedOut,
-    /// Another process may go on with it.
-    Depart,
+    /// Another process may go on with it, and with its tunnel, of which this is the origin's end.
+    Depart(Option<Box<TunnelEnd>>),
     /// It has to end now; unfinished requests are logged with this outcome.
     End(Outcome),
 }
@@ -123,7 +123,7 @@ impl Session {
                 self.handle_body_wanted(stream);
                 None
             }
-            Wake::Depart => Some(self.depart(ctx)),
+            Wake::Depart(tunnel) => Some(self.depart(tunnel.map(|end| *end), ctx)),
             Wake::TimedOut => Some(self.handle_timeout(ctx)),
             Wake::End(outcome) => Some(self.end(outcome, ctx)),
         }

@@ -340,13 +340,13 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let Some(entry) = self.clients.get_mut(token) else { return };
         let mut need = entry.client.advance(wake, &mut self.ctx);
         loop {
+            if self.ctx.departures.is_some()
+                && matches!(need, Need::Readable | Need::Writable | Need::Turn | Need::ResponseAwaited)
+                && let Some(wake) = departure(entry, &mut self.gateway, &self.ctx)
+            {
+                need = entry.client.advance(wake, &mut self.ctx);
+            }
             match need {
-                Need::Readable | Need::Writable | Need::Turn
-                    if self.ctx.departures.is_some()
-                        && self.ctx.may_depart(entry.client.passport_version()) =>
-                {
-                    need = entry.client.advance(Wake::Depart, &mut self.ctx);
-                }
                 Need::Readable | Need::Writable
                     if self.ctx.draining
                         && entry.client.is_idle()
@@ -391,6 +391,13 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     let now_ms = self.ctx.clock.now_ms();
                     self.gateway.begin(name, request, now_ms);
+                    need = Need::ResponseEvent(stream);
+                }
+                Need::Resume(stream, end) => {
+                    self.requests_given = self.requests_given.wrapping_add(1);
+                    let name = token.name_request(self.requests_given);
+                    entry.requests.insert(stream, name);
+                    self.gateway.resume_tunnel(name, *end, self.ctx.clock.now_ms());
                     need = Need::ResponseEvent(stream);
                 }
                 Need::Body(stream, part) => {
@@ -557,8 +564,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.clients.movable(&mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
             let entry = self.clients.get_mut(token);
-            if entry.is_some_and(|entry| self.ctx.may_depart(entry.client.passport_version())) {
-                self.advance(token, Wake::Depart);
+            if let Some(wake) = entry.and_then(|entry| departure(entry, &mut self.gateway, &self.ctx)) {
+                self.advance(token, wake);
             }
         }
     }
@@ -663,6 +670,17 @@ impl DrainDeadlines {
     /// The next of the two.
     fn next_ms(self, now_ms: u64) -> u64 {
         if now_ms < self.requests_ms { self.requests_ms } else { self.tunnels_ms }
+    }
+}
+
+/// Lets a client leave, if another process goes on with it now.
+fn departure<C: Connection>(entry: &Entry<C>, gateway: &mut CachingGateway, ctx: &Context) -> Option<Wake> {
+    if !ctx.may_depart(entry.client.passport_version()) {
+        return None;
+    }
+    match entry.requests.names().next() {
+        None => Some(Wake::Depart(None)),
+        Some(tunnel) => gateway.tunnel_end(tunnel).map(|end| Wake::Depart(Some(Box::new(end)))),
     }
 }
 

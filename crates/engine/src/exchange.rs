@@ -4,7 +4,7 @@
 //!   head ─► site ─► route ─► what there is ─► conditions ─► ranges ─► response ──────────► Answered
 //!                     │            │                                                          ▲
 //!                     │            └─► Finding: a job looks it up, on a disk perhaps ─────────┤
-//!                     └─► Delegated: an application answers ──────────────────────────────────┘
+//!                     └─► Delegated: an application answers ─► Tunnel, perhaps ───────────────┘
 //! ```
 //!
 //! A request that needs only the cache is answered in place, from the head in the input buffer. A request that has to
@@ -29,6 +29,7 @@ mod record;
 mod routed;
 mod selection;
 mod tls_parameters;
+mod tunnel;
 mod x_sendfile;
 
 use std::borrow::Cow;
@@ -56,6 +57,7 @@ use guarded::Visitor;
 use lent::Whereabouts;
 use page::Page;
 use routed::Routed;
+use tunnel::Tunnel;
 
 pub(crate) use env::{Delegation, Env, Wants};
 pub(crate) use record::Record;
@@ -80,6 +82,8 @@ enum State {
     Finding(Box<Finding>),
     /// An application answers.
     Delegated(Box<Delegated>),
+    /// An origin has switched to another protocol.
+    Tunnel(Box<Tunnel>),
 }
 
 /// A request whose answer depends on a job.
@@ -265,12 +269,17 @@ impl Exchange {
             State::Answered => false,
             State::Finding(finding) => matches!(finding.progress, Progress::UnderWay),
             State::Delegated(delegated) => delegated.is_under_way(),
+            State::Tunnel(tunnel) => tunnel.is_with_gateway(),
         }
     }
 
     /// Whether the request is with an application.
     pub(crate) fn is_delegated(&self) -> bool {
-        matches!(&self.state, State::Delegated(delegated) if delegated.is_with_application())
+        match &self.state {
+            State::Delegated(delegated) => delegated.is_with_application(),
+            State::Tunnel(tunnel) => tunnel.is_with_gateway(),
+            State::Answered | State::Finding(_) => false,
+        }
     }
 
     /// Whether the application may have the client's socket.
@@ -282,7 +291,7 @@ impl Exchange {
     pub(crate) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
         match &self.state {
             State::Delegated(delegated) => delegated.text(body),
-            State::Answered | State::Finding(_) => None,
+            State::Answered | State::Finding(_) | State::Tunnel(_) => None,
         }
     }
 
@@ -312,7 +321,7 @@ impl Exchange {
         match &mut self.state {
             State::Finding(finding) => finding.progress = Progress::Done(found),
             State::Delegated(delegated) => delegated.handle_found(found),
-            State::Answered => {}
+            State::Answered | State::Tunnel(_) => {}
         }
     }
 
@@ -325,8 +334,10 @@ impl Exchange {
 
     /// All that was in the outlet has been sent.
     pub(crate) fn handle_room(&mut self) {
-        if let State::Delegated(delegated) = &mut self.state {
-            delegated.handle_room();
+        match &mut self.state {
+            State::Delegated(delegated) => delegated.handle_room(),
+            State::Tunnel(tunnel) => tunnel.handle_room(),
+            State::Answered | State::Finding(_) => {}
         }
     }
 
@@ -336,19 +347,26 @@ impl Exchange {
         env: &mut Env<'_>,
         event: Option<ResponseEvent>,
     ) -> Option<Outcome> {
-        let State::Delegated(delegated) = &mut self.state else { return None };
-        match delegated.handle_response_event(env, event, &mut self.record) {
-            Reaction::More => {}
-            Reaction::Answered => self.state = State::Answered,
-            Reaction::NoClient(outcome) => return Some(outcome),
-            Reaction::Redirect(target) => match delegated.redirected(env, &target, self.redirects + 1) {
-                Ok(head) => {
-                    self.redirects += 1;
-                    let plan = Arc::clone(&env.ctx.plan);
-                    self.begin(env, &plan, &head.get());
+        let reaction = match &mut self.state {
+            State::Delegated(delegated) => delegated.handle_response_event(env, event, &mut self.record),
+            State::Tunnel(tunnel) => tunnel.handle_response_event(env, event, &mut self.record),
+            State::Answered | State::Finding(_) => return None,
+        };
+        match (reaction, &self.state) {
+            (Reaction::Answered, _) => self.state = State::Answered,
+            (Reaction::NoClient(outcome), _) => return Some(outcome),
+            (Reaction::Tunnel(shown), _) => self.state = State::Tunnel(Box::new(Tunnel::new(shown))),
+            (Reaction::Redirect(target), State::Delegated(delegated)) => {
+                match delegated.redirected(env, &target, self.redirects + 1) {
+                    Ok(head) => {
+                        self.redirects += 1;
+                        let plan = Arc::clone(&env.ctx.plan);
+                        self.begin(env, &plan, &head.get());
+                    }
+                    Err(ready) => self.finish(env, ready),
                 }
-                Err(ready) => self.finish(env, ready),
-            },
+            }
+            (Reaction::More | Reaction::Redirect(_), _) => {}
         }
         None
     }
@@ -358,6 +376,7 @@ impl Exchange {
         loop {
             match &mut self.state {
                 State::Answered => return Wants::Nothing,
+                State::Tunnel(tunnel) => return tunnel.poll(),
                 State::Finding(finding) => match std::mem::replace(&mut finding.progress, Progress::UnderWay)
                 {
                     Progress::ToDo(job) => return Wants::Job(job),

@@ -332,10 +332,22 @@ impl Plan {
         self.proxies().filter(|proxy| proxy.cluster.is_some()).find_map(|proxy| proxy.peers.as_ref())
     }
 
+    /// The origin of this name.
+    pub(crate) fn origin(&self, name: &str) -> Option<&Arc<Application>> {
+        self.delegates().find_map(|delegate| match &delegate.proxy()?.peers {
+            Some(peers) => peers.named(name),
+            None => Some(&delegate.application).filter(|application| application.name() == name),
+        })
+    }
+
     fn proxies(&self) -> impl Iterator<Item = &ProxyTerms> {
+        self.delegates().filter_map(Delegate::proxy)
+    }
+
+    fn delegates(&self) -> impl Iterator<Item = &Delegate> {
         let routes = self.sites.iter().flat_map(|site| &site.routes);
         routes.filter_map(|route| match &route.action {
-            Action::Delegated(delegate) | Action::Copies(_, delegate) => delegate.proxy(),
+            Action::Delegated(delegate) | Action::Copies(_, delegate) => Some(&**delegate),
             _ => None,
         })
     }

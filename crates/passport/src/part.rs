@@ -20,6 +20,8 @@ pub enum PartKind {
     Http2,
     /// A response of HTTP/1 that is being sent: ranges of files, whose descriptors come behind the client's, and bytes.
     Response,
+    /// A tunnel to an origin, whose connection comes behind the client's: bytes that neither of the two has taken.
+    Tunnel,
 }
 
 /// A part. It may hold keys: its memory is cleared when it is dropped.

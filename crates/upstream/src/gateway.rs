@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use rustix::event::epoll::EventFlags;
+use rustix::event::epoll::{self, EventFlags};
 use serde_json::Value;
 
 use crate::backlog::precise_us;
@@ -305,8 +305,14 @@ impl Gateway {
         }
         self.waiting.leave(request_id);
         if let ExchangeState::Assigned(id) = exchange.state {
-            if let Some(handed) = self.connections.get_mut(id).and_then(Connection::handed_over) {
-                handed.cut();
+            if let Some(connection) = self.connections.get_mut(id) {
+                if let Some(handed) = connection.handed_over() {
+                    handed.cut();
+                }
+                if connection.is_tunnel() {
+                    // Another process may go on with it: then closing takes nothing out of the interest set.
+                    let _ = epoll::delete(&self.epoll, &connection.channel);
+                }
             }
             self.close(id);
             self.advance_queue(exchange.pool, now_ms);

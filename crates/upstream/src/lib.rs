@@ -15,7 +15,7 @@
 //!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
-//! [`Gateway::push_body`], [`Gateway::fail_body`],
+//! [`Gateway::push_body`], [`Gateway::fail_body`], [`Gateway::resume_tunnel`],
 //! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_ready`],
 //! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
 //! events, then the time, then takes the event:
@@ -78,6 +78,7 @@ mod spool;
 mod tally;
 mod temporary;
 mod trail;
+mod tunnel;
 mod waiting;
 mod waker;
 
@@ -102,3 +103,4 @@ pub use settings::{
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};
 pub use trail::{Choice, Trail, Way};
+pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};

@@ -179,6 +179,20 @@ impl Outgoing {
         self.is_open
     }
 
+    /// What the socket has not taken, if that is nothing but at most so many bytes in memory.
+    pub(crate) fn unsent(&self, bytes_max: u64) -> Option<Vec<u8>> {
+        let queue = &self.sender.queue;
+        if queue.len() > bytes_max || !self.body.is_empty() || self.holds_descriptor() {
+            return None;
+        }
+        let mut unsent = Vec::with_capacity(queue.len() as usize);
+        for piece in queue.pieces() {
+            let Piece::Memory(slice) = piece else { return None };
+            unsent.extend_from_slice(slice);
+        }
+        Some(unsent)
+    }
+
     /// Adds a control record, which may go between any two records.
     pub(crate) fn push_order(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut order = self.memory.take();

@@ -137,6 +137,11 @@ impl PendingResponse {
         self.head = Some(ResponseEvent::Switch(head));
     }
 
+    /// The session knows of the switch of protocols.
+    pub(crate) fn resume_tunnel(&mut self) {
+        (self.form, self.has_head) = (ResponseForm::Message, true);
+    }
+
     /// The fields behind the body.
     pub(crate) fn handle_trailers(&mut self, trailers: Trailers) {
         self.trailers = Some(trailers);

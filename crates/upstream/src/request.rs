@@ -58,6 +58,23 @@ pub struct Request {
 }
 
 impl Request {
+    /// The request behind a tunnel: all that is left of it is what its client sends.
+    pub(crate) fn of_tunnel(application: Arc<Application>, rest: BodyRest) -> Self {
+        Self {
+            application,
+            peers: None,
+            turn: None,
+            text: Vec::new(),
+            asked: Asked::Upgrade,
+            body: Aggregate::default(),
+            rest: Some(rest),
+            idempotent: false,
+            handover: None,
+            takes_pipes: false,
+            ends: None,
+        }
+    }
+
     /// The length of the whole body, with what is still to come.
     pub fn body_len(&self) -> u64 {
         self.body.len() + self.rest.as_ref().and_then(BodyRest::left).unwrap_or(0)

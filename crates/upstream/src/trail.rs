@@ -59,6 +59,11 @@ impl TrailSoFar {
         Self { begun_ms: now_ms, trail: Trail::default() }
     }
 
+    /// The trail of a request that another process has had until now.
+    pub(crate) fn resume(trail: Trail, now_ms: u64) -> Self {
+        Self { begun_ms: now_ms, trail }
+    }
+
     /// The request has waited before: times count from there.
     pub(crate) fn begin_at(&mut self, other: Self) {
         self.begun_ms = other.begun_ms;

@@ -15,6 +15,7 @@ mod moving;
 mod reload;
 mod start;
 mod supervised;
+mod tunnels;
 mod upgrade;
 mod ways;
 mod workers;

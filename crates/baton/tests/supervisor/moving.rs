@@ -29,7 +29,7 @@ fn started(architecture: &str) -> Server {
 }
 
 /// What the current server counts.
-fn counted(server: &Server, name: &str) -> u64 {
+pub(crate) fn counted(server: &Server, name: &str) -> u64 {
     let metrics = Client::connect(admin_address(server)).get("/metrics").text().to_owned();
     let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.expect("it is counted").parse().expect("a number")
@@ -188,7 +188,7 @@ impl Drop for EndOfLoad<'_> {
 }
 
 /// Replaces all workers, and waits until the old ones are gone.
-fn recycle(server: &Server) {
+pub(crate) fn recycle(server: &Server) {
     let before = serving(server);
     assert_eq!(server.ctl(&["recycle"]), format!("workers that are replaced: {}\n", before.len()));
     wait_until("the old workers are gone", || !before.iter().any(|&worker| is_alive(worker)));

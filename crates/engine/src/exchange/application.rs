@@ -47,13 +47,18 @@ impl Origin {
 
     /// The same of one of several origins.
     pub(super) fn remark_on(&self, name: &str, ctx: &Context, remark: fmt::Arguments<'_>) {
+        let request = self.shown_request();
+        let kind = if self.delegate.proxy().is_some() { "origin" } else { "application" };
+        ctx.remark(format_args!("{kind} {name}: {request}: {remark}"));
+    }
+
+    /// The request, as remarks show it.
+    pub(super) fn shown_request(&self) -> String {
         let line = self.head.get().line;
         let versions: [&[u8]; 2] = [b" HTTP/1.1", b" HTTP/2.0"];
         let request = versions.iter().find_map(|version| line.strip_suffix(*version)).unwrap_or(line);
         let request = as_uri(&request[..request.len().min(REMARKED_BYTES_MAX)]);
-        let request = String::from_utf8_lossy(&request);
-        let kind = if self.delegate.proxy().is_some() { "origin" } else { "application" };
-        ctx.remark(format_args!("{kind} {name}: {request}: {remark}"));
+        String::from_utf8_lossy(&request).into_owned()
     }
 
     /// Answers with an error page.

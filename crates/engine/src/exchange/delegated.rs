@@ -7,7 +7,7 @@
 //!            │
 //!   Waiting ─┼─ Rest ─► Sending ── Body … ── End ────────────────────────────────────────────► answered
 //!            │
-//!            ├─ Switch ─► Sending: a tunnel, in both directions ── End ───────────────────────► answered
+//!            ├─ Switch ───────────────────────────────────────────────────────────────────────► a tunnel
 //!            │
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
 //!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
@@ -29,7 +29,7 @@ use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, Respons
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
-use super::env::{Delegation, Env, Ready, Wants};
+use super::env::{Delegation, Env, Ready, Shown, Wants};
 use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
@@ -103,6 +103,8 @@ pub(super) enum Reaction {
     NoClient(Outcome),
     /// Answer the request as if it had asked for this target.
     Redirect(Box<[u8]>),
+    /// The client and the origin exchange bytes of another protocol from now on.
+    Tunnel(Shown),
 }
 
 impl Delegated {
@@ -240,9 +242,10 @@ impl Delegated {
                     env.reply.send_interim(&mut env.ctx.heads, &head);
                 }
             }
-            Some(ResponseEvent::Switch(head)) => self.take_switch(env, head, record),
+            Some(ResponseEvent::Switch(head)) => return self.take_switch(env, head, record),
             Some(ResponseEvent::Trailers(trailers)) => self.trailers = Some(trailers),
-            Some(ResponseEvent::HalfEnd) => env.reply.end_half(),
+            // A tunnel's.
+            Some(ResponseEvent::HalfEnd) => {}
             Some(ResponseEvent::Trail(origin, trail)) => {
                 env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
                 record.note_trail(origin, trail);
@@ -259,7 +262,7 @@ impl Delegated {
     }
 
     /// The origin speaks another protocol from now on, and so does the client.
-    fn take_switch(&mut self, env: &mut Env<'_>, mut head: ResponseHead, record: &mut Record) {
+    fn take_switch(&self, env: &mut Env<'_>, mut head: ResponseHead, record: &mut Record) -> Reaction {
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
@@ -267,7 +270,10 @@ impl Delegated {
         let status = env.reply.send_switch(&mut env.ctx.heads, &head, &fields);
         env.ctx.heads.freeze(fields);
         record.begin(&status.into());
-        self.progress = Progress::Sending;
+        Reaction::Tunnel(Shown {
+            origin: self.origin.delegate.application.name().into(),
+            request: self.origin.shown_request().into(),
+        })
     }
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {

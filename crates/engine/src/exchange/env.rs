@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_cache::Ask;
 use baton_http::Status;
+use baton_upstream::TunnelEnd;
 
 use crate::context::Context;
 use crate::job::Job;
@@ -41,6 +42,8 @@ pub(crate) enum Wants {
     JobUnderWay,
     /// To be delegated to its application; then [`Exchange::handle_response_event`](super::Exchange::handle_response_event).
     Delegation(Delegation),
+    /// The gateway to go on with a tunnel of another process.
+    Resume(Box<TunnelEnd>),
     /// The gateway's next event.
     ResponseEvent,
     /// To be woken by the gateway's next event.
@@ -71,4 +74,13 @@ impl From<Status> for Ready {
     fn from(status: Status) -> Self {
         Self { status, outcome: Outcome::Complete, trial: None }
     }
+}
+
+/// How remarks name a tunnel.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The origin.
+    pub(super) origin: Box<str>,
+    /// The request that has opened it.
+    pub(super) request: Box<str>,
 }

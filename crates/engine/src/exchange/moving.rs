@@ -1,9 +1,16 @@
-//! A request whose response is being sent, for another process that sends the rest and writes its line into the log.
+//! A request whose response is being sent, or that has become a tunnel, for another process that goes on and writes its line
+//! into the log.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use baton_http::Status;
 use baton_parcel::{Packer, Unpacker};
+use baton_upstream::{Trail, TunnelEnd, UNSENT_BYTES_MAX};
 
+use super::env::Shown;
 use super::record::Record;
+use super::tunnel::Tunnel;
 use super::{Exchange, State};
 use crate::context::Context;
 use crate::log::{Outcome, RequestText};
@@ -22,8 +29,54 @@ impl Exchange {
 
     /// The exchange that another process has packed. `None`: it has packed something else.
     pub(crate) fn unpack(packed: &mut Unpacker<'_>, stream: StreamId, ctx: &Context) -> Option<Self> {
-        let record = Record::unpack(packed, ctx)?;
+        let mut record = Record::unpack(packed, ctx)?;
+        record.close();
         Some(Self { stream, record, state: State::Answered, redirects: 0, protocol: None })
+    }
+
+    /// Whether it is a tunnel that another process can go on with, if the gateway can give its end away.
+    pub(crate) fn is_movable_tunnel(&self) -> bool {
+        matches!(&self.state, State::Tunnel(tunnel) if tunnel.is_with_gateway())
+            && self.record.cache.is_none()
+            && self.record.visitor.is_none()
+    }
+
+    /// Packs a tunnel, with its origin's end.
+    pub(crate) fn pack_tunnel(&self, packer: &mut Packer, end: &TunnelEnd, ctx: &Context) {
+        let State::Tunnel(tunnel) = &self.state else { return };
+        let shown = &tunnel.shown;
+        self.record.pack(packer, ctx);
+        packer
+            .bytes(shown.origin.as_bytes())
+            .bytes(shown.request.as_bytes())
+            .bytes(end.application.name().as_bytes())
+            .bytes(&end.unsent)
+            .number(u64::from(end.trail.tries))
+            .maybe_number(end.trail.connect_ms)
+            .maybe_number(end.trail.head_ms);
+    }
+
+    /// The tunnel that another process has packed; `socket` leads to its origin. `None`: it has packed something else, or this
+    /// server knows no such origin.
+    pub(crate) fn unpack_tunnel(
+        packed: &mut Unpacker<'_>,
+        socket: OwnedFd,
+        stream: StreamId,
+        ctx: &Context,
+    ) -> Option<Self> {
+        let record = Record::unpack(packed, ctx)?;
+        let shown = Shown { origin: packed.text()?.into(), request: packed.text()?.into() };
+        let application = Arc::clone(ctx.plan.origin(packed.text()?)?);
+        let unsent = packed.bytes().filter(|unsent| unsent.len() as u64 <= UNSENT_BYTES_MAX)?.to_vec();
+        let trail = Trail {
+            tries: packed.number32()?,
+            connect_ms: packed.maybe_number()?,
+            head_ms: packed.maybe_number()?,
+            choice: None,
+        };
+        let end = TunnelEnd { application, socket, unsent, trail };
+        let state = State::Tunnel(Box::new(Tunnel::arrived(end, shown)));
+        Some(Self { stream, record, state, redirects: 0, protocol: None })
     }
 }
 
@@ -63,7 +116,6 @@ impl Record {
         record.queued = packed.number()?;
         record.head_queued = packed.number().filter(|of_head| *of_head <= record.queued)?;
         record.body_sent = packed.number()?;
-        record.is_closed = true;
         Some(record)
     }
 }

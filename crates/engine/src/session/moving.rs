@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use baton_passport::{Address, PartKind, Passport};
 use baton_tls::Protocol as Spoken;
+use baton_upstream::TunnelEnd;
 
 use super::http1::Http1Driver;
 use super::http2::Http2Driver;
@@ -16,7 +17,7 @@ use crate::transport::Transport;
 
 impl Session {
     /// The version of a passport with which another process can go on with the client; `None`: none can now. Every request of
-    /// which all has come is answered.
+    /// which all has come is answered, but for a tunnel, whose end the gateway has to give away.
     pub(crate) fn passport_version(&self) -> Option<u32> {
         let version = self.wire.passport_version()?;
         match &self.protocol {
@@ -27,17 +28,19 @@ impl Session {
         }
     }
 
-    /// Gives the connection to another process. It stays if that takes none now: its next step shows what it needs.
-    pub(crate) fn depart(&mut self, ctx: &mut Context) -> Need {
+    /// Gives the connection to another process, with the origin's end of its tunnel if it is one. It stays if that takes none
+    /// now: its next step shows what it needs.
+    pub(crate) fn depart(&mut self, tunnel: Option<TunnelEnd>, ctx: &mut Context) -> Need {
         let listener = ctx.departures.as_ref().and_then(|one| one.address_of(self.wire.listener)).cloned();
         let Some(listener) = listener else {
             self.wire.has_to_stay = true;
             return Need::Turn;
         };
-        let passport = self.passport(listener, ctx);
+        let passport = self.passport(listener, tunnel.as_ref(), ctx);
         let socket = self.wire.transport.socket();
         let mut descriptors = vec![socket.as_fd()];
         descriptors.extend(self.wire.outlet.descriptors());
+        descriptors.extend(tunnel.as_ref().map(|end| end.socket.as_fd()));
         let now_ms = ctx.clock.now_ms();
         let Some(departures) = &mut ctx.departures else { return Need::Turn };
         match departures.send(&passport, &descriptors, now_ms) {
@@ -55,7 +58,7 @@ impl Session {
     }
 
     /// All that another process needs to know.
-    fn passport(&self, listener: Address, ctx: &Context) -> Passport {
+    fn passport(&self, listener: Address, tunnel: Option<&TunnelEnd>, ctx: &Context) -> Passport {
         let mut passport = Passport {
             listener,
             peer: self.wire.transport.peer(),
@@ -71,7 +74,7 @@ impl Session {
         };
         self.wire.transport.describe(&mut passport);
         match &self.protocol {
-            Protocol::Http1(http1) => http1.describe(&mut passport, &self.wire, ctx),
+            Protocol::Http1(http1) => http1.describe(&mut passport, tunnel, &self.wire, ctx),
             Protocol::Http2(http2) => http2.describe(&mut passport, ctx),
         }
         passport
@@ -129,7 +132,7 @@ impl Session {
     /// The session as another process would go on with it, in memory.
     #[cfg(test)]
     pub(crate) fn moved(self, ctx: &mut Context) -> Self {
-        let passport = self.passport(Address::Unix("/run/listener".into()), ctx);
+        let passport = self.passport(Address::Unix("/run/listener".into()), None, ctx);
         let Some(message) = passport.to_message() else { return self };
         let files = self.wire.outlet.descriptors();
         let files = files.into_iter().map(|file| file.try_clone_to_owned().expect("a descriptor")).collect();

@@ -1,7 +1,7 @@
 //! What a session needs before its next step.
 
 use baton_buf::Slice;
-use baton_upstream::FailureReason;
+use baton_upstream::{FailureReason, TunnelEnd};
 
 use crate::job::Job;
 use crate::protocol::StreamId;
@@ -19,6 +19,8 @@ pub(crate) enum Need {
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
     Delegate(StreamId, baton_cache::Request),
+    /// A tunnel of another process to be gone on with; then [`Session::handle_response_event`](super::Session::handle_response_event).
+    Resume(StreamId, Box<TunnelEnd>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
     Body(StreamId, Result<BodyPart, FailureReason>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.

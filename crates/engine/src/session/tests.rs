@@ -197,6 +197,7 @@ impl Game {
                 Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
                 Need::Abandon(_) => panic!("HTTP/1 ends with its request"),
+                Need::Resume(..) => panic!("no tunnel has arrived"),
                 Need::Body(..) => panic!("requests are given away without bodies here"),
                 Need::Delegate(stream, _) | Need::ResponseEvent(stream) => {
                     self.delegated = Some(stream);

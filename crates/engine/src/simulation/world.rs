@@ -504,7 +504,8 @@ impl<'a> World<'a> {
     /// Lets another process go on with a session, perhaps: all that it keeps is what a message has.
     fn move_at_random(&mut self, who: usize) -> bool {
         let (moves, percent) = &mut self.moves;
-        let may_move = |session: &Session| session.passport_version().is_some();
+        // Tunnels move with what the gateway has of them.
+        let may_move = |session: &Session| session.passport_version().is_some() && !session.is_delegated();
         if !moves.chance(*percent) || !self.seats[who].session.as_ref().is_some_and(may_move) {
             return false;
         }
@@ -563,6 +564,7 @@ impl<'a> World<'a> {
                     self.gateway.begin(whose, request, self.now_ms);
                     need = Need::ResponseEvent(stream);
                 }
+                Need::Resume(..) => unreachable!("no tunnel moves here"),
                 Need::ResponseEvent(stream) => {
                     let whose = name_request(who, stream);
                     self.seats[who].heard_ms = self.now_ms;

@@ -26,6 +26,11 @@ impl Default for Http1 {
 }
 
 impl Http1 {
+    /// Behind a switch of protocols.
+    pub(super) fn tunnel() -> Self {
+        Self { is_tunnel: true, ..Self::default() }
+    }
+
     pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {
         self.reader.begin(turn.request.asked, turn.memory);
         outgoing.push_http(turn.request);

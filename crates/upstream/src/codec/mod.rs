@@ -44,6 +44,11 @@ impl Codec {
         }
     }
 
+    /// The codec of a connection on which another process has switched protocols.
+    pub(crate) fn tunnel() -> Self {
+        Self::Http1(Box::new(Http1::tunnel()))
+    }
+
     /// Whether connections can be used for more than one request.
     pub(crate) fn may_keep(&self) -> bool {
         !matches!(self, Self::Scgi(_))

@@ -255,6 +255,26 @@ impl Connection {
         self.outgoing.open();
     }
 
+    /// What the origin has not taken of a tunnel that another process can go on with: at most so many bytes. `None`: none can. Of
+    /// TLS to an origin the keys are not given away.
+    pub(crate) fn unsent_of_tunnel(&self, bytes_max: u64) -> Option<Vec<u8>> {
+        let is_whole = self.is_tunnel() && self.awaits_body() && !self.is_half_over && !self.ends_output;
+        let is_bare = !self.channel.is_secured() && !self.channel.has_unsent();
+        if is_whole && is_bare { self.outgoing.unsent(bytes_max) } else { None }
+    }
+
+    /// It comes from another process, as a tunnel.
+    pub(crate) fn resume_tunnel(&mut self, request_id: RequestId, unsent: Vec<u8>) {
+        self.state = ConnectionState::Serving { request_id };
+        self.codec = Codec::tunnel();
+        self.is_local = false;
+        self.requests = 1;
+        self.outgoing.open();
+        if !unsent.is_empty() {
+            self.outgoing.push_more_body(Slice::from(unsent), false);
+        }
+    }
+
     /// Whether both directions of a tunnel have ended.
     pub(crate) fn is_tunnel_over(&self) -> bool {
         self.is_half_over && !self.awaits_body() && !self.has_to_write()

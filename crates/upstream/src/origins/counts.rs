@@ -157,6 +157,12 @@ impl AtOrigin {
         Self { record: record.clone(), begun_ms: now_ms, has_head: false }
     }
 
+    /// A request that another process has counted, and whose response has begun.
+    pub(crate) fn resume(record: &OriginRecord) -> Self {
+        record.add(IN_FLIGHT, 1);
+        Self { record: record.clone(), begun_ms: 0, has_head: true }
+    }
+
     /// The head of the response is there; the first call counts.
     pub(crate) fn note_head(&mut self, now_ms: u64) {
         if !std::mem::replace(&mut self.has_head, true) {

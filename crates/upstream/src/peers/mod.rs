@@ -135,6 +135,11 @@ impl Peers {
         self.application(0)
     }
 
+    /// The peer of this name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Application>> {
+        self.peers.iter().map(|peer| &peer.application).find(|application| application.name() == name)
+    }
+
     /// Whether they are the nodes of a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.is_cluster

@@ -57,6 +57,11 @@ impl Http1 {
         Some(())
     }
 
+    /// The response is a tunnel: bytes up to the end of the connection.
+    pub(crate) fn resume_tunnel(&mut self) {
+        self.response.frame = Frame::Own { framing: Framing::Close, left: u64::MAX };
+    }
+
     /// The request that was taken last.
     pub(crate) fn stream(&self) -> StreamId {
         StreamId::of(self.requests)

@@ -41,9 +41,11 @@ impl Http1Driver {
             Need::Writable => Waiting::Send,
             Need::Job(_) | Need::JobUnderWay => Waiting::Job,
             Need::ResponseEvent(_) | Need::ResponseAwaited if self.awaits_body() => Waiting::Body,
-            Need::Delegate(..) | Need::Body(..) | Need::ResponseEvent(_) | Need::ResponseAwaited => {
-                Waiting::Application
-            }
+            Need::Delegate(..)
+            | Need::Resume(..)
+            | Need::Body(..)
+            | Need::ResponseEvent(_)
+            | Need::ResponseAwaited => Waiting::Application,
             Need::Abandon(_) | Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {

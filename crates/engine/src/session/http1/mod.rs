@@ -208,6 +208,7 @@ impl Http1Driver {
             Wants::Delegation(delegation) => {
                 Need::Delegate(stream, self.delegate(stream, delegation, wire, &ctx.send))
             }
+            Wants::Resume(end) => Need::Resume(stream, end),
             Wants::ResponseEvent => Need::ResponseEvent(stream),
             Wants::ResponseAwaited => Need::ResponseAwaited,
         })

@@ -1,12 +1,13 @@
-//! HTTP/1 on a connection that another process goes on with: between two requests, or while a response is being sent whose
-//! rest is ranges of files and a few bytes.
+//! HTTP/1 on a connection that another process goes on with: between two requests, while a response is being sent whose rest
+//! is ranges of files and a few bytes, or as a tunnel.
 
 use std::os::fd::OwnedFd;
 
 use baton_parcel::{Packer, Unpacker};
 use baton_passport::{Part, PartKind, Passport};
+use baton_upstream::TunnelEnd;
 
-use super::waiting::Waiting;
+use super::waiting::{Lent, StreamedBody, Waiting};
 use super::{Http1Driver, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -36,7 +37,18 @@ impl Http1Driver {
             )
             && !wire.outlet.is_empty()
             && wire.outlet.is_movable();
-        is_sending.then_some(2)
+        (is_sending || self.is_movable_tunnel(wire)).then_some(2)
+    }
+
+    /// Whether another process can go on with a tunnel, if the gateway can give its end away: both halves are open.
+    fn is_movable_tunnel(&self, wire: &Wire) -> bool {
+        self.exchanges.len() == 1
+            && self.exchanges.iter().all(Exchange::is_movable_tunnel)
+            && self.streamed_body.as_ref().is_some_and(StreamedBody::is_tunnel)
+            && self.protocol.is_movable()
+            && wire.is_open()
+            && wire.outlet.is_movable()
+            && wire.outlet.descriptors().is_empty()
     }
 
     /// Whether the connection is to leave instead of waiting for a job.
@@ -48,7 +60,13 @@ impl Http1Driver {
     }
 
     /// Puts what is known of the connection into its passport.
-    pub(in crate::session) fn describe(&self, passport: &mut Passport, wire: &Wire, ctx: &Context) {
+    pub(in crate::session) fn describe(
+        &self,
+        passport: &mut Passport,
+        tunnel: Option<&TunnelEnd>,
+        wire: &Wire,
+        ctx: &Context,
+    ) {
         passport.requests = self.protocol.requests();
         passport.unread.clone_from(&self.inbox);
         let Some(exchange) = self.exchanges.front() else {
@@ -57,8 +75,13 @@ impl Http1Driver {
         };
         let mut packer = Packer::default();
         wire.outlet.pack(&mut packer, wire.transport.early_data());
-        exchange.pack(&mut packer, ctx);
         self.protocol.pack(&mut packer);
+        if let Some(end) = tunnel {
+            exchange.pack_tunnel(&mut packer, end, ctx);
+            passport.parts.push(Part { kind: PartKind::Tunnel, bytes: packer.finish() });
+            return;
+        }
+        exchange.pack(&mut packer, ctx);
         packer.small(match wire.state {
             WireState::Ending(LastClose::Orderly) => ENDS,
             WireState::Ending(_) => LINGERS,
@@ -67,28 +90,39 @@ impl Http1Driver {
         passport.parts.push(Part { kind: PartKind::Response, bytes: packer.finish() });
     }
 
-    /// HTTP/1 on a connection that another process has had until now, with the files of which it was sending. `None`: it is
-    /// not what the passport says.
+    /// HTTP/1 on a connection that another process has had until now, with the files of which it was sending, or with the
+    /// connection to the origin of a tunnel. `None`: it is not what the passport says.
     pub(in crate::session) fn resumed(
         passport: Passport,
-        files: Vec<OwnedFd>,
+        mut files: Vec<OwnedFd>,
         wire: &mut Wire,
         ctx: &Context,
     ) -> Option<Self> {
         let mut protocol = Http1::resumed(passport.requests);
-        let response = passport.part(PartKind::Response);
         let mut exchange = None;
-        if let Some(packed) = response {
+        let is_tunnel = passport.part(PartKind::Tunnel).is_some();
+        let part = passport.part(PartKind::Tunnel).or_else(|| passport.part(PartKind::Response));
+        if let Some(packed) = part {
             let mut packed = Unpacker::new(packed);
+            let socket = if is_tunnel { Some(files.pop()?) } else { None };
             wire.outlet = Outlet::unpack(&mut packed, files)?;
-            exchange = Some(Exchange::unpack(&mut packed, protocol.stream(), ctx)?);
             protocol.resume_response(&mut packed)?;
-            wire.state = match packed.small()? {
-                GOES_ON => WireState::Open,
-                ENDS => WireState::Ending(LastClose::Orderly),
-                LINGERS => WireState::Ending(LastClose::Linger),
-                _ => return None,
-            };
+            exchange = Some(match socket {
+                Some(socket) => {
+                    protocol.resume_tunnel();
+                    Exchange::unpack_tunnel(&mut packed, socket, protocol.stream(), ctx)?
+                }
+                None => {
+                    let exchange = Exchange::unpack(&mut packed, protocol.stream(), ctx)?;
+                    wire.state = match packed.small()? {
+                        GOES_ON => WireState::Open,
+                        ENDS => WireState::Ending(LastClose::Orderly),
+                        LINGERS => WireState::Ending(LastClose::Linger),
+                        _ => return None,
+                    };
+                    exchange
+                }
+            });
             if !packed.is_empty() {
                 return None;
             }
@@ -101,6 +135,7 @@ impl Http1Driver {
             protocol,
             inbox_untried: !passport.unread.is_empty(),
             inbox: passport.unread,
+            streamed_body: is_tunnel.then(|| StreamedBody::new(Lent::Tunnel)),
             ..Self::new(wire, ctx)
         };
         match exchange {

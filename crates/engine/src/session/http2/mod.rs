@@ -309,6 +309,7 @@ impl Http2Driver {
             }
             Wants::JobUnderWay | Wants::ResponseAwaited => None,
             Wants::Delegation(delegation) => Some(self.delegate(at, delegation)),
+            Wants::Resume(end) => Some(Need::Resume(stream, end)),
             Wants::ResponseEvent => Some(Need::ResponseEvent(stream)),
         }
     }

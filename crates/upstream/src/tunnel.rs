@@ -1,0 +1,101 @@
+//! Tunnels with which another process goes on: the connection to the origin changes hands, with the bytes that it has not
+//! taken.
+//!
+//! A tunnel moves while little of it is here: nothing waits for the client, and both halves are open. Bytes on it mean
+//! nothing to the gateway, so that their place in it is all that there is to know.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll::{self, EventData};
+use rustix::io::Errno;
+
+use crate::assignment::INPUT;
+use crate::channel::Channel;
+use crate::connection::Connection;
+use crate::exchange::{Exchange, ExchangeState};
+use crate::gateway::Gateway;
+use crate::origins::AtOrigin;
+use crate::trail::TrailSoFar;
+use crate::{Application, BodyRest, FailureReason, Protocol, Request, RequestId, Trail};
+
+/// The origin's end of a tunnel, on its way from one process to another.
+#[derive(Debug)]
+pub struct TunnelEnd {
+    /// The origin.
+    pub application: Arc<Application>,
+    /// The connection to it.
+    pub socket: OwnedFd,
+    /// What the client has sent and that connection has not taken: at most [`UNSENT_BYTES_MAX`].
+    pub unsent: Vec<u8>,
+    /// For the log.
+    pub trail: Trail,
+}
+
+/// Most bytes for an origin that a tunnel takes along.
+pub const UNSENT_BYTES_MAX: u64 = 16 << 10;
+
+impl Gateway {
+    /// The origin's end of a tunnel that can leave now: with a descriptor of its own, so that the tunnel goes on here until
+    /// it is [abandoned](Self::abandon). `None`: it has to stay, for now or for good.
+    pub fn tunnel_end(&mut self, request_id: RequestId) -> Option<TunnelEnd> {
+        let exchange = self.exchanges.get(&request_id)?;
+        let ExchangeState::Assigned(id) = exchange.state else { return None };
+        let request = exchange.request.as_ref().filter(|request| request.rest.is_some())?;
+        // The session has taken all: nothing is in memory, in a file, or about to be said.
+        if exchange.response.has_event() {
+            return None;
+        }
+        let connection = self.connections.get_mut(id)?;
+        Some(TunnelEnd {
+            unsent: connection.unsent_of_tunnel(UNSENT_BYTES_MAX)?,
+            socket: connection.channel.as_fd().try_clone_to_owned().ok()?,
+            application: Arc::clone(&request.application),
+            trail: exchange.trail.told(),
+        })
+    }
+
+    /// Goes on with a tunnel of another process. It takes a connection more than the origin may have, if need be: that is
+    /// open already.
+    pub fn resume_tunnel(&mut self, request_id: RequestId, end: TunnelEnd, now_ms: u64) {
+        let TunnelEnd { application, socket, unsent, trail } = end;
+        let at_origin = AtOrigin::resume(&application.settings().record);
+        let index = self.pool_of(&application);
+        let memory = self.spare_memory();
+        let mut exchange = Exchange {
+            at_origin: Some(at_origin),
+            is_partly_gone: true,
+            trail: TrailSoFar::resume(trail, now_ms),
+            ..Exchange::new(Request::of_tunnel(application, BodyRest::of_origin(None)), index, memory, now_ms)
+        };
+        exchange.response.resume_tunnel();
+        let channel = Channel::new(socket, Vec::new(), None);
+        let mut connection = Connection::new(channel, Protocol::Http1, (index, 0), request_id);
+        connection.resume_tunnel(request_id, unsent);
+        let added = self.connections.reserve().ok_or(Errno::MFILE).and_then(|id| {
+            let data = EventData::new_u64(id.to_data());
+            epoll::add(&self.epoll, &connection.channel, data, INPUT).inspect_err(|_| {
+                self.connections.remove(id);
+            })?;
+            Ok(id)
+        });
+        let id = match added {
+            Ok(id) => id,
+            Err(error) => {
+                self.exchanges.insert(request_id, exchange);
+                return self.fail(request_id, FailureReason::NoConnection(error), false);
+            }
+        };
+        self.connections.put(id, Box::new(connection));
+        if let Some(pool) = &mut self.pools[index] {
+            pool.opened(id, false, now_ms);
+        }
+        exchange.state = ExchangeState::Assigned(id);
+        self.exchanges.insert(request_id, exchange);
+        self.extend_deadline(id, now_ms);
+        if !self.write(id) {
+            return self.read(id, now_ms);
+        }
+        self.ask_for_body(id);
+    }
+}
