@@ -42,7 +42,7 @@ proptest! {
         let messages = [
             FromWorker::HandOff { node, passport: passport(unread.clone()) },
             FromWorker::Return { flow, passport: passport(unread) },
-            FromWorker::Report(Report { begun: more.clone(), ended: flows, gone: more }),
+            FromWorker::Report(Report { worker: 7, taken: more.clone(), begun: more.clone(), ended: flows, gone: more }),
         ];
         for message in messages {
             let bytes = message.to_message().unwrap();
@@ -63,8 +63,9 @@ fn the_format_is_a_line_and_a_passport() {
     let (line, passport) = text.split_once('\n').unwrap();
     assert_eq!(line, r#"{"version":1,"message":"hand-off","node":"b"}"#);
     assert!(Passport::from_message(passport.as_bytes()).is_ok());
-    let report = FromWorker::Report(Report { gone: vec![7], ..Report::default() }).to_message().unwrap();
-    assert_eq!(report, b"{\"version\":1,\"message\":\"report\",\"gone\":[7]}\n");
+    let report =
+        FromWorker::Report(Report { worker: 9, gone: vec![7], ..Report::default() }).to_message().unwrap();
+    assert_eq!(report, b"{\"version\":1,\"message\":\"report\",\"worker\":9,\"gone\":[7]}\n");
 }
 
 #[test]

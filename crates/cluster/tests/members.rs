@@ -3,7 +3,7 @@
 
 use baton_cluster::Tuple;
 use baton_cluster::local::{Node, Report};
-use baton_cluster::mover::limits::{NODE_LOST_MS, UNDER_WAY_MAX};
+use baton_cluster::mover::limits::{GATHER_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
 use baton_cluster::mover::{Action, HandOff, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 use baton_passport::{Address, Passport};
@@ -234,6 +234,26 @@ fn hand_off(host: &mut Host) -> u64 {
     flow
 }
 
+/// Goal: a request is not lost with a node that dies before it has confirmed that it has the connection: the front-end answers.
+#[test]
+fn a_hand_off_that_no_node_has_confirmed_comes_back() {
+    let (mut host, node) = front_end_with_node();
+    let shipped = hand_off(&mut host);
+    host.mover.handle_closed(Peer::Node(node), "it has ended".into(), 0);
+    assert!(
+        host.actions()
+            .iter()
+            .any(|action| matches!(action, Action::Restore { flow, .. } if *flow == shipped))
+    );
+    host.mover.handle_restored(shipped, Ok(78), 0);
+    let given = host.actions().into_iter().find_map(|action| match action {
+        Action::Give { socket: 78, passport, .. } => Some(passport),
+        _ => None,
+    });
+    let given = given.expect("the server has it again");
+    assert!(given.stay && given.unread == passport("192.0.2.1:4000").unread);
+}
+
 #[test]
 fn a_node_returns_no_other_connection_than_it_was_given() {
     let (mut host, node) = front_end_with_node();
@@ -296,6 +316,48 @@ fn reports_about_flows_that_the_server_never_had_change_nothing() {
     let mut host = Host::new(&[]);
     host.front_end(1, 5, 1);
     let flows = vec![0, 1, u64::MAX];
-    host.mover.handle_report(&Report { begun: flows.clone(), ended: flows.clone(), gone: flows }, 0);
+    let report =
+        Report { worker: 7, taken: flows.clone(), begun: flows.clone(), ended: flows.clone(), gone: flows };
+    host.mover.handle_report(&report, 0);
     assert!(host.actions().is_empty() && host.mover.is_empty());
+}
+
+/// Goal: a worker that crashes takes its own connections with it, and those only; the front-end learns of it as of any end.
+#[test]
+fn flows_end_with_the_worker_that_has_them() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    let mut taken = |remote: u64, client: &str, worker: u32| {
+        let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(remote, client)))).unwrap();
+        host.mover.handle_restored(flow, Ok(77), 0);
+        let given = host.hear(1, &FromFrontEnd::Take { flow: remote });
+        assert!(given.iter().any(|action| matches!(action, Action::Give { .. })), "{given:?}");
+        host.mover.handle_report(&Report { worker, taken: vec![flow], ..Report::default() }, 0);
+    };
+    taken(1, "192.0.2.1:4000", 100);
+    taken(2, "192.0.2.1:4001", 200);
+    taken(3, "192.0.2.1:4002", 100);
+    host.actions();
+    host.mover.handle_worker_ended(300, 0);
+    assert_eq!(host.mover.status().kept, 3);
+    host.mover.handle_worker_ended(100, 0);
+    assert_eq!(host.mover.status().kept, 1);
+    host.mover.handle_time(GATHER_MS);
+    let told = host.actions();
+    assert!(said(&told, 1).contains(&FromNode::Gone { flows: vec![1, 3] }), "{told:?}");
+}
+
+/// Goal: a mover that no server needs ends by itself, but not while it has a connection.
+#[test]
+fn a_mover_without_server_and_connections_ends() {
+    let mut host = Host::new(&[]);
+    host.front_end(1, 5, 1);
+    assert_eq!(host.mover.ends_ms(), None, "it has a server");
+    let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")))).unwrap();
+    host.mover.handle_server_gone(500);
+    assert_eq!(host.mover.ends_ms(), None, "it has a connection");
+    host.mover.handle_restored(flow, Err("no".into()), 600);
+    assert_eq!(host.mover.ends_ms(), Some(500 + SERVER_LOST_MS));
+    host.mover.handle_server(&[], 700);
+    assert_eq!(host.mover.ends_ms(), None, "it has a server again");
 }

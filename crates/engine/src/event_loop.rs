@@ -289,7 +289,12 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Accepted::TakenOver { socket, files, passport, listener, is_from_mover } => {
                     let flow = passport.flow;
                     match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
-                        Some(session) => session,
+                        Some(session) => {
+                            if let (Some(flow), Some(mover)) = (flow, &self.ctx.mover) {
+                                mover.note(flow, FlowEvent::Taken);
+                            }
+                            session
+                        }
                         None if flow.is_some() => {
                             self.lose(flow);
                             continue;

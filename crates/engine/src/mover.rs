@@ -25,6 +25,8 @@ pub(crate) struct MoverLink {
 /// What has become of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowEvent {
+    /// It has arrived in this process.
+    Taken,
     /// A further request has begun.
     Begun,
     /// A request has ended.
@@ -63,6 +65,7 @@ impl MoverLink {
     pub(crate) fn note(&self, flow: u64, event: FlowEvent) {
         let mut report = self.report();
         match event {
+            FlowEvent::Taken => report.taken.push(flow),
             FlowEvent::Begun => report.begun.push(flow),
             FlowEvent::Ended => report.ended.push(flow),
             FlowEvent::Gone => report.gone.push(flow),
@@ -116,6 +119,7 @@ impl MoverLink {
 /// little for each connection, and a mover that does not read sends no further ones: so a report has a bound.
 fn shorten(report: &mut Report) {
     let gone: HashSet<u64> = report.gone.iter().copied().collect();
+    report.taken.retain(|flow| !gone.contains(flow));
     let mut more: BTreeMap<u64, i64> = BTreeMap::new();
     report.begun.drain(..).for_each(|flow| *more.entry(flow).or_default() += 1);
     report.ended.drain(..).for_each(|flow| *more.entry(flow).or_default() -= 1);
@@ -133,13 +137,22 @@ fn first_part(report: &mut Report) -> Report {
         room -= count;
         from.drain(..count).collect()
     };
-    Report { begun: take(&mut report.begun), ended: take(&mut report.ended), gone: take(&mut report.gone) }
+    Report {
+        worker: std::process::id(),
+        taken: take(&mut report.taken),
+        begun: take(&mut report.begun),
+        ended: take(&mut report.ended),
+        gone: take(&mut report.gone),
+    }
 }
 
 fn put_back(report: &mut Report, part: Report) {
-    for (into, first) in
-        [(&mut report.begun, part.begun), (&mut report.ended, part.ended), (&mut report.gone, part.gone)]
-    {
+    for (into, first) in [
+        (&mut report.taken, part.taken),
+        (&mut report.begun, part.begun),
+        (&mut report.ended, part.ended),
+        (&mut report.gone, part.gone),
+    ] {
         into.splice(..0, first);
     }
 }

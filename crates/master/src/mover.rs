@@ -233,6 +233,17 @@ impl Mover {
         true
     }
 
+    /// A worker has ended before its time: connections of front-ends that it had are closed.
+    pub(crate) fn handle_worker_end(&mut self, pid: i32) {
+        let Ok(worker) = u32::try_from(pid) else { return };
+        if let Some(link) = &self.link
+            && channel::send(link, &FromMaster::WorkerEnded { worker }, &[]).is_err()
+        {
+            // It has ended, or does not read. It is told all of it anew; what it was not told now expires.
+            self.link = None;
+        }
+    }
+
     /// For the status.
     pub(crate) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;

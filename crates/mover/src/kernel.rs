@@ -19,7 +19,8 @@ const _: () = assert!(tcp_repair::STATE_BYTES_MAX <= TCP_BYTES_MAX);
 /// Flows of a front-end, and connections that a node drops packets of.
 const TABLE_FLOWS_MAX: u32 = 2 * limits::FLOWS_MAX as u32;
 
-/// A flow without packets for so long is forgotten, although no one has said that it is gone: a worker of the node has died.
+/// A flow without packets for so long is forgotten, although no report says that it is gone: a worker of the node has died
+/// before it could say that it had the flow.
 const IDLE: Duration = Duration::from_secs(3600);
 
 /// The same for one that the client has ended.

@@ -93,6 +93,9 @@ enum Source {
 /// Messages of one worker socket, or connections, in a row: others want to be heard, too.
 const ROUND: usize = 64;
 
+/// Messages that a worker socket holds, at the most.
+const LAST_WORDS: usize = 4096;
+
 /// Times between two looks at the status and at the kernel's table.
 const STATUS_MS: u64 = 1_000;
 const SWEEP_MS: u64 = 5_000;
@@ -177,20 +180,24 @@ impl Process {
                     self.handle_master(index, message, sockets);
                 }
             }
-            Source::Workers(index) => {
-                for _ in 0..ROUND {
-                    match self.servers[index].next_of_workers() {
-                        Said::Message(message, socket) => self.handle_worker(index, message, socket, now_ms),
-                        Said::Nonsense => {}
-                        Said::Nothing | Said::End => break,
-                    }
-                    self.act();
-                }
-            }
+            Source::Workers(index) => self.hear_workers(index, ROUND),
             Source::Peer(peer) => {
                 let writable = flags.contains(PollFlags::OUT);
                 self.peers.handle_ready(peer, writable, &mut self.mover, now_ms);
             }
+        }
+    }
+
+    fn hear_workers(&mut self, index: usize, most: usize) {
+        for _ in 0..most {
+            match self.servers[index].next_of_workers() {
+                Said::Message(message, socket) => {
+                    self.handle_worker(index, message, socket, self.clock.now_ms());
+                }
+                Said::Nonsense => {}
+                Said::Nothing | Said::End => break,
+            }
+            self.act();
         }
     }
 
@@ -212,6 +219,12 @@ impl Process {
             .remedy("requests are relayed until its last connection has ended; `kill` ends it at once, with these")),
             FromMaster::Hello { settings, .. } => self.handle_hello(index, &settings, sockets),
             FromMaster::Nodes { nodes } => self.handle_nodes(&nodes),
+            FromMaster::WorkerEnded { worker } => {
+                // Its last words may not have been read.
+                self.hear_workers(index, LAST_WORDS);
+                self.mover.handle_worker_ended(worker, self.clock.now_ms());
+                Ok(())
+            }
         };
         if let Err(trouble) = handled {
             log::error(&trouble);

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use baton_lab::network::{ClusterHosts, Host, Network};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::architectures::under_every_architecture;
 use crate::common::folder::Folder;
@@ -94,8 +97,7 @@ impl Cluster {
         );
         let front = run(&hosts.front, Folder::new(), &of_front, &configuration);
         wait_until("both nodes take connections", || {
-            let status: serde_json::Value =
-                serde_json::from_str(&front.ctl(&["status", "--json"])).expect("JSON");
+            let status: Value = serde_json::from_str(&front.ctl(&["status", "--json"])).expect("JSON");
             let nodes = status["mover"]["nodes"].as_array().cloned().unwrap_or_default();
             nodes.iter().filter(|node| node["reachable"] == true).count() == 2
         });
@@ -125,7 +127,7 @@ impl Cluster {
 }
 
 fn ways(front: &Server, path: &str) -> Vec<(String, String)> {
-    let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let text = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let lines = logged(front, path, 1);
     lines.iter().map(|line| (text(line, "outcome"), text(&line["origin"], "way"))).collect()
 }
@@ -201,6 +203,34 @@ fn what_cannot_move_is_relayed() {
         files.iter().all(|file| cluster.curl(&[*file])[0].0 == format!("file {file}"))
     });
     assert!(files.iter().all(|file| cluster.curl(&[*file])[0].1 == "n1"));
+}
+
+/// Goal: connections that a crashed worker of a node had count for nothing any more. Method: a client keeps one; the front-end
+/// says how many are at its nodes.
+#[test]
+fn connections_end_with_the_worker_that_has_them() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let status = |server: &Server| -> Value {
+        serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON")
+    };
+    let at_nodes = || status(&cluster.front)["mover"]["connections_at_nodes"].as_u64();
+    let mut client =
+        cluster.hosts.client.run(|| TcpStream::connect((ClusterHosts::VIP_V4, 80)).expect("a client"));
+    client.write_all(b"GET /1.txt HTTP/1.1\r\nHost: front\r\n\r\n").expect("a server");
+    let mut begun = [0; 12];
+    client.read_exact(&mut begun).expect("an answer");
+    assert_eq!(&begun, b"HTTP/1.1 200");
+    wait_until("it is at a node", || at_nodes() == Some(1));
+    for node in &cluster.nodes {
+        for worker in status(node)["workers"].as_array().expect("workers") {
+            let pid = worker["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
+            kill_process(pid, Signal::KILL).expect("it runs");
+        }
+    }
+    wait_until("it is forgotten", || at_nodes() == Some(0));
 }
 
 /// Goal: connections go to nodes and are served there under every architecture, on both sides: several clients, several requests each,

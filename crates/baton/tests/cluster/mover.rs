@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -78,4 +79,34 @@ fn the_next_server_finds_the_mover() {
     let next = Server::run(Folder::new(), &configuration("user = 'root'", &cluster));
     assert_eq!(wait_until_reached(&next), first);
     drop(front);
+}
+
+/// Goal: the process ends by itself when no server needs it, and takes its socket along. Method: two of them; a master is
+/// connected to the one that was started first, so that the time of both is over when the other ends.
+#[test]
+fn a_mover_that_no_server_needs_ends() {
+    let folder = Folder::new();
+    let start = |name: &str| {
+        let socket = folder.base().join(name);
+        let mut mover = Command::new(BATON);
+        let mover = mover.arg("mover").arg("--socket").arg(&socket).spawn().expect("baton mover");
+        wait_until("it listens", || socket.exists());
+        (mover, socket)
+    };
+    let (mut needed, of_needed) = start("needed");
+    let master = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .expect("a socket");
+    let address = SocketAddrUnix::new(&of_needed).expect("an address");
+    wait_until("it is connected", || connect(&master, &address).is_ok());
+    let (mut unneeded, of_unneeded) = start("unneeded");
+    wait_until("the one ends", || {
+        unneeded.try_wait().expect("its status").is_some_and(|status| status.success())
+    });
+    assert!(!of_unneeded.exists());
+    assert_eq!(needed.try_wait().expect("its status"), None);
+    drop(master);
+    wait_until("the other ends", || {
+        needed.try_wait().expect("its status").is_some_and(|status| status.success())
+    });
+    assert!(!of_needed.exists());
 }

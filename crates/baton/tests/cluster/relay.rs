@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::TcpListener;
 use std::ops::Range;
 use std::process::Command;
 
@@ -102,6 +103,27 @@ fn a_node_that_is_killed_costs_no_request() {
     let retried = metric(&front, "baton_cluster_choices_total{node=\"n0\",why=\"retried\"}")
         + metric(&front, "baton_cluster_choices_total{node=\"n2\",why=\"retried\"}");
     assert!(retried > 0, "the first request finds out");
+}
+
+/// Goal: a node that takes requests and says nothing costs none that may be asked again. Method: the kernel accepts for it.
+#[test]
+fn a_silent_node_costs_no_request_that_is_safe_to_repeat() {
+    let silent =
+        TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr().map(|at| (socket, at)));
+    let (_silent, address) = silent.expect("an address");
+    let good = node("n1");
+    let nodes = format!(
+        "{{ to = 'http://{address}', name = 'n0' }}, {{ to = 'http://{}', name = 'n1' }}",
+        good.address()
+    );
+    let relay = "policy = 'wrr'\nrelay = { head_ms = 300, eject = 'off' }";
+    let front = front("", &format!("nodes = [{nodes}]\n{relay}"));
+    let mut agent = front.agent();
+    (0..6).for_each(|file| assert_eq!(ask(&mut agent, file), "n1"));
+    assert!(metric(&front, "baton_cluster_choices_total{node=\"n1\",why=\"retried\"}") > 0);
+    // What may change something is asked once.
+    let posted: BTreeSet<_> = (0..6).map(|_| agent.send("POST", "/3.txt", b"a body").status).collect();
+    assert_eq!(posted, BTreeSet::from([405, 504]));
 }
 
 /// Goal: a node that is drained gets nothing new; a reload that adds a node gives it a part, and moves no other paths than

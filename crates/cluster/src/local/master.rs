@@ -21,6 +21,11 @@ pub enum FromMaster {
         /// What the mover needs to know.
         settings: Settings,
     },
+    /// A worker has ended before its time, and with it the connections that it had.
+    WorkerEnded {
+        /// Its process.
+        worker: u32,
+    },
     /// Other nodes from now on. Flows of a node that is not named any more live on.
     Nodes {
         /// All of them.

@@ -1,7 +1,7 @@
 //! What a server and the mover of its host say to each other: over sockets that keep message boundaries.
 //!
 //! ```text
-//!   master ──── connects to the mover's socket ──── Hello, Nodes ──►  mover
+//!   master ──── connects to the mover's socket ──── Hello, Nodes, WorkerEnded ──►  mover
 //!                                    ◄── Status, Reachable, Loads ──
 //!   all workers ── requests ────────── HandOff, Return, Report ────►
 //!               ◄─ arrivals ────── passport and client's socket ────

@@ -34,6 +34,12 @@ pub enum FromWorker {
 /// begun with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
+    /// The worker's process.
+    #[serde(default)]
+    pub worker: u32,
+    /// The worker has taken these flows: they end with it, if it ends before its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<u64>,
     /// A further request has begun on each of these flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<u64>,
@@ -48,7 +54,7 @@ pub struct Report {
 impl Report {
     /// Flows that it names, with repetitions: at most [`REPORT_FLOWS_MAX`].
     pub fn len(&self) -> usize {
-        self.begun.len() + self.ended.len() + self.gone.len()
+        self.taken.len() + self.begun.len() + self.ended.len() + self.gone.len()
     }
 
     /// Whether it says nothing.

@@ -12,6 +12,8 @@ pub(super) struct Kept<S> {
     /// The front-end's number for it.
     pub(super) remote: FlowId,
     pub(super) tuple: Tuple,
+    /// The process that has said that it has taken it.
+    pub(super) worker: Option<u32>,
     pub(super) phase: Phase<S>,
 }
 

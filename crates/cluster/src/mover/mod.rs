@@ -109,6 +109,11 @@ impl<S> Mover<S> {
         self.node.handle_return(flow, socket, passport, now_ms, &mut self.out);
     }
 
+    /// A worker of a server has ended before its time. Other workers live on.
+    pub fn handle_worker_ended(&mut self, worker: u32, now_ms: u64) {
+        self.node.handle_worker_ended(worker, now_ms);
+    }
+
     /// A server says what has become of requests.
     pub fn handle_report(&mut self, report: &Report, now_ms: u64) {
         self.node.handle_report(report, now_ms);

@@ -130,7 +130,7 @@ impl<S> NodeSide<S> {
         let flow = out.flow();
         at.flows.insert(remote, flow);
         let phase = Phase::Restoring { passport: Box::new(passport) };
-        self.kept.insert(flow, Kept { link, remote, tuple, phase });
+        self.kept.insert(flow, Kept { link, remote, tuple, worker: None, phase });
         out.push(Action::Restore { flow, tuple, tcp });
     }
 
@@ -142,7 +142,7 @@ impl<S> NodeSide<S> {
         now_ms: u64,
         out: &mut Out<S>,
     ) {
-        let Some(Kept { link, remote, tuple, phase }) = self.kept.get_mut(&flow) else {
+        let Some(Kept { link, remote, tuple, phase, .. }) = self.kept.get_mut(&flow) else {
             return restored.map_or((), |socket| out.push(Action::Discard { socket }));
         };
         let (link, remote, tuple) = (*link, *remote, *tuple);
@@ -268,7 +268,7 @@ impl<S> NodeSide<S> {
 
     /// A socket's state has been read, and the socket closed.
     pub(super) fn handle_frozen(&mut self, flow: FlowId, tcp: Vec<u8>, out: &mut Out<S>) {
-        let Some(Kept { link, remote, tuple, phase }) = self.kept.get_mut(&flow) else { return };
+        let Some(Kept { link, remote, tuple, phase, .. }) = self.kept.get_mut(&flow) else { return };
         let Phase::Freezing { passport, .. } = phase else { return };
         let mut passport = (**passport).clone();
         passport.flow = None;
@@ -336,6 +336,11 @@ impl<S> NodeSide<S> {
 
     /// The server says what has become of requests.
     pub(super) fn handle_report(&mut self, report: &Report, now_ms: u64) {
+        for flow in &report.taken {
+            if let Some(kept) = self.kept.get_mut(flow) {
+                kept.worker = Some(report.worker);
+            }
+        }
         for flow in &report.begun {
             if let Some(Kept { link, phase: Phase::Taken { open, .. }, .. }) = self.kept.get_mut(flow) {
                 *open += 1;
@@ -359,10 +364,18 @@ impl<S> NodeSide<S> {
 
     /// The server has ended, with all its sockets.
     pub(super) fn handle_server_gone(&mut self, now_ms: u64) {
-        let taken =
-            |(flow, kept): (&FlowId, &Kept<S>)| matches!(kept.phase, Phase::Taken { .. }).then_some(*flow);
-        let taken: Vec<_> = self.kept.iter().filter_map(taken).collect();
-        taken.into_iter().for_each(|flow| self.close(flow, now_ms));
+        self.close_taken(|_| true, now_ms);
+    }
+
+    /// A worker has ended, with the sockets that it had.
+    pub(super) fn handle_worker_ended(&mut self, worker: u32, now_ms: u64) {
+        self.close_taken(|kept| kept.worker == Some(worker), now_ms);
+    }
+
+    fn close_taken(&mut self, is_closed: impl Fn(&Kept<S>) -> bool, now_ms: u64) {
+        let is_closed = |kept: &Kept<S>| matches!(kept.phase, Phase::Taken { .. }) && is_closed(kept);
+        let closed = self.kept.iter().filter(|(_, kept)| is_closed(kept)).map(|(flow, _)| *flow);
+        closed.collect::<Vec<_>>().into_iter().for_each(|flow| self.close(flow, now_ms));
     }
 
     /// A connection is closed.

@@ -375,6 +375,7 @@ impl Master {
             } else if let Some(lost) = self.members.handle_end(pid, ended, now) {
                 self.handle_lost_orders(lost, now);
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
+                self.mover.handle_worker_end(pid);
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }
         }
@@ -390,6 +391,9 @@ impl Master {
             // Service managers and shells send the signal that ends the master to its whole group.
             Phase::Ending(_) if ended == Ended::Killed(Signal::TERM.as_raw()) => {}
             Phase::Ending(_) => log::warning(end.of(who)),
+        }
+        if ended != Ended::Exited(0) {
+            self.mover.handle_worker_end(worker.pid);
         }
         self.acme.forget_worker(index);
         self.update_failover();

@@ -144,7 +144,7 @@ fn a_connection_of_curl_moves() {
     // The node keeps the connection: the front-end's kernel forwards what the client sends.
     assert!(request(&mut client).starts_with(b"GET /two "));
     cluster.nodes[0].send(
-        &FromWorker::Report(Report { begun: vec![flow], ended: vec![flow, flow], gone: Vec::new() }),
+        &FromWorker::Report(Report { begun: vec![flow], ended: vec![flow, flow], ..Report::default() }),
         None,
     );
     respond(&mut client, "second ");
