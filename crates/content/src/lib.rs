@@ -48,7 +48,7 @@ pub use cache::Cache;
 pub use disk::{Blocking, NeedsDisk};
 pub use glob::matches_whole as matches_glob;
 pub use hidden_link::HiddenLink;
-pub use listing::Listed;
+pub use listing::{Listed, View};
 pub use policy::Policy;
 pub use query::{Found, Query};
 pub use reply::{BodySource, HeadForm, Whole};

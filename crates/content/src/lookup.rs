@@ -107,7 +107,7 @@ impl Lookup<'_> {
             Resolved::File(target, identity) => return self.file(agreed, &target, &identity, checked),
             Resolved::Directory(_) if self.blocking == Blocking::Never => return Err(DiskError::NeedsDisk),
             Resolved::Directory(path) => {
-                return listing::list(self.tree, &path, self.query.accept_json).map(Found::Listing);
+                return listing::list(self.tree, &path, self.query.view).map(Found::Listing);
             }
             Resolved::Refused(refusal) => return Ok(Found::Refused(refusal)),
             Resolved::Script(path) => {

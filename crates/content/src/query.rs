@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_http::{AcceptedCodings, PathRefusal};
 use rustix::io::Errno;
 
-use crate::listing::Listed;
+use crate::listing::{Listed, View};
 use crate::stored::Stored;
 
 /// A request's question to the cache.
@@ -15,8 +15,8 @@ pub struct Query<'a> {
     pub path: &'a [u8],
     /// The codings that the client takes.
     pub accepted: AcceptedCodings,
-    /// Whether a listing is to be JSON rather than HTML. Used only by trees that [list](Tree::lists).
-    pub accept_json: bool,
+    /// How a listing is to look. Used only by trees that [list](crate::Tree::lists).
+    pub view: View,
 }
 
 /// What a path leads to.

@@ -70,7 +70,7 @@ impl Tree {
         &self.config
     }
 
-    /// Whether a directory without an index is listed; if not, [`crate::Query::accept_json`] is never looked at.
+    /// Whether a directory without an index is listed; if not, [`crate::Query::view`] is never looked at.
     pub fn lists(&self) -> bool {
         self.config.listing == Listing::On
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::sync::Arc;
 
-use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, TreeConfig};
+use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, TreeConfig, View};
 use baton_http::{AcceptedCodings, Stamp};
 use baton_sys::descriptors;
 use rustix::io::Errno;
@@ -28,7 +28,8 @@ fn descriptors_run_out_and_come_back() {
     };
     let now = Stamp::at(2_000_000_000);
     let find_in = |cache: &Cache, path: &str, blocking| {
-        let query = Query { path: path.as_bytes(), accepted: AcceptedCodings::IDENTITY, accept_json: false };
+        let query =
+            Query { path: path.as_bytes(), accepted: AcceptedCodings::IDENTITY, view: View::default() };
         cache.find(&tree, &query, &now, blocking)
     };
     let none_in_memory = cache(0);

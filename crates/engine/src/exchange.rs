@@ -23,6 +23,7 @@ mod https_address;
 mod lent;
 mod location;
 mod moving;
+mod notice;
 mod page;
 mod proxied;
 mod record;
@@ -55,6 +56,7 @@ use env::Ready;
 use find::{find, tell_hidden_link};
 use guarded::Visitor;
 use lent::Whereabouts;
+use notice::Form;
 use page::Page;
 use routed::Routed;
 use tunnel::Tunnel;
@@ -179,7 +181,7 @@ impl Exchange {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let routed = Routed { refused, ..Routed::of(plan, site_index, route, head.method) };
+        let routed = Routed { refused, ..Routed::of(plan, site_index, route, head) };
         if let Some(guards) = routed.guards {
             let address = self.address(env.client).map(|address| address.ip());
             if let Err(page) = guarded::judge(guards, address, head, self.protocol.is_some()) {
@@ -401,7 +403,7 @@ impl Exchange {
             tell_hidden_link(env.ctx, tree);
         }
         let head = head.get();
-        let routed = Routed::of(&plan, site_index, route, head.method);
+        let routed = Routed::of(&plan, site_index, route, &head);
         self.go_on(env, &plan, routed, &head, Some(found));
     }
 }
@@ -570,11 +572,12 @@ impl<'a> Routed<'a> {
 fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Responder<'_>) -> Ready {
     let Refused { status, why, outcome } = *refused;
     reply.refuse();
-    let body = page::text(status, why);
+    let form = Form::Html;
+    let body = notice::write(form, status, why);
     let mut joined = ctx.heads.take();
     let server = plan.server_header.then_some(page::SERVER);
     let mut head = reply.head(&mut joined, status, server, ctx.clock.stamp());
-    head.field("Content-Type", page::HTML).number("Content-Length", body.len() as u64).end();
+    head.field("Content-Type", form.media_type()).number("Content-Length", body.len() as u64).end();
     reply.send(&mut ctx.heads, joined, &body);
     Ready { outcome, ..Ready::from(status) }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_buf::{FileSlice, OpenFile};
-use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
+use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree, View};
 use baton_http::{AcceptedCodings, Stamp};
 use baton_tls::Handshake;
 use baton_upstream::ClientSocket;
@@ -33,8 +33,8 @@ pub(crate) enum Job {
         path: Box<[u8]>,
         /// The codings that the client takes.
         accepted: AcceptedCodings,
-        /// Whether a listing is to be JSON.
-        accept_json: bool,
+        /// How a listing is to look.
+        view: View,
         /// The time of the request.
         stamp: Stamp,
     },
@@ -87,7 +87,7 @@ impl Job {
             tree: Arc::clone(tree),
             path: query.path.into(),
             accepted: query.accepted,
-            accept_json: query.accept_json,
+            view: query.view,
             stamp: *ctx.clock.stamp(),
         }
     }
@@ -95,8 +95,8 @@ impl Job {
     /// Does the work, waiting as long as it takes.
     pub(crate) fn run(self) -> JobDone {
         match self {
-            Self::Find { stream, cache, tree, path, accepted, accept_json, stamp } => {
-                let query = Query { path: &path, accepted, accept_json };
+            Self::Find { stream, cache, tree, path, accepted, view, stamp } => {
+                let query = Query { path: &path, accepted, view };
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
                 // With `Blocking::Allowed` the cache waits itself.
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))

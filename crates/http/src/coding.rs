@@ -109,7 +109,7 @@ fn is_named(coding: Coding, token: &[u8]) -> bool {
 }
 
 /// `q=0.5` in thousandths (RFC 9110 section 12.4.2).
-fn parse_quality(parameter: &[u8]) -> Option<u16> {
+pub(crate) fn parse_quality(parameter: &[u8]) -> Option<u16> {
     let [b'q' | b'Q', b'=', whole @ (b'0' | b'1'), rest @ ..] = parameter else {
         return None;
     };
@@ -126,7 +126,8 @@ fn parse_quality(parameter: &[u8]) -> Option<u16> {
 /// The order among equals: the denser first. gzip's only advantage is its ubiquity.
 const BY_DENSITY: [Coding; 4] = [Coding::Brotli, Coding::Zstd, Coding::Gzip, Coding::Identity];
 
-const QUALITY_MAX: u16 = 1000;
+/// The quality of a member without one.
+pub(crate) const QUALITY_MAX: u16 = 1000;
 
 #[cfg(test)]
 mod tests {

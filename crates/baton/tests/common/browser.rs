@@ -75,6 +75,14 @@ impl Browser {
         self.order("Security.setIgnoreCertificateErrors", &json!({ "ignore": true }));
     }
 
+    /// Shows pages from now on as a screen of this width does, in a colour scheme: `light` or `dark`.
+    pub(crate) fn look(&mut self, width: u32, scheme: &str) {
+        let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": true });
+        self.order("Emulation.setDeviceMetricsOverride", &screen);
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.order("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+    }
+
     /// Opens a page, and waits until it is loaded.
     pub(crate) fn open(&mut self, url: &str) {
         let gone = self.order("Page.navigate", &json!({ "url": url }));

@@ -21,6 +21,7 @@ mod folders;
 mod hosts;
 mod libraries;
 mod limits;
+mod looks;
 mod methods;
 mod paths;
 mod persistence;

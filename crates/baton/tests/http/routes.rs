@@ -5,6 +5,7 @@ use crate::common::server::Server;
 crate::protocols::over_every_protocol!(
     errors_have_pages_of_their_own,
     errors_without_one_say_what_is_wrong,
+    errors_are_in_the_form_that_the_client_prefers,
     fields_are_added_to_what_is_sent,
     fields_are_added_to_every_other_response,
     routes_redirect_and_respond,
@@ -56,6 +57,43 @@ fn errors_without_one_say_what_is_wrong(server: &Server) {
     // Nothing of a request comes back as markup.
     let response = client.get("/%3Cscript%3Ealert(1)%3C/script%3E");
     assert!(!response.text().contains("script"), "{}", response.text());
+}
+
+/// Goal: an error is a page for people, JSON for programs and a line of text for terminals, each of the same length for
+/// HEAD; a page of the site's own is for all of them.
+fn errors_are_in_the_form_that_the_client_prefers(server: &Server) {
+    let mut client = server.agent();
+    let detail = "There is nothing at this address. It may have moved, or have a typing error.";
+    let json = format!("{{\"status\":404,\"title\":\"Not Found\",\"detail\":\"{detail}\"}}\n");
+    for (accept, media_type, text) in [
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8", None),
+        ("*/*", "text/html; charset=utf-8", None),
+        ("application/json, text/plain, */*", "application/json", Some(json.clone())),
+        ("application/problem+json", "application/problem+json", Some(json)),
+        ("text/plain", "text/plain; charset=utf-8", Some(format!("404 Not Found: {detail}\n"))),
+    ] {
+        let fields = format!("Accept: {accept}\r\n");
+        let response = client.ask("GET", "/none", &fields);
+        assert_eq!((response.status, response.field("content-type")), (404, Some(media_type)), "{accept}");
+        assert_eq!(response.field("vary"), Some("Accept"), "{accept}");
+        let shown = response.text();
+        match text {
+            Some(text) => assert_eq!(shown, text, "{accept}"),
+            None => assert!(shown.contains(&format!("<h1>404 Not Found</h1>\n<p>{detail}</p>")), "{shown}"),
+        }
+        let head: usize = response.fields.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        assert!(response.line.len() + 2 + head + 2 + shown.len() <= 1024, "{accept}: {:?}", response.fields);
+        let length = shown.len().to_string();
+        let head = client.ask("HEAD", "/none", &fields);
+        assert_eq!((head.status, head.field("content-length"), head.text()), (404, Some(&*length), ""));
+        let own = client.ask_host(SITE, "GET", "/none", &fields);
+        assert_eq!((own.text(), own.field("vary")), ("<p>a page of our own</p>", None), "{accept}");
+    }
+    let redirect = client.ask_host(SITE, "GET", "/old", "Accept: application/json\r\n");
+    assert!(redirect.text().starts_with("{\"status\":308,"), "{}", redirect.text());
+    // A configured error without a body.
+    let legal = client.ask_host(SITE, "GET", "/odd*/~(a%20b)/c", "Accept: text/plain\r\n");
+    assert!(legal.text().starts_with("451 Unavailable For Legal Reasons: "), "{}", legal.text());
 }
 
 /// Goal: a site's security fields are on each response of the server, errors and redirections included.

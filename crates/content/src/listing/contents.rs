@@ -16,7 +16,6 @@ pub(super) const ENTRIES_MAX: usize = 10_000;
 pub(super) struct Contents {
     /// As the client sees it: beginning and ending with '/', decoded.
     pub(super) path: Vec<u8>,
-    /// Directories first, each kind in the order of its bytes.
     pub(super) entries: Vec<Entry>,
     /// Whether there were more than [`ENTRIES_MAX`].
     pub(super) cut: bool,
@@ -26,7 +25,7 @@ pub(super) struct Entry {
     pub(super) name: Vec<u8>,
     pub(super) is_directory: bool,
     pub(super) size: u64,
-    modified_unix_seconds: u64,
+    pub(super) modified_unix_seconds: u64,
 }
 
 impl Entry {
@@ -76,7 +75,6 @@ pub(super) fn read(tree: &Tree, path: &[u8]) -> Result<Contents, DiskError> {
             modified_unix_seconds: identity.modified_unix_seconds(),
         });
     }
-    entries.sort_unstable_by(|a, b| b.is_directory.cmp(&a.is_directory).then_with(|| a.name.cmp(&b.name)));
     let prefix = tree.config().strip_prefix.as_bytes();
     let slash: &[u8] = if prefix.is_empty() { b"" } else { b"/" };
     Ok(Contents { path: [b"/", prefix, slash, path].concat(), entries, cut })

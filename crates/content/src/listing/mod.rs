@@ -3,11 +3,14 @@
 mod contents;
 mod html;
 mod json;
+mod view;
 
 use baton_buf::Slice;
 
 use crate::disk::DiskError;
 use crate::tree::Tree;
+
+pub use view::View;
 
 /// The listing of a directory, made for one request.
 #[derive(Clone, Debug)]
@@ -19,13 +22,14 @@ pub struct Listed {
 }
 
 /// Lists the directory at `path`, relative to the root: empty or with a '/' at its end. May wait for the
-/// disk. `as_json`: as JSON rather than HTML.
-pub(crate) fn list(tree: &Tree, path: &[u8], as_json: bool) -> Result<Listed, DiskError> {
-    let contents = contents::read(tree, path)?;
-    let (media_type, document) = if as_json {
+/// disk.
+pub(crate) fn list(tree: &Tree, path: &[u8], view: View) -> Result<Listed, DiskError> {
+    let mut contents = contents::read(tree, path)?;
+    contents.entries.sort_unstable_by(|a, b| view.compare(a, b));
+    let (media_type, document) = if view.as_json {
         ("application/json", json::document(&contents))
     } else {
-        ("text/html; charset=utf-8", html::document(&contents))
+        ("text/html; charset=utf-8", html::document(&contents, view))
     };
     let fields = format!("Content-Type: {media_type}\r\nVary: Accept\r\n").into_bytes();
     Ok(Listed { body: document.into_bytes().into(), fields })

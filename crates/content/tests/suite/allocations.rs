@@ -1,7 +1,7 @@
 //! The steady state allocates nothing.
 
 use allocation_counter::measure;
-use baton_content::{Blocking, BodySource, CacheSettings, Found, HeadForm, Query};
+use baton_content::{Blocking, BodySource, CacheSettings, Found, HeadForm, Query, View};
 use baton_http::{AcceptedCodings, Coding};
 
 use crate::site::Site;
@@ -10,7 +10,7 @@ const FORMS: [HeadForm; 3] = [HeadForm::KeepAlive, HeadForm::Close, HeadForm::Ke
 
 fn serve(site: &Site, path: &str, blocking: Blocking) {
     let accepted = AcceptedCodings::parse(Some(b"gzip, br"));
-    let query = Query { path: path.as_bytes(), accepted, accept_json: false };
+    let query = Query { path: path.as_bytes(), accepted, view: View::default() };
     match site.cache.find(&site.tree, &query, &site.now(), blocking) {
         Ok(Found::File(stored)) => {
             for form in FORMS {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, UNIX_EPOCH};
 
-use baton_content::{Blocking, CacheSettings, Found, Listing, NeedsDisk, Query};
+use baton_content::{Blocking, CacheSettings, Found, Listing, NeedsDisk, Query, View};
 
 use crate::site::{Site, query};
 
@@ -14,8 +15,12 @@ fn listing_site() -> Site {
     })
 }
 
-fn list(site: &Site, path: &str, accept_json: bool) -> (String, String) {
-    let query = Query { accept_json, ..query(path) };
+fn list(site: &Site, path: &str, prefers_json: bool) -> (String, String) {
+    list_as(site, path, View::of_request(None, prefers_json))
+}
+
+fn list_as(site: &Site, path: &str, view: View) -> (String, String) {
+    let query = Query { view, ..query(path) };
     match site.cache.find(&site.tree, &query, &site.now(), Blocking::Allowed) {
         Ok(Found::Listing(listed)) => {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -42,6 +47,48 @@ fn a_page_shows_directories_first_and_nothing_hidden() {
     assert!(!page.contains("hidden"), "{page}");
     let (_, root) = list(&site, "/", false);
     assert!(!root.contains("../"), "the root has no parent: {root}");
+}
+
+/// Goal: a listing is sorted as the query says, folders first, equals by name. Method: names, sizes and times whose
+/// orders all differ.
+#[test]
+fn a_query_says_what_a_listing_is_sorted_by() {
+    let site = listing_site();
+    for (name, size, seconds) in [("a", 2, 300), ("b", 1, 100), ("c", 3, 200), ("d", 1, 300)] {
+        site.write(name, &vec![0; size]);
+        let times = fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
+        fs::File::open(site.path(name)).unwrap().set_times(times).unwrap();
+    }
+    fs::create_dir(site.path("y")).unwrap();
+    fs::create_dir(site.path("z")).unwrap();
+    for folder in ["y", "z"] {
+        let times = fs::FileTimes::new().set_modified(UNIX_EPOCH);
+        fs::File::open(site.path(folder)).unwrap().set_times(times).unwrap();
+    }
+    for (query, expected) in [
+        ("", "yzabcd"),
+        ("sort=name&order=desc", "zydcba"),
+        ("sort=size", "yzbdac"),
+        ("sort=size&order=desc", "yzcabd"),
+        ("sort=time&order=asc", "yzbcad"),
+        ("sort=time&order=desc", "yzadcb"),
+        ("sort=owner", "yzabcd"),
+    ] {
+        for prefers_json in [false, true] {
+            let view = View::of_request(Some(query.as_bytes()), prefers_json);
+            let (_, listing) = list_as(&site, "/", view);
+            let names: String = listing.split("\"./").skip(1).map(|rest| &rest[..1]).collect();
+            assert_eq!(names, expected, "{query}: {listing}");
+        }
+    }
+    let (_, page) = list_as(&site, "/", View::of_request(Some(b"sort=size&order=desc"), false));
+    let size = "<th aria-sort=\"descending\"><a href=\"?sort=size&amp;order=asc\">Size \u{2193}</a></th>";
+    assert!(page.contains(size), "{page}");
+    assert!(page.contains("<th><a href=\"?sort=time&amp;order=asc\">Modified (UTC)</a></th>"), "{page}");
+    assert!(
+        page.contains("<time datetime=\"1970-01-01T00:05Z\">1970-01-01<span> 00:05</span></time>"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -102,8 +149,8 @@ fn names_that_no_path_can_express_are_not_listed() {
         fs::create_dir(site.path(&format!("{name}.d"))).unwrap();
     }
     site.write("plain %5C.txt", b"percent");
-    for accept_json in [false, true] {
-        let (_, listing) = list(&site, "/", accept_json);
+    for prefers_json in [false, true] {
+        let (_, listing) = list(&site, "/", prefers_json);
         assert_eq!(listing.matches("./").count(), 1, "{listing}");
         assert!(listing.contains("./plain%20%255C.txt"), "{listing}");
     }

@@ -10,7 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use baton_buf::Piece;
 use baton_content::{
-    Blocking, Cache, CacheSettings, CacheStats, Found, NeedsDisk, Query, Stored, Tree, TreeConfig, Whole,
+    Blocking, Cache, CacheSettings, CacheStats, Found, NeedsDisk, Query, Stored, Tree, TreeConfig, View,
+    Whole,
 };
 use baton_http::{AcceptedCodings, Stamp};
 use tempfile::TempDir;
@@ -135,7 +136,7 @@ impl Stop {
 }
 
 pub(crate) fn query(path: &str) -> Query<'_> {
-    Query { path: path.as_bytes(), accepted: AcceptedCodings::IDENTITY, accept_json: false }
+    Query { path: path.as_bytes(), accepted: AcceptedCodings::IDENTITY, view: View::default() }
 }
 
 /// The bytes that a client would get.

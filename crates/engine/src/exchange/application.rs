@@ -84,7 +84,7 @@ impl Origin {
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        let routed = Routed::of(&self.plan, self.site_index, None, self.head.get().method);
+        let routed = Routed::of(&self.plan, self.site_index, None, &self.head.get());
         Routed { headers: &self.delegate.headers, ..routed }
     }
 

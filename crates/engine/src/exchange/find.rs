@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use baton_content::{Found, NeedsDisk, Query, Tree};
-use baton_http::{AcceptedCodings, RequestHead};
+use baton_content::{Found, NeedsDisk, Query, Tree, View};
+use baton_http::{AcceptedCodings, RequestHead, preferred_media_type};
 
-use super::page::prefers_json;
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::StreamId;
@@ -21,11 +20,17 @@ pub(super) fn find(
     let query = Query {
         path,
         accepted: AcceptedCodings::parse(head.accept_encoding),
-        accept_json: tree.lists() && prefers_json(head),
+        view: if tree.lists() { view(head) } else { View::default() },
     };
     let found = ctx.find(tree, &query);
     tell_hidden_link(ctx, tree);
     found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
+}
+
+/// How a client wants its listings: browsers as HTML, programs as JSON.
+fn view(head: &RequestHead<'_>) -> View {
+    let prefers_json = preferred_media_type(head.accept, &["text/html", "application/json"]) == 1;
+    View::of_request(head.query, prefers_json)
 }
 
 /// Tells the operator, at its first request, of a link that is not followed and thus of a path that is not found.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant};
+use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
 use baton_documents::{Origin, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 
@@ -70,7 +70,8 @@ pub(super) fn look(
         false => Arc::clone(stored),
         // Links are replaced in the page as it was written.
         true => {
-            let query = Query { path: head.path, accepted: AcceptedCodings::parse(None), accept_json: false };
+            let query =
+                Query { path: head.path, accepted: AcceptedCodings::parse(None), view: View::default() };
             match ctx.find(tree, &query) {
                 Ok(Found::File(plain)) => plain,
                 Ok(other) => return Ok(Whereabouts::Found(other)),

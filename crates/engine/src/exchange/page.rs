@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use baton_content::Listed;
-use baton_http::{PathRefusal, ReplyHead, RequestHead, Status};
+use baton_http::{PathRefusal, ReplyHead, Status};
 
 use super::env::Ready;
+use super::notice::{self, Form, explanation};
 use super::routed::Routed;
 use crate::context::Context;
 use crate::guards::AllowedMethods;
@@ -19,8 +20,17 @@ pub(super) struct Page<'a> {
     status: Status,
     /// Fields beside the usual ones.
     fields: Fields<'a>,
-    media_type: &'a str,
-    body: Cow<'a, [u8]>,
+    content: Content<'a>,
+}
+
+/// What a page says.
+#[derive(Debug)]
+enum Content<'a> {
+    None,
+    /// A sentence, in the form that the client prefers.
+    Notice(Cow<'a, str>),
+    /// Bytes, and their media type if it is not among the fields.
+    Given(Option<&'a str>, &'a [u8]),
 }
 
 /// Fields beside the usual ones.
@@ -37,7 +47,7 @@ enum Fields<'a> {
 impl<'a> Page<'a> {
     /// An error page; a site may have its own.
     pub(super) fn error(status: Status) -> Self {
-        let mut page = Self::explained(status, explanation(status));
+        let mut page = Self::explained(status, explanation(status).into());
         if status == Status::SERVICE_UNAVAILABLE {
             page.fields = Fields::One("Retry-After", "1".into());
         }
@@ -46,7 +56,7 @@ impl<'a> Page<'a> {
 
     /// The path cannot be a name: 400.
     pub(super) fn refused_path(refusal: PathRefusal) -> Self {
-        Self::explained(Status::BAD_REQUEST, &refusal.to_string())
+        Self::explained(Status::BAD_REQUEST, refusal.to_string().into())
     }
 
     /// The target is known, the method is not for it: 405. `allowed`: those that are.
@@ -58,7 +68,7 @@ impl<'a> Page<'a> {
 
     /// The same by a rule of the route.
     pub(super) fn method_refused(allowed: &'a str) -> Self {
-        let mut page = Self::explained(Status::METHOD_NOT_ALLOWED, "The method is not allowed here.");
+        let mut page = Self::explained(Status::METHOD_NOT_ALLOWED, "The method is not allowed here.".into());
         page.fields = Fields::One("Allow", allowed.into());
         page
     }
@@ -75,28 +85,31 @@ impl<'a> Page<'a> {
         Self {
             status: Status::NO_CONTENT,
             fields: Fields::One("Allow", allowed.into()),
-            media_type: "",
-            body: Cow::Borrowed(b""),
+            content: Content::None,
         }
     }
 
     /// Sends the client elsewhere.
     pub(super) fn redirect(status: Status, location: &'a str) -> Self {
-        let mut page = Self::explained(status, "What you look for is elsewhere.");
+        let mut page = Self::explained(status, "What you look for is elsewhere.".into());
         page.fields = Fields::One("Location", location.into());
         page
     }
 
     /// Sends the client to where a document is for now. No client, cache or search engine must rely on that.
     pub(super) fn away(location: &'a str) -> Self {
-        let mut page = Self::explained(Status::TEMPORARY_REDIRECT, "This is at another server for now.");
+        let mut page =
+            Self::explained(Status::TEMPORARY_REDIRECT, "This is at another server for now.".into());
         page.fields = Fields::Away(location);
         page
     }
 
-    /// What the configuration says.
+    /// What the configuration says. An error about which it says nothing has the server's page.
     pub(super) fn fixed(status: Status, media_type: &'a str, body: &'a [u8]) -> Self {
-        Self { status, fields: Fields::None, media_type, body: Cow::Borrowed(body) }
+        if body.is_empty() && status.code() >= 400 {
+            return Self::error(status);
+        }
+        Self { status, fields: Fields::None, content: Content::Given(Some(media_type), body) }
     }
 
     /// A directory.
@@ -104,13 +117,12 @@ impl<'a> Page<'a> {
         Self {
             status: Status::OK,
             fields: Fields::Lines(&listed.fields),
-            media_type: "",
-            body: Cow::Borrowed(&listed.body),
+            content: Content::Given(None, &listed.body),
         }
     }
 
-    fn explained(status: Status, why: &str) -> Self {
-        Self { status, fields: Fields::None, media_type: HTML, body: text(status, why).into() }
+    fn explained(status: Status, why: Cow<'a, str>) -> Self {
+        Self { status, fields: Fields::None, content: Content::Notice(why) }
     }
 }
 
@@ -123,8 +135,16 @@ impl Routed<'_> {
     /// Answers with a page.
     pub(super) fn page(&self, ctx: &mut Context, page: Page<'_>, reply: &mut Responder<'_>) -> Ready {
         let own = self.site.error_page(page.status.code());
-        let (media_type, body) =
-            own.map_or((page.media_type, &*page.body), |own| (&*own.media_type, &*own.body));
+        let (media_type, body) = match (own, &page.content) {
+            (_, Content::None) => (None, Cow::Borrowed(&b""[..])),
+            (Some(own), _) => (Some(&*own.media_type), Cow::Borrowed(&*own.body)),
+            (None, Content::Notice(what)) => {
+                let form = Form::preferred(self.accept);
+                (Some(form.media_type()), notice::write(form, page.status, what).into())
+            }
+            (None, Content::Given(media_type, body)) => (*media_type, Cow::Borrowed(*body)),
+        };
+        let is_negotiated = own.is_none() && matches!(page.content, Content::Notice(_));
         let mut joined = ctx.heads.take();
         let mut head = self.begin(ctx, &mut joined, page.status, reply);
         match &page.fields {
@@ -148,15 +168,17 @@ impl Routed<'_> {
         for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {
             head.field(name, value);
         }
-        let has_body = page.status != Status::NO_CONTENT && page.status != Status::NOT_MODIFIED;
-        if has_body {
-            if !media_type.is_empty() {
-                head.field("Content-Type", media_type);
-            }
+        if let Some(media_type) = media_type {
+            head.field("Content-Type", media_type);
+        }
+        if is_negotiated {
+            head.field("Vary", "Accept");
+        }
+        if !page.status.forbids_content() {
             head.number("Content-Length", body.len() as u64);
         }
         head.end();
-        reply.send(&mut ctx.heads, joined, if has_body { body } else { b"" });
+        reply.send(&mut ctx.heads, joined, &body);
         page.status.into()
     }
 
@@ -189,54 +211,7 @@ impl Routed<'_> {
     }
 }
 
-/// A small page that says what happened.
-pub(super) fn text(status: Status, why: &str) -> Vec<u8> {
-    let (code, reason) = (status.code(), status.reason());
-    let mut escaped = String::with_capacity(why.len());
-    for character in why.chars() {
-        match character {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            other => escaped.push(other),
-        }
-    }
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{code} {reason}</title></head>\n\
-         <body><h1>{code} {reason}</h1><p>{escaped}</p></body></html>\n"
-    )
-    .into_bytes()
-}
-
-/// Whether a client that could have a listing either way wants JSON: programs do, browsers do not.
-pub(super) fn prefers_json(head: &RequestHead<'_>) -> bool {
-    let asked_for = |field: &[u8]| {
-        field
-            .split(|&byte| byte == b',')
-            .any(|range| range.trim_ascii().to_ascii_lowercase().starts_with(b"application/json"))
-    };
-    head.query == Some(b"format=json") || head.accept.is_some_and(asked_for)
-}
-
-fn explanation(status: Status) -> &'static str {
-    match status {
-        Status::FORBIDDEN => "The server may not show this.",
-        Status::NOT_FOUND => "There is nothing here.",
-        Status::METHOD_NOT_ALLOWED => "This can be read (GET, HEAD), but nothing else.",
-        Status::PRECONDITION_FAILED => "It is not what the request expected it to be.",
-        Status::CONTENT_TOO_LARGE => "The body of the request is larger than this server takes.",
-        Status::RANGE_NOT_SATISFIABLE => "It is shorter than that.",
-        Status::NOT_IMPLEMENTED => "This server does not know the method.",
-        Status::BAD_GATEWAY => "The application that was to answer failed.",
-        Status::GATEWAY_TIMEOUT => "The application that was to answer took too long.",
-        Status::SERVICE_UNAVAILABLE => "The server is short of something. Try again soon.",
-        _ => "The server could not read what it was to send.",
-    }
-}
-
 /// Value of the `Server` field.
 pub(super) const SERVER: &str = "baton";
-/// Media type of pages of our own.
-pub(super) const HTML: &str = "text/html; charset=utf-8";
 /// Methods that files and fixed responses know.
 const ALLOWED: &str = "GET, HEAD, OPTIONS";

@@ -1,6 +1,6 @@
 //! A request with its site and route.
 
-use baton_http::{FieldRules, Method, PathRefusal};
+use baton_http::{FieldRules, Method, PathRefusal, RequestHead};
 
 use crate::guards::Guards;
 use crate::plan::{Plan, Route, Site};
@@ -14,6 +14,8 @@ pub(super) struct Routed<'a> {
     /// Why its path cannot be a name.
     pub(super) refused: Option<PathRefusal>,
     pub(super) method: Method,
+    /// The media types that the client takes.
+    pub(super) accept: Option<&'a [u8]>,
     pub(super) server_header: bool,
     /// Fields that the configuration adds to each response.
     pub(super) headers: &'a FieldRules,
@@ -22,11 +24,23 @@ pub(super) struct Routed<'a> {
 }
 
 impl<'a> Routed<'a> {
-    pub(super) fn of(plan: &'a Plan, site_index: usize, route: Option<&'a Route>, method: Method) -> Self {
+    pub(super) fn of(
+        plan: &'a Plan,
+        site_index: usize,
+        route: Option<&'a Route>,
+        head: &RequestHead<'a>,
+    ) -> Self {
         let site = &plan.sites()[site_index];
-        let headers = route.map_or(&site.headers, |route| &route.headers);
-        let guards = route.map_or(&site.guards, |route| &route.guards).as_deref();
-        let server_header = plan.server_header;
-        Self { site, site_index, route, refused: None, method, server_header, headers, guards }
+        Self {
+            site,
+            site_index,
+            route,
+            refused: None,
+            method: head.method,
+            accept: head.accept,
+            server_header: plan.server_header,
+            guards: route.map_or(&site.guards, |route| &route.guards).as_deref(),
+            headers: route.map_or(&site.headers, |route| &route.headers),
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use baton_content::{Found, NeedsDisk, Query, Stored, Tree};
+use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
 use baton_fcgi::cgi::Framing;
 use baton_http::origin::ResponseHead;
 use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status};
@@ -49,7 +49,7 @@ impl NamedFile {
 
     /// What is there, or the job that finds out.
     pub(crate) fn find(&self, ctx: &Context, stream: StreamId) -> Result<Found, Job> {
-        let query = Query { path: &self.path, accepted: AcceptedCodings::default(), accept_json: false };
+        let query = Query { path: &self.path, accepted: AcceptedCodings::default(), view: View::default() };
         let found = ctx.find(&self.tree, &query);
         found.map_err(|NeedsDisk| Job::find(ctx, stream, &self.tree, &query))
     }

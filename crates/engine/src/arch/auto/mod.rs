@@ -191,7 +191,7 @@ mod tests {
     use std::sync::Arc;
 
     use baton_buf::{FileSlice, OpenFile};
-    use baton_content::{CacheSettings, Query, Tree, TreeConfig};
+    use baton_content::{CacheSettings, Query, Tree, TreeConfig, View};
     use baton_http::AcceptedCodings;
 
     use super::*;
@@ -222,8 +222,11 @@ mod tests {
         let bytes_in_memory = |ctx: &Context| {
             for file in 0..8 {
                 let path = format!("/{file}");
-                let query =
-                    Query { path: path.as_bytes(), accepted: AcceptedCodings::default(), accept_json: false };
+                let query = Query {
+                    path: path.as_bytes(),
+                    accepted: AcceptedCodings::default(),
+                    view: View::default(),
+                };
                 ctx.cache.find(&tree, &query, ctx.clock.stamp(), Blocking::Allowed).unwrap();
             }
             ctx.cache.stats().memory_bytes
