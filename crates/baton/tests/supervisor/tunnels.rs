@@ -132,7 +132,7 @@ impl Talk {
         let messages = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&messages);
         spawn(move || {
-            output.lines().map_while(Result::ok).for_each(|_| _ = counter.fetch_add(1, Ordering::Relaxed))
+            output.lines().map_while(Result::ok).for_each(|_| _ = counter.fetch_add(1, Ordering::Relaxed));
         });
         Self { program: Program(child), messages }
     }
@@ -184,7 +184,7 @@ fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     spawn(move || {
-        listener.incoming().for_each(|client| _ = spawn(move || serve_echo(client.expect("a client"))))
+        listener.incoming().for_each(|client| _ = spawn(move || serve_echo(client.expect("a client"))));
     });
     address
 }
