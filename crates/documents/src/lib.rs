@@ -21,7 +21,7 @@ mod trust;
 mod words;
 
 pub use cooperation::{Cooperation, FileStamp, Scanned};
-pub use map::{Book, Counts, Map, Served};
+pub use map::{Book, Counts, Map, Requested, Served};
 pub use messages::{FromDocuments, ToDocuments};
 pub use origin::{COPIES, Origin};
 pub use process::run;

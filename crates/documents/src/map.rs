@@ -47,7 +47,22 @@ pub struct Book {
 pub struct Counts {
     numbering: u64,
     documents: Vec<AtomicU64>,
+    redirects: AtomicU64,
+    copies: AtomicU64,
     others: AtomicU64,
+}
+
+/// What a request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requested {
+    /// A document that is here, by its number if it has one.
+    Document(Option<u32>),
+    /// The address where a document is.
+    Redirect,
+    /// A copy of a peer's document.
+    Copy,
+    /// A document that a peer is lent, for that peer.
+    Fetch,
 }
 
 /// What was counted.
@@ -57,7 +72,11 @@ pub struct Served {
     pub numbering: u64,
     /// Requests by document.
     pub documents: Vec<(u32, u64)>,
-    /// Requests that were not for a document that is here: redirects, and copies of other servers' documents.
+    /// Requests that got the address where the document is.
+    pub redirects: u64,
+    /// Requests for copies of other servers' documents.
+    pub copies: u64,
+    /// Further requests that count for the load.
     pub others: u64,
 }
 
@@ -71,6 +90,8 @@ impl Book {
             false => Arc::new(Counts {
                 numbering: map.numbering,
                 documents: map.documents.iter().map(|_| AtomicU64::new(0)).collect(),
+                redirects: AtomicU64::new(last.counts.redirects.swap(0, Ordering::Relaxed)),
+                copies: AtomicU64::new(last.counts.copies.swap(0, Ordering::Relaxed)),
                 others: AtomicU64::new(last.counts.others.swap(0, Ordering::Relaxed)),
             }),
         };
@@ -142,10 +163,17 @@ impl Book {
         gone.collect()
     }
 
-    /// Counts a request, for a document that is here or for anything else that costs one.
-    pub fn count(&self, number: Option<u32>) {
-        let cell = number.and_then(|number| self.counts.documents.get(number as usize));
-        cell.unwrap_or(&self.counts.others).fetch_add(1, Ordering::Relaxed);
+    /// Counts a request.
+    pub fn count(&self, requested: Requested) {
+        let cell = match requested {
+            Requested::Document(number) => number
+                .and_then(|number| self.counts.documents.get(number as usize))
+                .unwrap_or(&self.counts.others),
+            Requested::Redirect => &self.counts.redirects,
+            Requested::Copy => &self.counts.copies,
+            Requested::Fetch => &self.counts.others,
+        };
+        cell.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What has been counted since the last call, in parts of so many documents. Nothing: no parts.
@@ -156,11 +184,13 @@ impl Book {
             .filter(|(_, count)| *count > 0)
             .collect();
         let numbering = self.counts.numbering;
-        let part = |part: &[_]| Served { numbering, documents: part.to_vec(), others: 0 };
+        let part = |part: &[_]| Served { numbering, documents: part.to_vec(), ..Served::default() };
         let mut parts: Vec<_> = counted.chunks(documents_max.max(1)).map(part).collect();
-        let others = self.counts.others.swap(0, Ordering::Relaxed);
-        if others > 0 {
-            parts.push(Served { numbering, documents: Vec::new(), others });
+        let Counts { redirects, copies, others, .. } = &*self.counts;
+        let [redirects, copies, others] =
+            [redirects, copies, others].map(|count| count.swap(0, Ordering::Relaxed));
+        if redirects + copies + others > 0 {
+            parts.push(Served { numbering, documents: Vec::new(), redirects, copies, others });
         }
         parts
     }
@@ -222,15 +252,20 @@ mod tests {
     #[test]
     fn counts_go_on_with_the_same_numbers_only() {
         let first = Book::new(&map(1, &[]), &Book::empty("http://a:8080".parse().unwrap()));
-        first.count(Some(1));
-        first.count(None);
-        first.count(Some(7));
+        let document = |number| Requested::Document(Some(number));
+        first.count(document(1));
+        first.count(Requested::Document(None));
+        first.count(document(7));
+        first.count(Requested::Redirect);
+        first.count(Requested::Fetch);
         let second = Book::new(&map(1, &[(1, 0)]), &first);
-        second.count(Some(1));
+        second.count(document(1));
+        second.count(Requested::Copy);
         let parts = second.take_served(1);
-        assert_eq!(parts[0], Served { numbering: 1, documents: vec![(1, 2)], others: 0 });
-        assert_eq!((parts[1].others, parts.len(), second.take_served(1).len()), (2, 2, 0));
-        first.count(Some(0));
+        assert_eq!(parts[0], Served { numbering: 1, documents: vec![(1, 2)], ..Served::default() });
+        assert_eq!((parts[1].redirects, parts[1].copies, parts[1].others), (1, 1, 3));
+        assert_eq!((parts.len(), second.take_served(1).len()), (2, 0));
+        first.count(document(0));
         assert_eq!(Book::new(&map(2, &[]), &second).take_served(9), []);
     }
 }

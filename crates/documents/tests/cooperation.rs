@@ -73,7 +73,7 @@ impl World {
                 };
                 let documents: Vec<_> =
                     (1..40).filter(|number| !away(number)).map(|number| (number, requests)).collect();
-                server.site.handle_served(&Served { numbering, documents, others: 1 });
+                server.site.handle_served(&Served { numbering, documents, others: 1, ..Served::default() });
             }
             server.site.handle_timeout(self.now);
             self.take_map(index);

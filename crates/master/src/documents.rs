@@ -153,6 +153,11 @@ impl Documents {
         }
     }
 
+    /// What the process has told of each site.
+    pub(super) fn sites(&self) -> &Value {
+        self.settings.as_ref().map_or(&Value::Null, |_| &self.status)
+    }
+
     /// For the status.
     pub(super) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;

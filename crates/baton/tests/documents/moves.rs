@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::common::client::Client;
 use crate::common::folder::pattern;
+use crate::common::server::Server;
 use crate::crawler::{Crawler, links};
 use crate::servers::{IMAGES, Servers, Settings, get, status};
 
@@ -60,6 +62,22 @@ fn documents_of_a_busy_server_are_served_by_its_peers() {
     assert!(told.contains(&away[0]) && told.contains(&servers.url(1)), "{told}");
     let peer = servers.peers.iter().flatten().next().expect("a peer");
     assert_eq!(status(peer)["lent"].as_array().map(Vec::len), Some(0));
+
+    // What monitoring reads: workers are asked for their counts every now and then.
+    let metric = |server: &Server, name: &str| {
+        let admin = *server.addresses().last().expect("an address for monitoring");
+        let page = Client::connect(admin).get("/metrics").text().to_owned();
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.rsplit_once(' ')?.1.parse().ok());
+        line.unwrap_or_else(|| panic!("{name} in {page}"))
+    };
+    servers.busy_until("the counts are known", |servers| {
+        let of_home = |name| -> u64 { metric(&servers.home, name) };
+        of_home("baton_documents_lent{") >= 3
+            && of_home("baton_documents_moves_total{") >= 3
+            && of_home("baton_documents_redirects_total{") >= 3
+            && of_home("baton_documents_copies_total{") == 0
+            && servers.peers.iter().flatten().any(|peer| metric(peer, "baton_documents_copies_total{") >= 1)
+    });
 }
 
 /// A client that follows links finds everything at any time, and every address that was ever given out goes on to work.

@@ -129,7 +129,7 @@ fn configuration(addresses: &[SocketAddr], index: usize, more: &str) -> String {
     let peers = peers.join(", ");
     let quick = "statistics_ms = 300, ping_ms = 1000, reply_ms = 1000, peer_ms = 300, recall_ms = 3600000, scan_ms = 300";
     format!(
-        "processes = 1\n[[site]]\nlisten = [\"{at}\"]\nroot = \"{{root}}\"\n\
+        "processes = 1\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{at}\"]\nroot = \"{{root}}\"\n\
          documents = {{ at = \"http://{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}, imbalance_percent = 110{more} }}"
     )
 }

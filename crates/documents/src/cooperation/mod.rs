@@ -48,6 +48,12 @@ pub struct Cooperation {
     asked_us: u64,
     moved: u64,
     recalled: u64,
+    /// Requests that got the address where a document is.
+    redirected: u64,
+    /// Requests for copies of peers' documents.
+    copied: u64,
+    /// Questions that peers have not replied to.
+    unanswered: u64,
     refused: BTreeMap<&'static str, u64>,
 }
 
@@ -80,6 +86,9 @@ impl Cooperation {
             asked_us: 0,
             moved: 0,
             recalled: 0,
+            redirected: 0,
+            copied: 0,
+            unanswered: 0,
             refused: BTreeMap::new(),
         }
     }
@@ -107,7 +116,10 @@ impl Cooperation {
                 self.home.handle_served(document, 0);
             }
         }
-        for _ in 0..served.others.min(COUNT_MAX) {
+        self.redirected += served.redirects;
+        self.copied += served.copies;
+        let others = served.redirects.saturating_add(served.copies).saturating_add(served.others);
+        for _ in 0..others.min(COUNT_MAX) {
             self.home.handle_served(None, 0);
         }
     }
@@ -181,6 +193,7 @@ impl Cooperation {
     pub fn handle_silence(&mut self, index: usize, now: Time) {
         let Some(peer) = self.peers.get_mut(index) else { return };
         peer.end_question();
+        self.unanswered += 1;
         peer.note_silence(&self.settings, now);
         self.home.handle_silence(id_of(index), now);
         self.take_moves(now);
@@ -339,6 +352,9 @@ impl Cooperation {
             "peers": self.peers.iter().map(|peer| peer.report(now)).collect::<Vec<_>>(),
             "moved": self.moved,
             "recalled": self.recalled,
+            "redirects": self.redirected,
+            "copies": self.copied,
+            "unanswered": self.unanswered,
             "refused": self.refused,
         })
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
-use baton_documents::{Origin, SIGNATURE_FIELD, copy_tag, encode, is_page};
+use baton_documents::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 
 use super::find::find;
@@ -39,7 +39,7 @@ pub(super) fn look(
     match (is_away, is_copied) {
         (true, false) => {
             if let Some(address) = book.address(&ctx.path) {
-                book.count(None);
+                book.count(Requested::Redirect);
                 return Ok(Whereabouts::Elsewhere(with_query(address, head)));
             }
         }
@@ -49,6 +49,7 @@ pub(super) fn look(
         }
         _ => {}
     }
+    let served = if is_copied { Requested::Fetch } else { Requested::Document(number) };
     let found = found.map_or_else(|| find(ctx, stream, tree, head, head.path), Ok)?;
     let state = number.and_then(|number| book.page(number));
     let is_page_to_make = |stored: &Stored| {
@@ -61,7 +62,7 @@ pub(super) fn look(
                 let lines = copy_lines(documents.home(), &ctx.path, lending.copy_s);
                 Arc::new(stored.variant(Variant { lines: &lines, ..Variant::default() }))
             });
-            book.count(number.filter(|_| !is_copied));
+            book.count(served);
             return Ok(Whereabouts::Found(copy.map_or(found, Found::File)));
         }
         _ => return Ok(Whereabouts::Found(found)),
@@ -82,7 +83,7 @@ pub(super) fn look(
     let copy_at = is_copied.then(|| book.address(&ctx.path)).flatten().map(String::into_boxed_str);
     let key = (stored.etag().as_ref().into(), state, copy_at);
     if let Some(page) = documents.variant(&key) {
-        book.count(number.filter(|_| !is_copied));
+        book.count(served);
         return Ok(Whereabouts::Found(Found::File(page)));
     }
     let path: Box<[u8]> = (&*ctx.path).into();
@@ -95,10 +96,15 @@ pub(super) fn look(
 pub(super) fn look_at_copy(ctx: &mut Context, head: &RequestHead<'_>, copies: &Copies) -> Result<(), String> {
     let is_named = decode_path(head.path, &mut ctx.path).is_ok();
     let book = copies.documents.book();
-    book.count(None);
     match copies.name(&ctx.path).filter(|_| is_named) {
-        Some(name) if book.may_serve(copies.peer, name) => Ok(()),
-        name => Err(with_query(at(&copies.home, name.unwrap_or_default()), head)),
+        Some(name) if book.may_serve(copies.peer, name) => {
+            book.count(Requested::Copy);
+            Ok(())
+        }
+        name => {
+            book.count(Requested::Redirect);
+            Err(with_query(at(&copies.home, name.unwrap_or_default()), head))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster_page;
 mod connections;
+pub(crate) mod documents_page;
 pub(crate) mod metrics_page;
 pub(crate) mod origins_page;
 pub(crate) mod pages;

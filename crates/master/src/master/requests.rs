@@ -11,8 +11,8 @@ use rustix::net::SocketFlags;
 use super::Master;
 use crate::control::{self, Answer};
 use crate::management::{
-    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, metrics_page, origins_page,
-    pages,
+    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, documents_page, metrics_page,
+    origins_page, pages,
 };
 use crate::phase::Phase;
 
@@ -71,7 +71,8 @@ impl Master {
                 let days_left = self.certificates.days_left(SystemTime::now());
                 let text = metrics_page::page(&counters, &metrics, &days_left)
                     + &origins_page::page(&self.origins.figures(&self.config))
-                    + &cluster_page::page(self.members.members(), self.members.etcd(), self.members.age_s());
+                    + &cluster_page::page(self.members.members(), self.members.etcd(), self.members.age_s())
+                    + &documents_page::page(self.documents.sites());
                 pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
             }
             pages::Page::Health => {
