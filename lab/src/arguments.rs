@@ -302,6 +302,9 @@ pub(crate) struct ClusterArguments {
     /// Policies of our front-end; the first is the reference
     #[arg(long, value_delimiter = ',', default_value = "wrr,lb,bounded-hash,lard,lard-r,lard-h")]
     pub(crate) policies: Vec<String>,
+    /// Ways of our front-end to the nodes; by `handoff` connections are kept and go where the next file is
+    #[arg(long, value_delimiter = ',', default_value = "relay")]
+    pub(crate) ways: Vec<String>,
     /// Other front-ends
     #[arg(long, value_delimiter = ',', default_value = "haproxy,nginx")]
     pub(crate) servers: Vec<String>,

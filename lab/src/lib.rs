@@ -23,6 +23,7 @@ pub mod bench;
 pub mod cluster;
 pub mod cluster_faults;
 mod comparison;
+mod contender;
 pub mod copies;
 pub mod disk;
 pub mod files;

@@ -202,6 +202,7 @@ fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
     let settings = ClusterSettings {
         baton: arguments.baton,
         policies: if quick { named(&["wrr", "lard-r", "lard-h"]) } else { arguments.policies },
+        ways: arguments.ways,
         others: if quick { named(&["haproxy"]) } else { arguments.servers },
         traces: arguments.traces,
         rounds: if quick { 1 } else { arguments.rounds },

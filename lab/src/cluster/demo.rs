@@ -17,6 +17,7 @@ use super::front::Front;
 use super::nodes::Nodes;
 use super::rack::{EMPTY, PORT, Rack, disk, hosts};
 use super::settings::ClusterBounds;
+use crate::contender::Contender;
 use crate::load::{Load, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Host, Network};
 use crate::rig::{Groups, Image, Isolation, Machine, Running, own_folder};
@@ -88,9 +89,9 @@ pub fn run(settings: &DemoSettings) -> Result<()> {
 
 impl<'a> Side<'a> {
     fn start(policy: &'static str, rack: Rack<'a>, image: &Image) -> Result<Self> {
-        let nodes = Nodes::start(&rack, image, BOUNDS.nodes, policy)?;
-        let entry =
-            Front::Relay(policy).entry(rack.baton, &nodes.addresses()).context("a policy is known")?;
+        let nodes = Nodes::start(&rack, image, BOUNDS.nodes, policy, Contender::Relay)?;
+        let front = Front::Ours(policy.to_owned(), Contender::Relay);
+        let entry = front.entry(rack.baton, rack.folder, &nodes.addresses())?;
         let front = rack.start_front(&entry)?;
         Ok(Self { policy, rack, nodes, front })
     }

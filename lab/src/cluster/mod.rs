@@ -69,35 +69,28 @@ fn compare(settings: &ClusterSettings, rack: &Rack<'_>, kind: TraceKind) -> Resu
     let image = disk(&content, rack.folder)?;
     let times = ServiceTimes::measure(rack, &image, &content).context("measuring service times")?;
     eprintln!("a node takes {times}");
-    let fronts: Vec<Front<'_>> = settings
-        .policies
-        .iter()
-        .map(|name| Front::Relay(name))
-        .chain(settings.others.iter().map(|name| Front::Other(name)))
-        .collect();
+    let mut fronts = Front::ours(&settings.policies, &settings.ways)?;
+    let ours: Vec<String> = fronts.iter().map(Front::name).collect();
+    fronts.extend(settings.others.iter().cloned().map(Front::Other));
     let mut turns = Vec::new();
     let mut file_bytes = 0;
     for round in 0..settings.rounds {
         for position in 0..fronts.len() {
-            let front = fronts[(round + position) % fronts.len()];
-            let nodes =
-                Nodes::start(rack, &image, settings.cluster.nodes, &format!("{kind}-{round}-{position}"))?;
+            let front = &fronts[(round + position) % fronts.len()];
+            let turn = format!("{kind}-{round}-{position}");
+            let nodes = Nodes::start(rack, &image, settings.cluster.nodes, &turn, front.way())?;
             let outcome = measure(settings, rack, &content, &nodes, front, round);
             file_bytes = file_bytes.max(nodes.file_bytes_max());
             nodes.stop(rack.groups)?;
-            let turn = Turn {
-                front: front.name().to_owned(),
-                round,
-                outcome: outcome.map_err(|error| format!("{error:#}")),
-            };
+            let turn =
+                Turn { front: front.name(), round, outcome: outcome.map_err(|error| format!("{error:#}")) };
             eprintln!("{kind} {turn}");
             turns.push(turn);
         }
     }
     let profile = times.profile(&settings.cluster, file_bytes);
     for turn in &mut turns {
-        let policy =
-            fronts.iter().find(|front| front.name() == turn.front).and_then(|front| front.simulated_as());
+        let policy = fronts.iter().find(|front| front.name() == turn.front).and_then(Front::simulated_as);
         if let (Some(policy), Ok(figures)) = (policy, &mut turn.outcome) {
             let [warm_up, measured] = begins(turn.round);
             let trace = content.trace((warm_up, figures.warm_up_requests), (measured, figures.requests));
@@ -122,7 +115,7 @@ fn compare(settings: &ClusterSettings, rack: &Rack<'_>, kind: TraceKind) -> Resu
         seconds: settings.duration.as_secs_f64(),
         warm_up_seconds: settings.warm_up.as_secs_f64(),
     };
-    Ok(table::markdown(&conditions, &turns, &settings.policies, &settings.others))
+    Ok(table::markdown(&conditions, &turns, &ours, &settings.others))
 }
 
 /// One front-end before fresh nodes: warms up, then measures.
@@ -131,13 +124,11 @@ fn measure(
     rack: &Rack<'_>,
     content: &Content,
     nodes: &Nodes,
-    front: Front<'_>,
+    front: &Front,
     round: usize,
 ) -> Result<Figures> {
     let hosts = rack.hosts;
-    let entry = front
-        .entry(rack.baton, &nodes.addresses())
-        .with_context(|| format!("{} is not known", front.name()))?;
+    let entry = front.entry(rack.baton, rack.folder, &nodes.addresses())?;
     let server = rack.start_front(&entry)?;
     let address = server.address;
     let [warm_up, measured] = begins(round);

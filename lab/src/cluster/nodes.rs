@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::rack::{PORT, Rack};
+use crate::contender::Contender;
 use crate::rig::network::ClusterHosts;
 use crate::rig::processes::cpu_time;
 use crate::rig::{Bounds, Entry, Groups, Image, Running, Volume};
@@ -35,8 +36,14 @@ pub(super) struct Ledger {
 }
 
 impl Nodes {
-    /// Starts so many. `turn` tells their control groups from earlier ones.
-    pub(super) fn start(rack: &Rack<'_>, image: &Image, count: usize, turn: &str) -> Result<Self> {
+    /// Starts so many, to which requests come by this way. `turn` tells their control groups from earlier ones.
+    pub(super) fn start(
+        rack: &Rack<'_>,
+        image: &Image,
+        count: usize,
+        turn: &str,
+        way: Contender,
+    ) -> Result<Self> {
         let start = |number: usize| {
             let name = format!("node{number}");
             let volume = image.mount(&rack.folder.join(format!("{name}-root")), rack.bounds.read_ahead_kb)?;
@@ -50,9 +57,12 @@ impl Nodes {
             // Threads read from the disk, so that files in memory do not wait for others. All memory is page cache: a
             // second copy of hot files in the process would make it smaller.
             let entry = Entry::baton(rack.baton, "amped").workers(1).beside_client().named(&name);
-            let entry = entry.settings(&["cache.memory_bytes_max=0".to_owned()]).in_groups(groups.clone());
             let host = &rack.hosts.nodes[number];
             let address = SocketAddr::from((host.v4(), PORT));
+            // A connection that was handed over goes on where its next file is.
+            let alone = ["cache.memory_bytes_max=0".to_owned(), "cluster.kept=\"return\"".to_owned()];
+            let member = way.node_settings(rack.baton, rack.folder, address)?;
+            let entry = entry.settings(&alone).settings(&member).in_groups(groups.clone());
             let server = Running::start_on(host, address, &entry, rack.machine, rack.folder, &volume.folder)?;
             Ok(Node { server, volume, groups })
         };

@@ -14,6 +14,7 @@ use super::front;
 use super::nodes::Nodes;
 use super::rack::{Rack, load};
 use super::settings::ClusterBounds;
+use crate::contender::Contender;
 use crate::files::FIXED;
 use crate::load::Request;
 use crate::rig::Image;
@@ -43,7 +44,7 @@ impl ServiceTimes {
     /// Measures them behind a front-end at a single node, whose part of a CPU is all that limits it: for files of two lengths,
     /// and for the part of the content that a node has in a cluster.
     pub(super) fn measure(rack: &Rack<'_>, image: &Image, content: &Content) -> Result<Self> {
-        let nodes = Nodes::start(rack, image, 1, &format!("{}-alone", content.kind()))?;
+        let nodes = Nodes::start(rack, image, 1, &format!("{}-alone", content.kind()), Contender::Relay)?;
         let entry = front::relay(rack.baton, "wrr", &nodes.addresses()).named("alone");
         let server = rack.start_front(&entry)?;
         let connections = (rack.bounds.connections / rack.bounds.nodes).max(1);

@@ -12,6 +12,8 @@ pub struct ClusterSettings {
     pub baton: PathBuf,
     /// Policies of our front-end.
     pub policies: Vec<String>,
+    /// Ways of our front-end to the nodes: `relay`, `handoff`.
+    pub ways: Vec<String>,
     /// Other front-ends: `haproxy`, `nginx`.
     pub others: Vec<String>,
     /// What clients ask for; the last line of the result is about the last of them.

@@ -74,7 +74,7 @@ impl fmt::Display for Turn {
 pub(super) fn markdown(
     conditions: &Conditions,
     turns: &[Turn],
-    policies: &[String],
+    ours: &[String],
     others: &[String],
 ) -> String {
     let cluster = &conditions.cluster;
@@ -97,9 +97,9 @@ pub(super) fn markdown(
         conditions.times,
     );
     begin_table(&mut text, "front-end", &COLUMNS);
-    let reference = policies.first().or(others.first());
+    let reference = ours.first().or(others.first());
     let base = reference.map(|name| rates(turns, name)).unwrap_or_default();
-    for name in policies.iter().chain(others) {
+    for name in ours.iter().chain(others) {
         let of_front: Vec<_> = turns.iter().filter(|turn| turn.front == *name).collect();
         let measured: Vec<_> = of_front.iter().filter_map(|turn| turn.outcome.as_ref().ok()).collect();
         if measured.is_empty() {
@@ -136,7 +136,7 @@ pub(super) fn markdown(
         let rates: Vec<_> = rates(turns, name).iter().map(|(_, rate)| *rate).collect();
         median(&rates).map(|rate| (rate, name.clone()))
     };
-    if let Some((_, ours)) = policies.iter().filter_map(rate_of).max_by(|a, b| a.0.total_cmp(&b.0)) {
+    if let Some((_, best)) = ours.iter().filter_map(rate_of).max_by(|a, b| a.0.total_cmp(&b.0)) {
         text.push('\n');
         // HAProxy comes last, whatever the order.
         for other in others
@@ -144,8 +144,8 @@ pub(super) fn markdown(
             .filter(|other| *other != "haproxy")
             .chain(others.iter().filter(|other| *other == "haproxy"))
         {
-            if let Some(ratio) = paired_ratio(&rates(turns, &ours), &rates(turns, other)) {
-                text += &format!("{}: throughput of {ours} to {other}: {ratio:.2}\n", conditions.trace);
+            if let Some(ratio) = paired_ratio(&rates(turns, &best), &rates(turns, other)) {
+                text += &format!("{}: throughput of {best} to {other}: {ratio:.2}\n", conditions.trace);
             }
         }
     }

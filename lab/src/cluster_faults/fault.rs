@@ -1,4 +1,4 @@
-//! The faults, each with its end.
+//! What happens to a cluster: faults, each with its end, and planned changes.
 
 use std::fmt;
 use std::thread::sleep;
@@ -19,27 +19,39 @@ pub(super) enum Fault {
     NodeHangs,
     NodeSlow,
     NodeDrained,
+    NodeJoins,
     WorkerKilled,
     Recycled,
     Upgraded,
+    Restarted,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Nothing,
         Self::NodeKilled,
         Self::NodeCutOff,
         Self::NodeHangs,
         Self::NodeSlow,
         Self::NodeDrained,
+        Self::NodeJoins,
         Self::WorkerKilled,
         Self::Recycled,
         Self::Upgraded,
+        Self::Restarted,
     ];
 
+    /// Whether nodes come by etcd.
+    pub(super) fn needs_etcd(self) -> bool {
+        self == Self::NodeJoins
+    }
+
     /// Lets it happen. A fault of a node ends after [`LASTS`].
+    ///
+    /// # Errors
+    /// If it cannot, or a node that has joined gets no request.
     pub(super) fn happen(self, cluster: &Cluster<'_>) -> Result<()> {
-        let node = &cluster.hosts.nodes[0];
+        let node = &cluster.place.hosts.nodes[0];
         match self {
             Self::Nothing => sleep(LASTS),
             Self::NodeKilled => {
@@ -73,9 +85,15 @@ impl Fault {
                 sleep(LASTS);
                 cluster.control(&["undrain-origin", &url])?;
             }
-            Self::WorkerKilled => cluster.front.kill_last_child(),
+            Self::NodeJoins => {
+                cluster.join_node()?;
+                sleep(LASTS);
+                cluster.check_joined()?;
+            }
+            Self::WorkerKilled => cluster.with_front(|front| front.kill_worker()),
             Self::Recycled => cluster.control(&["recycle"])?,
             Self::Upgraded => cluster.control(&["upgrade"])?,
+            Self::Restarted => cluster.restart_front()?,
         }
         Ok(())
     }
@@ -90,9 +108,11 @@ impl fmt::Display for Fault {
             Self::NodeHangs => "a node stopped, continued",
             Self::NodeSlow => "a node's link at 4 Mb/s",
             Self::NodeDrained => "a node drained, back again",
+            Self::NodeJoins => "a node joins by etcd",
             Self::WorkerKilled => "the front-end's worker killed",
             Self::Recycled => "the front-end's workers replaced",
             Self::Upgraded => "the front-end upgraded",
+            Self::Restarted => "the front-end ended, then started",
         })
     }
 }

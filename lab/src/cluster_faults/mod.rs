@@ -1,10 +1,11 @@
 //! What clients of a cluster see of faults: a node that dies, is cut off, hangs or is slow, and returns; a front-end that
-//! restarts; nodes that leave and come back.
+//! restarts; nodes that leave, come back, and join.
 //!
 //! Client, front-end and three nodes are hosts in network namespaces. Clients ask for small files over kept connections, read
 //! every body and compare it. A second after they have begun, something happens. Each request that was not answered as it
 //! should be is counted by what went wrong; all are `GET`, so safe to repeat.
 
+mod etcd;
 mod fault;
 mod settings;
 mod subject;
@@ -15,14 +16,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::contender::Contender;
 use crate::files;
-use crate::front_cost::Contender;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::{Groups, Isolation, Machine, own_folder};
 use fault::Fault;
 pub use settings::FaultsSettings;
-use subject::{Cluster, NODES};
+use subject::{Cluster, NODES, Place};
 use table::Seen;
 
 /// Lets each fault happen, and returns a table as Markdown.
@@ -47,8 +48,11 @@ pub fn run(settings: &FaultsSettings) -> Result<String> {
     for round in 0..settings.rounds {
         for &way in &ways {
             for fault in Fault::ALL {
-                let hosts = ClusterHosts::new(NODES)?;
-                let cluster = Cluster::start(settings, &machine, &hosts, &folder, &root, way)?;
+                // One more: it joins.
+                let hosts = ClusterHosts::new(NODES + 1)?;
+                let place =
+                    Place { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
+                let cluster = Cluster::start(place, way, fault.needs_etcd())?;
                 let report = suffer(&cluster, fault).with_context(|| format!("{way}, {fault}"))?;
                 let one = Seen { way, fault, round, report };
                 eprintln!("{one}");
@@ -72,8 +76,8 @@ fn suffer(cluster: &Cluster<'_>, fault: Fault) -> Result<LoadReport> {
 
 fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
     let load = LoadSettings {
-        address: cluster.front.address,
-        connections: cluster.settings.connections,
+        address: cluster.with_front(|front| front.address),
+        connections: cluster.place.settings.connections,
         connection_per_request: false,
         idle_connections: 0,
         duration: BEFORE + fault::LASTS + AFTER,
@@ -84,7 +88,7 @@ fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
     };
     let request = |number| Request { path: path_of(number), bytes: Some(bytes_of(number)) };
     let requests = RequestList::new(load.address, false, (0..FILES).map(request));
-    cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())
+    cluster.place.hosts.client.run(|| Load::connect(&load, requests)?.run())
 }
 
 fn path_of(number: usize) -> String {

@@ -2,44 +2,54 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
+use super::etcd::Etcd;
 use super::settings::FaultsSettings;
-use crate::front_cost::Contender;
+use crate::contender::Contender;
 use crate::rig::network::ClusterHosts;
-use crate::rig::{Machine, Running};
+use crate::rig::{Entry, Machine, Running};
+
+/// Where it runs.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) settings: &'a FaultsSettings,
+    pub(super) machine: &'a Machine,
+    pub(super) hosts: &'a ClusterHosts,
+    pub(super) folder: &'a Path,
+    pub(super) root: &'a Path,
+}
 
 /// A cluster that runs.
 pub(super) struct Cluster<'a> {
-    pub(super) settings: &'a FaultsSettings,
-    machine: &'a Machine,
-    pub(super) hosts: &'a ClusterHosts,
-    folder: &'a Path,
-    root: &'a Path,
+    pub(super) place: Place<'a>,
     way: Contender,
     nodes: Mutex<Vec<Running>>,
-    pub(super) front: Running,
+    entry: Entry,
+    front: Mutex<Running>,
+    etcd: Option<Etcd>,
 }
 
 impl<'a> Cluster<'a> {
-    pub(super) fn start(
-        settings: &'a FaultsSettings,
-        machine: &'a Machine,
-        hosts: &'a ClusterHosts,
-        folder: &'a Path,
-        root: &'a Path,
-        way: Contender,
-    ) -> Result<Self> {
-        let baton = &settings.baton;
-        let start = |number| start_node(baton, machine, hosts, folder, root, (way, number));
-        let nodes = (0..NODES).map(start).collect::<Result<Vec<_>>>()?;
+    pub(super) fn start(place: Place<'a>, way: Contender, with_etcd: bool) -> Result<Self> {
+        let etcd = match with_etcd {
+            true => Some(Etcd::start(&place.hosts.front, place.folder)?),
+            false => None,
+        };
+        let nodes =
+            (0..NODES).map(|number| place.start_node(way, number, &[])).collect::<Result<Vec<_>>>()?;
         let addresses: Vec<_> = nodes.iter().map(|node| node.address).collect();
-        let front = way.front(baton, folder, &addresses, PATIENCE)?.context("no front-end, no cluster")?;
-        let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
-        let front = Running::start_on(&hosts.front, address, &front, machine, folder, &folder.join("empty"))?;
-        Ok(Self { settings, machine, hosts, folder, root, way, nodes: Mutex::new(nodes), front })
+        let mut more = vec![PATIENCE.to_owned()];
+        if let Some(etcd) = &etcd {
+            more.push(etcd.setting(None));
+            more.push(format!("cluster.state_folder=\"{}\"", place.folder.join("state").display()));
+        }
+        let entry = way.front(&place.settings.baton, place.folder, &addresses, &more)?;
+        let entry = entry.context("no front-end, no cluster")?;
+        let front = Mutex::new(place.start_front(&entry)?);
+        Ok(Self { place, way, nodes: Mutex::new(nodes), entry, front, etcd })
     }
 
     /// Kills a node, processes and all.
@@ -48,26 +58,57 @@ impl<'a> Cluster<'a> {
     }
 
     pub(super) fn restart_node(&self, number: usize) -> Result<()> {
-        let node = start_node(
-            &self.settings.baton,
-            self.machine,
-            self.hosts,
-            self.folder,
-            self.root,
-            (self.way, number),
-        )?;
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)[number] = node;
+        let node = self.place.start_node(self.way, number, &[])?;
+        self.nodes()[number] = node;
+        Ok(())
+    }
+
+    /// Starts another node, which registers itself.
+    pub(super) fn join_node(&self) -> Result<()> {
+        let etcd = self.etcd.as_ref().context("this cluster has no etcd")?;
+        let host = &self.place.hosts.nodes[NODES];
+        let mover = match self.way {
+            Contender::Handoff => format!(", mover=\"{}\"", Contender::mover_of(host.v4())),
+            _ => String::new(),
+        };
+        let register = format!("to=\"http://{}:{PORT}\", name=\"node{NODES}\"{mover}", host.v4());
+        let node = self.place.start_node(self.way, NODES, &[etcd.setting(Some(&register))])?;
+        self.nodes().push(node);
+        Ok(())
+    }
+
+    /// Whether the node that has joined has sent anything.
+    pub(super) fn check_joined(&self) -> Result<()> {
+        let sent = self.place.hosts.nodes[NODES].traffic()?.sent_bytes;
+        ensure!(
+            sent > JOINED_BYTES_MIN,
+            "the node that has joined has sent {sent} bytes: it gets no requests"
+        );
         Ok(())
     }
 
     pub(super) fn with_node<R>(&self, number: usize, with: impl FnOnce(&Running) -> R) -> R {
-        with(&self.nodes.lock().unwrap_or_else(PoisonError::into_inner)[number])
+        with(&self.nodes()[number])
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn with_front<R>(&self, with: impl FnOnce(&Running) -> R) -> R {
+        with(&self.front.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends the front-end, all but its mover, and starts it again.
+    pub(super) fn restart_front(&self) -> Result<()> {
+        let mut front = self.front.lock().unwrap_or_else(PoisonError::into_inner);
+        front.restart(|| self.place.start_front(&self.entry))
     }
 
     /// Asks the front-end's master.
     pub(super) fn control(&self, words: &[&str]) -> Result<()> {
-        let socket = self.folder.join(self.way.to_string()).join("control");
-        let mut command = std::process::Command::new(&self.settings.baton);
+        let socket = self.place.folder.join(self.way.to_string()).join("control");
+        let mut command = std::process::Command::new(&self.place.settings.baton);
         let output =
             command.arg("ctl").arg("--control").arg(socket).args(words).output().context("baton ctl")?;
         match output.status.success() {
@@ -77,22 +118,27 @@ impl<'a> Cluster<'a> {
     }
 }
 
-fn start_node(
-    baton: &Path,
-    machine: &Machine,
-    hosts: &ClusterHosts,
-    folder: &Path,
-    root: &Path,
-    (way, number): (Contender, usize),
-) -> Result<Running> {
-    let host = &hosts.nodes[number];
-    let address = SocketAddr::from((host.v4(), PORT));
-    let entry = way.node(baton, folder, address)?.beside_client().named(&format!("node{number}"));
-    Running::start_on(host, address, &entry, machine, folder, root)
+impl Place<'_> {
+    fn start_front(&self, entry: &Entry) -> Result<Running> {
+        let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
+        let empty = self.folder.join("empty");
+        Running::start_on(&self.hosts.front, address, entry, self.machine, self.folder, &empty)
+    }
+
+    /// `more`: settings of this node.
+    fn start_node(&self, way: Contender, number: usize, more: &[String]) -> Result<Running> {
+        let host = &self.hosts.nodes[number];
+        let address = SocketAddr::from((host.v4(), PORT));
+        let entry = way.node(&self.settings.baton, self.folder, address)?.settings(more);
+        let entry = entry.beside_client().named(&format!("node{number}"));
+        Running::start_on(host, address, &entry, self.machine, self.folder, self.root)
+    }
 }
 
 /// A front-end that soon knows that a node is ill.
-const PATIENCE: &str =
-    "connect_ms=300, head_ms=1000, health={path=\"/0.html\", interval_ms=200, timeout_ms=300, fall=2}";
+const PATIENCE: &str = "cluster.relay={connect_ms=300, head_ms=1000, \
+                        health={path=\"/0.html\", interval_ms=200, timeout_ms=300, fall=2}}";
 pub(super) const NODES: usize = 3;
 const PORT: u16 = 80;
+/// More than it sends before it gets requests.
+const JOINED_BYTES_MIN: u64 = 1 << 20;

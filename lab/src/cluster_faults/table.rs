@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::fault::Fault;
 use super::settings::FaultsSettings;
-use crate::front_cost::Contender;
+use crate::contender::Contender;
 use crate::load::{Failure, LoadReport};
 use crate::markdown::{begin_table, row};
 

@@ -9,7 +9,6 @@
 //! example, are charged to their sender. For that all processes share one CPU, so that packets are received within the
 //! system call that sends them.
 
-mod contender;
 mod plain;
 mod settings;
 mod table;
@@ -22,12 +21,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::contender::Contender;
 use crate::files;
 use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::processes::cpu_time;
 use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
-pub(crate) use contender::Contender;
 pub use settings::FrontCostSettings;
 use table::{Figures, Measured};
 
@@ -156,7 +155,7 @@ impl Rig<'_> {
     }
 
     fn start_front(&self, contender: Contender, nodes: &[SocketAddr]) -> Result<Option<Running>> {
-        let entry: Option<Entry> = contender.front(&self.settings.baton, self.folder, nodes, "")?;
+        let entry: Option<Entry> = contender.front(&self.settings.baton, self.folder, nodes, &[])?;
         let Some(entry) = entry else { return Ok(None) };
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
         let entry = entry.beside_client();

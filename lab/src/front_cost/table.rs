@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use super::contender::Contender;
 use super::settings::FrontCostSettings;
+use crate::contender::Contender;
 use crate::markdown::{begin_table, failed_row, number, row};
 use crate::stats::median;
 

@@ -10,7 +10,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::epoll;
@@ -201,6 +201,11 @@ impl Client {
             // A connection that is still being opened says EAGAIN too, and is writable when it is open.
             Err(Errno::AGAIN) => Step::Wait,
             Err(Errno::INTR) => Step::Again,
+            Err(Errno::CONNREFUSED) => {
+                // A server that begins anew listens again soon: clients that ask without a pause would keep it from that.
+                std::thread::sleep(REFUSED_PAUSE);
+                self.broken(shared, Errno::CONNREFUSED)
+            }
             Err(errno) => self.broken(shared, errno),
         }
     }
@@ -338,6 +343,9 @@ fn register(epoll: &OwnedFd, socket: &OwnedFd, index: usize) -> rustix::io::Resu
         epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
     epoll::add(epoll, socket, epoll::EventData::new_u64(index as u64), flags)
 }
+
+/// Before a client that was refused connects again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 
 /// After so many failures the rest would say nothing new.
 const FAILURES_MAX: u64 = 1_000;

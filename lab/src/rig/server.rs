@@ -306,6 +306,8 @@ pub(crate) struct Running {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     child: Child,
+    /// Processes of the server before it, which live on.
+    outlived: Vec<i32>,
 }
 
 impl Running {
@@ -356,7 +358,8 @@ impl Running {
             .stderr(output)
             .spawn();
         machine.run_on(&machine.client_cpus)?;
-        let mut running = Self { name: entry.name.clone(), address, child: child.context("sh")? };
+        let mut running =
+            Self { name: entry.name.clone(), address, child: child.context("sh")?, outlived: Vec::new() };
         running
             .wait_until_it_listens(host)
             .with_context(|| format!("see {}", run.join("output").display()))?;
@@ -395,11 +398,36 @@ impl Running {
         self.signal_all(Signal::KILL);
     }
 
-    /// Kills the youngest child of its first process, for a server of one worker: the worker.
-    pub(crate) fn kill_last_child(&self) {
-        let children = self.processes().into_iter().skip(1);
-        if let Some(pid) = children.max().and_then(Pid::from_raw) {
+    /// Kills the worker of a server that has one: a child of the first process, with its command line.
+    pub(crate) fn kill_worker(&self) {
+        let command = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let first = command(self.child.id() as i32);
+        let workers = self.processes().into_iter().skip(1).filter(|pid| command(*pid) == first);
+        if let Some(pid) = workers.max().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
+    /// Ends its first process, as a service manager does, and puts another server in its place. Processes that outlive theirs, as
+    /// a mover does, end with that one.
+    pub(crate) fn restart(&mut self, start: impl FnOnce() -> Result<Self>) -> Result<()> {
+        let processes = self.processes();
+        self.end();
+        let mut next = start()?;
+        next.outlived = processes;
+        next.outlived.retain(|pid| Path::new(&format!("/proc/{pid}")).exists());
+        *self = next;
+        Ok(())
+    }
+
+    /// Asks its first process to end, and waits.
+    fn end(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let limit = Instant::now() + STOP_MAX;
+        while Instant::now() < limit && matches!(self.child.try_wait(), Ok(None)) {
+            sleep(Duration::from_millis(20));
         }
     }
 
@@ -416,7 +444,9 @@ impl Running {
 
     /// Its processes.
     pub(crate) fn processes(&self) -> Vec<i32> {
-        processes::tree(self.child.id() as i32)
+        let mut processes = processes::tree(self.child.id() as i32);
+        processes.extend(&self.outlived);
+        processes
     }
 }
 
@@ -424,14 +454,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.resume();
         let processes = self.processes();
-        let signal = |pid: i32, signal| Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
-        signal(self.child.id() as i32, Signal::TERM);
-        let limit = Instant::now() + STOP_MAX;
-        while Instant::now() < limit && matches!(self.child.try_wait(), Ok(None)) {
-            sleep(Duration::from_millis(20));
-        }
-        for pid in processes.into_iter().rev() {
-            signal(pid, Signal::KILL);
+        self.end();
+        for pid in processes.into_iter().rev().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
         }
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
 //! The ways from a client to a node that are compared.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::str::FromStr;
@@ -68,25 +68,39 @@ impl Contender {
         }
     }
 
-    /// How a node is started for it, at this address. Baton's files of a member are in the folder.
-    pub(crate) fn node(self, baton: &Path, folder: &Path, address: SocketAddr) -> Result<Entry> {
-        let node = Entry::baton(baton, "auto").workers(1);
+    /// Where the mover of a node takes connections.
+    pub(crate) fn mover_of(node: impl Into<IpAddr>) -> SocketAddr {
+        SocketAddr::new(node.into(), MOVER_PORT)
+    }
+
+    /// What a node that is a Baton needs for it, at this address. Files of a member are in the folder.
+    pub(crate) fn node_settings(
+        self,
+        baton: &Path,
+        folder: &Path,
+        address: SocketAddr,
+    ) -> Result<Vec<String>> {
         match self {
             Self::Handoff => {
-                let listen = format!("cluster.listen=\"{}:{MOVER_PORT}\"", address.ip());
-                Ok(node.settings(&[key(baton, folder)?, listen]))
+                let listen = format!("cluster.listen=\"{}\"", Self::mover_of(address.ip()));
+                Ok(vec![key(baton, folder)?, listen])
             }
-            _ => Ok(node),
+            _ => Ok(Vec::new()),
         }
     }
 
-    /// How the front-end is started, if there is one. `relay`: keys of `cluster.relay`.
+    /// How a node is started for it.
+    pub(crate) fn node(self, baton: &Path, folder: &Path, address: SocketAddr) -> Result<Entry> {
+        Ok(Entry::baton(baton, "auto").workers(1).settings(&self.node_settings(baton, folder, address)?))
+    }
+
+    /// How the front-end is started, if there is one. `more`: settings of ours.
     pub(crate) fn front(
         self,
         baton: &Path,
         folder: &Path,
         nodes: &[SocketAddr],
-        relay: &str,
+        more: &[String],
     ) -> Result<Option<Entry>> {
         let other = |name| Entry::other_before_nodes(name, nodes).context("it is not known").map(Some);
         match self {
@@ -94,7 +108,7 @@ impl Contender {
             Self::Handoff | Self::Relay => {
                 let listed = |(number, node): (usize, &SocketAddr)| {
                     let mover = match self {
-                        Self::Handoff => format!(", mover=\"{}:{MOVER_PORT}\"", node.ip()),
+                        Self::Handoff => format!(", mover=\"{}\"", Self::mover_of(node.ip())),
                         _ => String::new(),
                     };
                     format!("{{to=\"http://{node}\", name=\"node{number}\"{mover}}}")
@@ -103,12 +117,12 @@ impl Contender {
                 let mut settings = vec![
                     format!("cluster.nodes=[{}]", listed.join(", ")),
                     format!("cluster.way=\"{self}\""),
-                    format!("cluster.relay={{{relay}}}"),
                     "site.route=[{path=\"/\", cluster=true}]".to_owned(),
                 ];
                 if self == Self::Handoff {
                     settings.push(key(baton, folder)?);
                 }
+                settings.extend_from_slice(more);
                 Ok(Some(Entry::baton(baton, "auto").workers(1).settings(&settings).named(&self.to_string())))
             }
             Self::Haproxy => other("haproxy"),
