@@ -44,6 +44,9 @@ pub(crate) enum Command {
     /// Count what clients of a cluster see of faults: nodes that die, are cut off, hang; front-ends that restart; prints a table
     /// in Markdown. Needs root
     ClusterFaults(FaultsArguments),
+    /// Measure servers that lend each other documents without a front-end: throughput over their number, and how soon a hot spot
+    /// is spread; prints tables in Markdown. Needs root
+    Documents(DocumentsArguments),
     /// Show two clusters side by side, one by round robin and one by content, under the same load. Needs root
     DemoCluster(DemoArguments),
     /// Compare nginx and Baton in front of a C program and of php-fpm, by every transport; prints tables in Markdown
@@ -383,6 +386,34 @@ pub(crate) struct FaultsArguments {
     #[arg(long, default_value_t = 64)]
     pub(crate) connections: usize,
     /// Where files, configurations and logs are put
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct DocumentsArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    pub(crate) baton: PathBuf,
+    /// Fewer servers, and shorter: about two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Numbers of servers; one of them has the site [default: 1,2,4,6, or 1,2,4 if quick]
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<usize>>,
+    /// Visitors at a time
+    #[arg(long, default_value_t = 24)]
+    pub(crate) visitors: usize,
+    /// The part of a CPU that each server has
+    #[arg(long, default_value_t = 0.05)]
+    pub(crate) server_cpus: f64,
+    /// How long each number of servers is visited [default: 75, or 36 if quick]
+    #[arg(long)]
+    pub(crate) seconds: Option<f64>,
+    /// How much shorter the intervals of the policy are than the usual ones
+    #[arg(long, default_value_t = 40)]
+    pub(crate) hurry: u64,
+    /// Where the site, keys and logs are put
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
 }

@@ -10,6 +10,7 @@
 //! - [`cluster`] compares ways of distributing requests among nodes that lack memory;
 //! - [`cluster_faults`] counts what clients of a cluster see of faults;
 //! - [`front_cost`] tells what a front-end before nodes costs;
+//! - [`documents`] measures servers that lend each other documents, without a front-end;
 //! - [`applications`] compares applications behind servers, by every transport;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`slow_readers`] tests whether slow readers delay an application;
@@ -26,6 +27,7 @@ mod comparison;
 mod contender;
 pub mod copies;
 pub mod disk;
+pub mod documents;
 pub mod files;
 pub mod front_cost;
 pub mod load;

@@ -19,6 +19,7 @@ use baton_lab::cluster::{self, ClusterBounds, ClusterSettings};
 use baton_lab::cluster_faults::{self, FaultsSettings};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
+use baton_lab::documents::{self, DocumentsSettings};
 use baton_lab::front_cost::{self, FrontCostSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::proxy::{self, ProxySettings};
@@ -30,8 +31,8 @@ use baton_lab::{files, mix};
 
 use arguments::{
     ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CopiesArguments,
-    DemoArguments, DiskArguments, FaultsArguments, FrontCostArguments, LoadArguments, ProxyArguments,
-    RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
+    DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments, LoadArguments,
+    ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Cluster(arguments) => compare_policies(arguments),
         Command::FrontCost(arguments) => compare_front_ends(arguments),
         Command::ClusterFaults(arguments) => count_faults(arguments),
+        Command::Documents(arguments) => lend_documents(arguments),
         Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
         Command::Disk(arguments) => disk(arguments),
         Command::Applications(arguments) => compare_applications(arguments),
@@ -248,6 +250,27 @@ fn count_faults(arguments: FaultsArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-faults")),
     };
     print(&cluster_faults::run(&settings)?)?;
+    Ok(true)
+}
+
+fn lend_documents(arguments: DocumentsArguments) -> Result<bool> {
+    let quick = arguments.quick;
+    let servers = arguments.servers.unwrap_or_else(|| if quick { vec![1, 2, 4] } else { vec![1, 2, 4, 6] });
+    ensure!(!servers.contains(&0) && arguments.visitors > 0 && arguments.hurry > 0, "nothing is asked for");
+    ensure!(
+        (0.001..=1.0).contains(&arguments.server_cpus),
+        "a server has between 0.001 of a CPU and a whole one"
+    );
+    let settings = DocumentsSettings {
+        baton: arguments.baton,
+        servers,
+        visitors: arguments.visitors,
+        server_cpus: arguments.server_cpus,
+        duration: duration(arguments.seconds.unwrap_or(if quick { 36.0 } else { 75.0 }))?,
+        hurry: arguments.hurry,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-documents")),
+    };
+    print(&documents::run(&settings)?)?;
     Ok(true)
 }
 

@@ -1,0 +1,185 @@
+//! Servers that lend each other documents, without a front-end: throughput over the number of servers, and how soon the load is
+//! spread when a hot spot begins. The published experiments with Distributed Cooperative Web Servers have this shape.
+//!
+//! Each server is a host in a network namespace, with a part of a CPU. One has the site, the others only help. Visitors come to
+//! the one that has it, all at once, read pages with their images, and follow the links that they find.
+
+mod settings;
+mod site;
+mod table;
+mod visitor;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::rig::network::{ClusterHosts, Network, Traffic};
+use crate::rig::{Bounds, Entry, Groups, Image, Isolation, Machine, Running, Volume, own_folder};
+pub use settings::DocumentsSettings;
+use table::{Figures, Second};
+use visitor::Got;
+
+/// Measures, and returns tables as Markdown.
+///
+/// # Errors
+/// If we are not root, the machine lacks a tool or a control group, or a visitor does not get what a page shows.
+pub fn run(settings: &DocumentsSettings) -> Result<String> {
+    if let Some(why) = Network::hindrance() {
+        bail!(
+            "servers on hosts of their own {why}; control groups and mounts, which bound a server's CPU, also need root"
+        );
+    }
+    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    fs::create_dir_all(folder.join("empty"))?;
+    let key = folder.join("key");
+    fs::write(&key, "5eed".repeat(16))?;
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+    let machine = Machine::prepare(Isolation::Hosts, 1)?;
+    let groups = Groups::new()?;
+    let image = Image::make(site::BYTES + IMAGE_SPARE_BYTES, &folder.join("image"), site::write)?;
+    let mut measured = Vec::new();
+    for &count in &settings.servers {
+        let hosts = ClusterHosts::new(count)?;
+        let place =
+            Place { settings, machine: &machine, groups: &groups, hosts: &hosts, folder: &folder, key: &key };
+        let servers =
+            (0..count).map(|number| place.start(&image, number, count)).collect::<Result<Vec<_>>>()?;
+        let figures = place.measure(count).with_context(|| format!("{count} servers"))?;
+        eprintln!("{figures}");
+        measured.push(figures);
+        for Server { server, volume, groups: own } in servers {
+            drop(server);
+            volume.unmount()?;
+            groups.remove(&own)?;
+        }
+    }
+    Ok(table::markdown(&machine.description(), settings, &measured))
+}
+
+struct Place<'a> {
+    settings: &'a DocumentsSettings,
+    machine: &'a Machine,
+    groups: &'a Groups,
+    hosts: &'a ClusterHosts,
+    folder: &'a Path,
+    key: &'a Path,
+}
+
+struct Server {
+    server: Running,
+    volume: Volume,
+    groups: Vec<PathBuf>,
+}
+
+impl Place<'_> {
+    /// Server 0 has the site.
+    fn start(&self, image: &Image, number: usize, count: usize) -> Result<Server> {
+        let name = format!("server{number}");
+        let volume = image.mount(&self.folder.join(format!("{name}-root")), READ_AHEAD_KB)?;
+        let bounds = Bounds {
+            memory_bytes: MEMORY_BYTES,
+            device: volume.device,
+            read_bytes_per_s: DISK_BYTES_PER_S,
+            cpus: Some(self.settings.server_cpus),
+        };
+        let groups = self.groups.make(&format!("{count}-{name}"), &bounds)?;
+        let url = |number: usize| format!("\"http://{}\"", self.hosts.nodes[number].v4());
+        let peers: Vec<_> = (0..count).filter(|other| *other != number).map(url).collect();
+        let mut entry = Entry::baton(&self.settings.baton, "auto")
+            .workers(1)
+            .beside_client()
+            .named(&name)
+            .in_groups(groups.clone());
+        if !peers.is_empty() {
+            // The usual intervals, shortened.
+            let ms = |usual: u64| (usual / self.settings.hurry).max(100);
+            entry = entry.settings(&[format!(
+                "site.documents={{at={}, peers=[{}], key=\"{}\", lends={}, entry_points=[\"/\", \"{}\"], statistics_ms={}, \
+                 ping_ms={}, peer_ms={}, recall_ms={}}}",
+                url(number),
+                peers.join(", "),
+                self.key.display(),
+                number == 0,
+                site::ENTRY,
+                ms(10_000),
+                ms(20_000),
+                ms(60_000),
+                ms(300_000),
+            )]);
+        }
+        let host = &self.hosts.nodes[number];
+        let address = SocketAddr::from((host.v4(), PORT));
+        let root = if number == 0 { volume.folder.clone() } else { self.folder.join("empty") };
+        let server = Running::start_on(host, address, &entry, self.machine, self.folder, &root)?;
+        Ok(Server { server, volume, groups })
+    }
+
+    /// Visitors come, all at once.
+    fn measure(&self, count: usize) -> Result<Figures> {
+        let (got, over) = (Got::default(), AtomicBool::new(false));
+        let home = self.hosts.nodes[0].v4().to_string();
+        let seconds = self.hosts.client.run(|| {
+            std::thread::scope(|scope| {
+                for seed in 0..self.settings.visitors as u64 {
+                    let (home, got, over) = (&home, &got, &over);
+                    scope.spawn(move || visitor::visit(home, seed, got, over));
+                }
+                let seconds = self.watch(count, &got);
+                over.store(true, Ordering::Relaxed);
+                seconds
+            })
+        })?;
+        let failures = got.failures.load(Ordering::Relaxed);
+        ensure!(failures == 0, "visitors did not get {failures} documents");
+        Ok(Figures { servers: count, seconds, away: self.away()? })
+    }
+
+    /// What visitors get in each second.
+    fn watch(&self, count: usize, got: &Got) -> Result<Vec<Second>> {
+        let traffic =
+            || self.hosts.nodes[..count].iter().map(|host| host.traffic()).collect::<Result<Vec<Traffic>>>();
+        let read = || -> Result<_> {
+            let counts = [&got.documents, &got.redirects].map(|count| count.load(Ordering::Relaxed));
+            Ok((Instant::now(), counts, traffic()?))
+        };
+        let start = Instant::now();
+        let mut before = read()?;
+        let mut seconds = Vec::new();
+        while start.elapsed() < self.settings.duration {
+            std::thread::sleep(SECOND);
+            let now = read()?;
+            let sent = now.2.iter().zip(&before.2).map(|(now, before)| now.since(*before).sent_bytes);
+            seconds.push(Second {
+                seconds: (now.0 - before.0).as_secs_f64(),
+                documents: now.1[0] - before.1[0],
+                redirects: now.1[1] - before.1[1],
+                sent_bytes: sent.collect(),
+            });
+            before = now;
+        }
+        Ok(seconds)
+    }
+
+    /// Documents that the home has lent, as it says itself.
+    fn away(&self) -> Result<u64> {
+        let control = self.folder.join("server0/control");
+        let mut ctl = std::process::Command::new(&self.settings.baton);
+        let output = ctl.args(["ctl", "--control"]).arg(control).args(["documents", "--json"]).output()?;
+        ensure!(output.status.success(), "baton ctl: {}", String::from_utf8_lossy(&output.stderr));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        Ok(told["sites"][0]["lent"].as_array().map_or(0, |lent| lent.len() as u64))
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const PORT: u16 = 80;
+const IMAGE_SPARE_BYTES: u64 = 32 << 20;
+/// So much that memory and disks limit nothing.
+const MEMORY_BYTES: u64 = 512 << 20;
+const DISK_BYTES_PER_S: u64 = 1 << 30;
+const READ_AHEAD_KB: u32 = 128;

@@ -1,0 +1,42 @@
+//! A site: pages with images of their own, which link to each other.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+/// Writes it below `root`.
+pub(super) fn write(root: &Path) -> Result<()> {
+    fs::create_dir_all(root)?;
+    for page in 0..PAGES {
+        let mut html = format!("<!DOCTYPE html><title>{page}</title>\n");
+        for image in 0..IMAGES {
+            let name = format!("{page}-{image}.png");
+            let bytes: Vec<u8> = (0..IMAGE_BYTES).map(|at| (at * 31 + page * 7 + image) as u8).collect();
+            fs::write(root.join(&name), bytes)?;
+            let _ = writeln!(html, "<img src=\"{name}\" alt=\"\">");
+        }
+        for other in (0..PAGES).filter(|other| *other != page) {
+            let _ = writeln!(html, "<a href=\"{}\">{other}</a>", page_name(other));
+        }
+        fs::write(root.join(page_name(page)), html)?;
+    }
+    Ok(())
+}
+
+/// Where visits begin.
+pub(super) const ENTRY: &str = "/index.html";
+
+/// Bytes of all of it, about.
+pub(super) const BYTES: u64 = ((PAGES * (IMAGES + 1)) * (IMAGE_BYTES + 4096)) as u64;
+
+pub(super) const DOCUMENTS: usize = PAGES * (IMAGES + 1);
+
+fn page_name(page: usize) -> String {
+    if page == 0 { ENTRY[1..].to_owned() } else { format!("page{page}.html") }
+}
+
+const PAGES: usize = 12;
+const IMAGES: usize = 8;
+const IMAGE_BYTES: usize = 8 << 10;
