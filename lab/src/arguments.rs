@@ -299,7 +299,7 @@ pub(crate) struct ClusterArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// wrr, lard-r, lard-h and HAProxy only, once, shorter and smaller: about three minutes
+    /// wrr, lard-r, lard-h and HAProxy only, with one trace, once, shorter and smaller: about two minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Policies of our front-end; the first is the reference
@@ -311,9 +311,10 @@ pub(crate) struct ClusterArguments {
     /// Other front-ends
     #[arg(long, value_delimiter = ',', default_value = "haproxy,nginx")]
     pub(crate) servers: Vec<String>,
-    /// What clients ask for: mix (SPECweb99's files), zipf:EXPONENT; the last line is about the last
-    #[arg(long, value_delimiter = ',', default_value = "mix,zipf:1.0")]
-    pub(crate) traces: Vec<TraceKind>,
+    /// What clients ask for: mix (SPECweb99's files), zipf:EXPONENT; the last line is about the last [default: mix,zipf:1.0, or
+    /// zipf:1.0 if quick]
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) traces: Option<Vec<TraceKind>>,
     /// How many nodes
     #[arg(long, default_value_t = 6)]
     pub(crate) nodes: usize,

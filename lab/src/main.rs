@@ -15,7 +15,7 @@ use clap::Parser as _;
 use baton_lab::applications::{self, ApplicationsSettings};
 use baton_lab::bench::{self, BenchSettings, Isolation};
 use baton_lab::cluster::demo::{self, DemoSettings};
-use baton_lab::cluster::{self, ClusterBounds, ClusterSettings};
+use baton_lab::cluster::{self, ClusterBounds, ClusterSettings, TraceKind};
 use baton_lab::cluster_faults::{self, FaultsSettings};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
@@ -206,7 +206,10 @@ fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
         policies: if quick { named(&["wrr", "lard-r", "lard-h"]) } else { arguments.policies },
         ways: arguments.ways,
         others: if quick { named(&["haproxy"]) } else { arguments.servers },
-        traces: arguments.traces,
+        traces: arguments.traces.unwrap_or_else(|| match quick {
+            true => vec![TraceKind::Zipf(1.0)],
+            false => vec![TraceKind::Mix, TraceKind::Zipf(1.0)],
+        }),
         rounds: if quick { 1 } else { arguments.rounds },
         warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 8.0))?,
         duration: duration(usual(arguments.seconds, 8.0, 4.0))?,

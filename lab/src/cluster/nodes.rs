@@ -48,7 +48,7 @@ impl Nodes {
             let name = format!("node{number}");
             let volume = image.mount(&rack.folder.join(format!("{name}-root")), rack.bounds.read_ahead_kb)?;
             let bounds = Bounds {
-                memory_bytes: rack.bounds.memory_mib << 20,
+                memory_bytes: (rack.bounds.memory_mib << 20) + own_bytes(way),
                 device: volume.device,
                 read_bytes_per_s: (rack.bounds.disk_mb_per_s * 1e6) as u64,
                 cpus: Some(rack.bounds.node_cpus),
@@ -124,6 +124,13 @@ impl Ledger {
         (mean > 0.0).then(|| most / mean)
     }
 }
+
+/// Memory that a node needs besides, which files shall not lack: the table of flows of its mover.
+fn own_bytes(way: Contender) -> u64 {
+    if way == Contender::Handoff { MOVER_BYTES } else { 0 }
+}
+
+const MOVER_BYTES: u64 = 28 << 20;
 
 #[cfg(test)]
 mod tests {
