@@ -113,7 +113,7 @@ fn vip() -> SocketAddr {
 fn introduction(sides: &[Side<'_>]) -> String {
     let mut text = format!(
         "\nTwo clusters in network namespaces: a front-end and {} nodes each. Each node has {} MiB of memory, a disk of {} MB/s \
-         and {:.0} % of a CPU;\nthe site has {} MB, so no node can hold it. Requests follow Zipf's law. The left front-end takes \
+         and {:.0} % of a CPU;\nthe site has {} MB, so no node can hold it. Requests follow Zipf's law. One front-end takes \
          nodes in turn ({}), the other knows\nwhich node has what ({}).\n\nLook at \"in memory\": nodes in turn all keep the same \
          files. By content, their memories add up, disks rest, and more is served.\n\nThings to try, from another terminal:\n",
         BOUNDS.nodes,
@@ -127,21 +127,17 @@ fn introduction(sides: &[Side<'_>]) -> String {
     let Some(side) = sides.last() else { return text };
     let curl = in_words(side.client(), "curl");
     let ctl = format!("{} ctl --control {}", side.rack.baton.display(), side.control().display());
-    let node = side.nodes.addresses()[0];
     let lines = [
         format!("{curl} -si http://{}/zipf/0 | head -12", ClusterHosts::VIP_V4),
         format!(
             "{curl} -s -o /dev/null -w '%{{http_code}} %{{size_download}} bytes in %{{time_total}} s\\n' http://{}/zipf/[0-9]",
             ClusterHosts::VIP_V4
         ),
-        format!("{ctl} status                              # the nodes as the front-end sees them"),
-        format!(
-            "{ctl} drain-origin http://{node}      # its load goes to the others; undrain-origin brings it back"
-        ),
-        format!(
-            "kill -STOP {}                            # a node that hangs; -CONT wakes it",
-            side.nodes.pids()[1]
-        ),
+        format!("{ctl} cluster                   # the nodes as the front-end sees them"),
+        format!("{ctl} cluster why /zipf/0       # which node has that file, and why"),
+        format!("{ctl} cluster drain node0       # its load goes to the others; undrain brings it back"),
+        // Its processes have a session of their own.
+        format!("pkill -STOP -s {}               # a node that hangs; -CONT wakes it", side.nodes.pids()[1]),
     ];
     for line in lines {
         let _ = writeln!(text, "  {line}");

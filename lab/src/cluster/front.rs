@@ -47,9 +47,8 @@ impl Front {
     /// How it is started before these nodes. Files of a member are in the folder.
     pub(super) fn entry(&self, baton: &Path, folder: &Path, nodes: &[SocketAddr]) -> Result<Entry> {
         let entry = match self {
-            Self::Ours(policy, Contender::Relay) => Some(relay(baton, policy, nodes)),
             Self::Ours(policy, way) => {
-                // As a proxy, which has no bound of its own either.
+                // As much as comes, like the others.
                 let more = [format!("cluster.policy=\"{policy}\""), "cluster.admission=false".to_owned()];
                 way.front(baton, folder, nodes, &more)?
             }
@@ -69,14 +68,6 @@ impl Front {
         };
         name.parse().ok()
     }
-}
-
-/// Baton in front of nodes.
-pub(super) fn relay(baton: &Path, policy: &str, nodes: &[SocketAddr]) -> Entry {
-    let to: Vec<_> = nodes.iter().map(|node| format!("\"http://{node}\"")).collect();
-    let to = to.join(", ");
-    let route = format!("site.route=[{{path=\"/\", proxy={{to=[{to}], policy=\"{policy}\"}}}}]");
-    Entry::baton(baton, "auto").workers(1).settings(&[route])
 }
 
 #[cfg(test)]

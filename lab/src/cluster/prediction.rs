@@ -10,7 +10,7 @@ use baton_sim::model::{Arrivals, FrontEnds, NodeProfile, Replacement, Scenario, 
 use baton_sim::trace::Trace;
 
 use super::content::Content;
-use super::front;
+use super::front::Front;
 use super::nodes::Nodes;
 use super::rack::{Rack, load};
 use super::settings::ClusterBounds;
@@ -45,7 +45,8 @@ impl ServiceTimes {
     /// and for the part of the content that a node has in a cluster.
     pub(super) fn measure(rack: &Rack<'_>, image: &Image, content: &Content) -> Result<Self> {
         let nodes = Nodes::start(rack, image, 1, &format!("{}-alone", content.kind()), Contender::Relay)?;
-        let entry = front::relay(rack.baton, "wrr", &nodes.addresses()).named("alone");
+        let front = Front::Ours("wrr".to_owned(), Contender::Relay);
+        let entry = front.entry(rack.baton, rack.folder, &nodes.addresses())?.named("alone");
         let server = rack.start_front(&entry)?;
         let connections = (rack.bounds.connections / rack.bounds.nodes).max(1);
         let us = |requests: Vec<Request>, warm_up: Duration| -> Result<(f64, f64)> {
