@@ -85,7 +85,7 @@ impl Cluster {
 }
 
 /// The columns of the nodes.
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 11] = [
     ("node", "name"),
     ("url", "to"),
     ("source", "source"),
@@ -95,7 +95,12 @@ const COLUMNS: [(&str, &str); 9] = [
     ("requests", "requests"),
     ("failures", "failures"),
     ("moved here", "moved"),
+    ("had it", "had"),
+    ("handed over", "handed"),
 ];
+
+/// The reasons for which a node is chosen that has had the target before, as far as the policy knows.
+const HAD: [&str; 2] = ["mapped", "hashed"];
 
 fn nodes(cluster: &Value) -> String {
     if cluster.is_null() {
@@ -106,7 +111,11 @@ fn nodes(cluster: &Value) -> String {
         .iter()
         .map(|node| {
             let mut row = node.clone();
-            row["moved"] = moves.iter().filter_map(|why| node["choices"][why].as_u64()).sum::<u64>().into();
+            let chosen =
+                |whys: &[&str]| -> u64 { whys.iter().filter_map(|why| node["choices"][why].as_u64()).sum() };
+            row["moved"] = chosen(&moves).into();
+            row["had"] = share(chosen(&HAD), node["choices"].as_object()).into();
+            row["handed"] = node["ways"]["handoff"].as_u64().unwrap_or_default().into();
             row
         })
         .collect();
@@ -126,6 +135,15 @@ fn nodes(cluster: &Value) -> String {
         out.push_str(&of_etcd(etcd, members["restored"] == true));
     }
     out
+}
+
+/// Such choices in percent of all. Nothing yet: a dash.
+fn share(some: u64, all: Option<&serde_json::Map<String, Value>>) -> String {
+    let all: u64 = all.into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum();
+    match all {
+        0 => "-".into(),
+        all => format!("{} %", some * 100 / all),
+    }
 }
 
 fn of_etcd(etcd: &Value, is_restored: bool) -> String {
@@ -155,4 +173,26 @@ fn of_etcd(etcd: &Value, is_restored: bool) -> String {
         out.push_str(&format!("  it has lost data, or was another one: {} times\n", etcd["losses"]));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_node_tells_how_often_it_had_the_target_and_what_it_was_handed() {
+        let node = json!({
+            "name": "a", "to": "http://a", "source": "config", "state": "up", "weight": 1, "load": 2, "requests": 9,
+            "failures": 0, "why": "", "choices": { "mapped": 6, "moved": 2, "first-assignment": 1 },
+            "ways": { "handoff": 7, "relay": 2 },
+        });
+        let idle = json!({ "name": "b", "choices": {}, "ways": {} });
+        let said = nodes(&json!({ "policy": "lard-h", "nodes": [node, idle], "members": null }));
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let line = |name: &str| words(said.lines().find(|line| line.starts_with(name)).unwrap());
+        assert_eq!(line("a ")[7..], ["0", "2", "66", "%", "7"], "{said}");
+        assert!(line("b ").ends_with(&["-".to_owned(), "0".to_owned()]), "{said}");
+    }
 }

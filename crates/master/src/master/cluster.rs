@@ -187,6 +187,8 @@ impl Master {
             let choices = CHOICE_LABELS.into_iter().zip(counts.choices).filter(|(_, count)| *count > 0);
             let choices: Map<_, _> = choices.map(|(label, count)| (label.to_owned(), count.into())).collect();
             let ways = Way::ALL.into_iter().zip(counts.ways).filter(|(_, count)| *count > 0);
+            let connections =
+                self.origins.node(&self.config, &name).map(|record| record.connections_at_node());
             let ways: Map<_, _> = ways.map(|(way, count)| (way.word().to_owned(), count.into())).collect();
             json!({
                 "name": name,
@@ -201,6 +203,7 @@ impl Master {
                 "failures": counts.failures.iter().sum::<u64>(),
                 "choices": choices,
                 "ways": ways,
+                "connections": connections,
             })
         });
         Some(json!({
