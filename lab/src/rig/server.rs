@@ -541,7 +541,7 @@ const JOIN_AND_RUN: &str = r#"n=$1; shift
 while [ "$n" -gt 0 ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; n=$((n - 1)); done
 exec "$@""#;
 
-const START_MAX: Duration = Duration::from_secs(5);
+const START_MAX: Duration = Duration::from_secs(30);
 const STOP_MAX: Duration = Duration::from_secs(3);
 /// Some servers allocate a table for every descriptor that they might get.
 const DESCRIPTORS_MAX: u64 = 19_900;
