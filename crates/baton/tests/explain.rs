@@ -363,6 +363,12 @@ fn guards_and_what_they_say_of_a_client() {
             allow = ["10.0.0.0/8"]
             deny = ["10.9.0.0/16"]
             methods = ["GET"]
+            rate_limit = { requests = 2, per = "1s", burst = 9 }
+
+            [[site.route]]
+            path = "/staff"
+            root = "www"
+            basic_auth = { users = { ada = "$2y$04$M8GN1LhxmWzK34qTmzdeB.JoTi2x7t9.WZghfLTSiQkvuJujEDW9." } }
 
             [[site]]
             name = "behind"
@@ -388,6 +394,12 @@ fn guards_and_what_they_say_of_a_client() {
     );
     let out = explained(&[inner]);
     assert!(out.contains("127.0.0.1 is denied: `allow` does not have it") && out.contains("403"), "{out}");
+    assert!(explained(&[inner]).contains("9 requests at once, then one in 500 ms, by address"));
+    let staff = "http://example.org/staff/index.html";
+    let out = explained(&[staff]);
+    assert!(out.contains("401 Unauthorized") && out.contains("asked for: -H"), "{out}");
+    let out = explained(&[staff, "-H", "Authorization: Basic YWRhOnNlY3JldA=="]);
+    assert!(out.contains("200 OK") && out.contains("www/index.html"), "{out}");
     let behind = "http://localhost:81/";
     let field = "X-Forwarded-For: 192.0.2.7";
     let out = explained(&[behind, "--from", "10.0.0.1", "-H", field]);

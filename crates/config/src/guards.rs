@@ -1,13 +1,14 @@
 //! What guards a site, or a route of it: which clients may ask, and for what.
 
-use baton_engine::guards;
-use baton_engine::guards::{Access, AllowedMethods};
+use baton_engine::guards::{self, Access, AllowedMethods, RateKey};
 
+use super::basic_auth::{BasicAuth, BasicAuthKind};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::error::Complaint;
 use super::kind::{Kind, ListOf, Or, Reading};
+use super::rate_limit::RateLimit;
 use super::raw::Node;
-use super::setting::{Section, Table, settings};
+use super::setting::{Inline, Section, Table, settings};
 use super::text::Text;
 
 settings! {
@@ -21,6 +22,12 @@ settings! {
         allow: Option<Vec<ClientAddress>> = None, Or("all", ListOf(ClientAddressKind));
         /// Clients that are kept out: 403. That has precedence over `allow`.
         deny: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
+        /// How often a client may ask: `{ requests = 10, per = "1s", burst = 20 }`. Beyond it: 429. The buckets are shared by all
+        /// workers, and by all routes that have the limit from their site.
+        rate_limit: Option<RateLimit> = None, Or("off", Inline::<RateLimit>::new());
+        /// Users that have to say their name and password: `{ users = { ada = "$2y$12$…" }, file = "/etc/baton/htpasswd" }`. Others:
+        /// 401. `off`: none, also below a site that has some.
+        basic_auth: Option<BasicAuth> = None, Or("off", BasicAuthKind);
     }
 }
 
@@ -30,6 +37,13 @@ impl Guards {
         let guards = Self::read(table, base, reading);
         if ["allow", "deny"].iter().any(|key| table.has(key) && !table.has_refused(key, reading)) {
             guards.check_addresses(table, reading);
+        }
+        let counts_users = guards.rate_limit.as_ref().is_some_and(|limit| limit.key == RateKey::User);
+        let is_written = ["rate_limit", "basic_auth"].iter().find_map(|key| table.span_of(key));
+        if let Some(place) = is_written.filter(|_| counts_users && guards.basic_auth.is_none()) {
+            let complaint = Complaint::new("`rate_limit` counts by user, and no user is known");
+            let complaint = complaint.at(place, "there is no `basic_auth` here");
+            reading.complain(complaint.help("add `basic_auth`, or count by `address`"));
         }
         guards
     }
@@ -80,7 +94,7 @@ impl Guards {
         }
     }
 
-    /// What the engine makes of it; `None`: nothing is guarded.
+    /// What the engine makes of it, but for users and rates.
     pub(crate) fn plan(&self) -> guards::Guards {
         let restricts = self.allow.is_some() || !self.deny.is_empty();
         guards::Guards {
@@ -89,12 +103,13 @@ impl Guards {
                 deny: address_set(&self.deny),
             }),
             methods: self.methods.as_deref().map(AllowedMethods::new),
+            ..guards::Guards::default()
         }
     }
 
     /// Whether some clients are kept out.
     pub(crate) fn keeps_out(&self) -> bool {
-        self.allow.is_some() || !self.deny.is_empty()
+        self.allow.is_some() || !self.deny.is_empty() || self.basic_auth.is_some()
     }
 }
 

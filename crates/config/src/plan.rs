@@ -7,18 +7,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
+use baton_engine::guards::{self, RateTable};
 use baton_engine::listen::ListenAddress;
 use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Plan, Terms};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
+use baton_tls::PemFile;
 use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
 
 use super::application::{Application, Target, Transport};
+use super::basic_auth::BasicAuth;
 use super::cluster::{Cluster, Kept};
 use super::config::Config;
 use super::documents_plan;
 use super::files::Files;
+use super::guards::Guards;
 use super::kind::count;
 use super::proxy_plan;
 use super::real_ip::RealIp;
@@ -50,6 +54,7 @@ impl Config {
             server_header: self.server.server_header,
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
             streamed_bodies: RefCell::default(),
+            basic_auths: RefCell::default(),
             nodes: OnceCell::new(),
             cluster: &self.cluster,
         };
@@ -161,6 +166,8 @@ struct Planner<'a> {
     workers: usize,
     /// The streamed bodies of each address, shared by all routes to it.
     streamed_bodies: RefCell<HashMap<Option<Target>, StreamedBodies>>,
+    /// The users of each `basic_auth`.
+    basic_auths: RefCell<Vec<(BasicAuth, Arc<guards::BasicAuth>)>>,
     cluster: &'a Cluster,
     /// The nodes of the cluster, shared by all routes there.
     nodes: OnceCell<Arc<Peers>>,
@@ -172,12 +179,12 @@ impl Planner<'_> {
         let settings = &site.settings;
         let endings = site.script_endings();
         let name = site.name();
-        let routes = site.routes.iter().map(|route| self.route(&name, route, &endings));
+        let routes = site.routes.iter().map(|route| self.route(&name, route, &site.guards, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
         let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let headers = site.files.headers.clone();
-            let guards = site.guards.plan().shared();
+            let guards = self.guards(&site.guards, &name)?;
             routes.push(plan::Route { path: "/".into(), headers, guards, action: Action::Files(tree) });
         }
         documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
@@ -200,13 +207,43 @@ impl Planner<'_> {
             clients: None,
             routes,
             headers: site.files.headers.clone(),
-            guards: site.guards.plan().shared(),
+            guards: self.guards(&site.guards, &name)?,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
             log: settings.access_log,
         })
     }
 
-    fn route(&self, site: &str, route: &Route, endings: &[String]) -> io::Result<plan::Route> {
+    /// The rules of a site or a route.
+    fn guards(&self, guards: &Guards, scope: &str) -> io::Result<Option<Arc<guards::Guards>>> {
+        let rate_limit = match &guards.rate_limit {
+            Some(limit) => {
+                Some(limit.plan(scope, self.resources.rates.map_or_else(RateTable::allocate, Ok)?))
+            }
+            None => None,
+        };
+        let basic_auth = guards.basic_auth.as_ref().map(|auth| self.basic_auth(auth)).transpose()?;
+        Ok(guards::Guards { rate_limit, basic_auth, ..guards.plan() }.shared())
+    }
+
+    /// The users of a site or a route: the same for all that have the same, so that a password is verified once.
+    fn basic_auth(&self, auth: &BasicAuth) -> io::Result<Arc<guards::BasicAuth>> {
+        let mut known = self.basic_auths.borrow_mut();
+        if let Some((_, planned)) = known.iter().find(|(other, _)| other == auth) {
+            return Ok(Arc::clone(planned));
+        }
+        let file = auth.file.as_ref().map(|path| self.resources.pem_files.get(path)).transpose()?;
+        let planned = auth.plan(file.map(PemFile::bytes))?;
+        known.push((auth.clone(), Arc::clone(&planned)));
+        Ok(planned)
+    }
+
+    fn route(
+        &self,
+        site: &str,
+        route: &Route,
+        of_site: &Guards,
+        endings: &[String],
+    ) -> io::Result<plan::Route> {
         let settings = &route.settings;
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let action = match (&settings.redirect, &settings.respond) {
@@ -237,12 +274,13 @@ impl Planner<'_> {
                 None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
             },
         };
-        Ok(plan::Route {
-            path: settings.path.clone(),
-            headers: route.files.headers.clone(),
-            guards: route.guards.plan().shared(),
-            action,
-        })
+        // Requests of all routes that have the limit of their site are counted together.
+        let scope = match route.guards.rate_limit == of_site.rate_limit {
+            true => site.to_owned(),
+            false => format!("{site} {}", settings.path),
+        };
+        let guards = self.guards(&route.guards, &scope)?;
+        Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), guards, action })
     }
 
     /// The nodes of the cluster.

@@ -3,6 +3,7 @@
 use super::acme::{Acme, ExternalKey};
 use super::admin::Admin;
 use super::application::Application;
+use super::basic_auth::BasicAuth;
 use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
@@ -14,6 +15,7 @@ use super::log::LogSettings;
 use super::media_types;
 use super::origins::{Eject, Health, Origin};
 use super::proxy::{OriginTls, Proxy};
+use super::rate_limit::RateLimit;
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::{Redirect, Respond, RouteSettings};
 use super::send::Send;
@@ -82,6 +84,8 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<CertificateFiles>(Form::Inline),
         described::<ClientAuthentication>(Form::Inline),
         described::<Documents>(Form::Inline),
+        described::<BasicAuth>(Form::Inline),
+        described::<RateLimit>(Form::Inline),
         described::<RealIp>(Form::Inline),
         described::<ProxyProtocol>(Form::Inline),
         described::<RouteSettings>(Form::Tables),

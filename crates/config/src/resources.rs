@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use baton_content::Roots;
 use baton_engine::HttpProofs;
+use baton_engine::guards::RateTable;
 use baton_names::Names;
 use baton_process_table::ProcessTable;
 use baton_tls::Tickets;
@@ -39,6 +40,8 @@ pub struct Resources {
     pub stand_in: Option<PathBuf>,
     /// The hosts of applications. A plan that is only inspected has none of them looked up.
     pub names: Names,
+    /// How often clients have asked. `None`: a plan that is only inspected.
+    pub rates: Option<RateTable>,
     /// Several origins of a route, whose loads and targets the next plan goes on with.
     pub peers: PeersByRoute,
 }

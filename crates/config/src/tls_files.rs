@@ -1,4 +1,4 @@
-//! The PEM files that a configuration names, in memory: the master reads them, workers get their bytes.
+//! The files with certificates, keys and passwords that a configuration names, in memory: the master reads them, workers get their bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use baton_report::Trouble;
 use baton_tls::{Identity, PemFile, self_signed};
 
+use super::basic_auth::users_of;
 use super::config::Config;
 use super::proxy::OriginTls;
 use super::site::Site;
@@ -38,6 +39,12 @@ impl PemFiles {
                 let bytes = read(path)?;
                 files.insert(path.to_owned(), bytes);
             }
+        }
+        for path in config.password_files() {
+            files
+                .get(path)
+                .and_then(|file| users_of(path, file.bytes()))
+                .map_err(|error| Trouble::of(format_args!("use {}", path.display()), &error))?;
         }
         files.read_store(config)?;
         Ok(files)
@@ -162,9 +169,19 @@ impl Config {
             let origins = origins.flat_map(|proxy| of_origins(&proxy.tls));
             own.chain(clients).chain(origins).chain(documents).map(PathBuf::as_path)
         });
+        let of_sites = of_sites.chain(self.password_files());
         let speaks_tls = self.has_cluster_routes() && self.cluster.nodes.iter().any(|node| node.to.tls);
         let nodes = speaks_tls.then(|| of_origins(&self.cluster.relay.tls)).into_iter().flatten();
         of_sites.chain(nodes.map(PathBuf::as_path))
+    }
+
+    /// The files with users and the hashes of their passwords.
+    fn password_files(&self) -> impl Iterator<Item = &Path> {
+        let guards = self.sites.iter().flat_map(|site| {
+            let routes = site.routes.iter().map(|route| &route.guards);
+            routes.chain([&site.guards])
+        });
+        guards.filter_map(|guards| guards.basic_auth.as_ref()?.file.as_deref())
     }
 }
 

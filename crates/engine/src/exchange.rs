@@ -54,7 +54,7 @@ use application::{Program, split_path_info};
 use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
 use find::{find, tell_hidden_link};
-use guarded::Visitor;
+use guarded::{Asking, Demand, Login, Visitor};
 use lent::Whereabouts;
 use notice::Form;
 use page::Page;
@@ -80,7 +80,7 @@ pub(crate) struct Exchange {
 enum State {
     /// The response is in the outlet, as far as it will come.
     Answered,
-    /// A job looks the path up.
+    /// A job looks the path up, or verifies a password.
     Finding(Box<Finding>),
     /// An application answers.
     Delegated(Box<Delegated>),
@@ -103,6 +103,8 @@ enum Progress {
     ToDo(Job),
     UnderWay,
     Done(Found),
+    /// The user whose password was right, if it was.
+    Verified(Option<Box<str>>),
 }
 
 /// Where an answer comes from.
@@ -177,6 +179,20 @@ impl Exchange {
         }
         self.record.visitor =
             site.real_address.as_ref().and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
+        let login = if self.redirects == 0 { Login::New } else { Login::Redirected };
+        self.enter(env, plan, site_index, head, login);
+    }
+
+    /// Lets the request go on to its route, if its guards do.
+    fn enter(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        site_index: usize,
+        head: &RequestHead<'_>,
+        login: Login,
+    ) {
+        let site = &plan.sites()[site_index];
         let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
@@ -184,8 +200,23 @@ impl Exchange {
         let routed = Routed { refused, ..Routed::of(plan, site_index, route, head) };
         if let Some(guards) = routed.guards {
             let address = self.address(env.client).map(|address| address.ip());
-            if let Err(page) = guarded::judge(guards, address, head, self.protocol.is_some()) {
-                return self.answer(env, plan, routed, |env| routed.page(env.ctx, page, &mut env.reply));
+            let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
+            match guarded::judge(guards, Asking { address, head, opens_tunnel, now_ms }, login) {
+                Ok(None) => {}
+                Ok(user) => Arc::make_mut(self.record.visitor.get_or_insert_default()).user = user,
+                Err(Demand::Refusal(page)) => {
+                    return self.answer(env, plan, routed, |env| routed.page(env.ctx, page, &mut env.reply));
+                }
+                Err(Demand::Verification(verification)) => {
+                    self.state = State::Finding(Box::new(Finding {
+                        plan: Arc::clone(plan),
+                        site_index,
+                        route_index: usize::MAX,
+                        head: head.keep(),
+                        progress: Progress::ToDo(Job::Verify(env.stream, Box::new(verification))),
+                    }));
+                    return;
+                }
             }
         }
         self.go_on(env, plan, routed, head, None);
@@ -327,6 +358,13 @@ impl Exchange {
         }
     }
 
+    /// The job that was [wanted](Wants::Job) has verified the user's password; `None`: it is wrong.
+    pub(crate) fn handle_verified(&mut self, user: Option<Box<str>>) {
+        if let State::Finding(finding) = &mut self.state {
+            finding.progress = Progress::Verified(user);
+        }
+    }
+
     /// The application was given the client's socket, too.
     pub(crate) fn handle_handed_over(&mut self) {
         if let State::Delegated(delegated) = &mut self.state {
@@ -384,6 +422,7 @@ impl Exchange {
                     Progress::ToDo(job) => return Wants::Job(job),
                     Progress::UnderWay => return Wants::JobUnderWay,
                     Progress::Done(found) => self.handle_done(env, found),
+                    Progress::Verified(user) => self.handle_login(env, user),
                 },
                 State::Delegated(delegated) => match delegated.poll(env) {
                     Ok(wants) => return wants,
@@ -391,6 +430,12 @@ impl Exchange {
                 },
             }
         }
+    }
+
+    fn handle_login(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
+        let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
+        let Finding { plan, site_index, head, .. } = *finding;
+        self.enter(env, &plan, site_index, &head.get(), Login::Verified(user));
     }
 
     fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {

@@ -1,5 +1,5 @@
 //! Work that takes long, cut out of a step so that an architecture can decide which thread does it: waiting for a disk, or
-//! the arithmetic of a handshake.
+//! the arithmetic of a handshake or of a password.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::documents::Rewriting;
+use crate::guards::Verification;
 use crate::outlet::send_waiting;
 use crate::protocol::StreamId;
 
@@ -38,6 +39,8 @@ pub(crate) enum Job {
         /// The time of the request.
         stamp: Stamp,
     },
+    /// Verify a password, which takes long on purpose.
+    Verify(StreamId, Box<Verification>),
     /// Replace the links of a page to documents that are away.
     Rewrite(StreamId, Box<Rewriting>),
     /// Read a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
@@ -65,6 +68,8 @@ pub(crate) enum Job {
 pub(crate) enum JobDone {
     /// What the name stands for.
     Found(StreamId, Found),
+    /// The user, if the password was right.
+    Verified(StreamId, Option<Box<str>>),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
     PagedIn {
         /// The stream that waited for it; `None`: the whole connection did.
@@ -101,6 +106,7 @@ impl Job {
                 // With `Blocking::Allowed` the cache waits itself.
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
+            Self::Verify(stream, verification) => JobDone::Verified(stream, verification.run()),
             Self::Rewrite(stream, rewriting) => JobDone::Found(stream, Found::File(rewriting.run())),
             Self::Handshake(mut handshake) => {
                 handshake.work();

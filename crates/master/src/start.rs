@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource};
 use baton_engine::arch::{self, Topology, topology};
+use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_engine::metrics::Counters;
@@ -111,6 +112,8 @@ pub(super) fn prepare(
     let mut origins = Origins::allocate(topology.processes, inherited_sockets.drained_origins)
         .map_err(|error| Trouble::of("allocate the table of origins", &error))?;
     origins.begin(&config);
+    let rates =
+        RateTable::allocate().map_err(|error| Trouble::of("allocate the table of clients' rates", &error))?;
     let mover = Mover::new(&config, Instant::now())
         .map_err(|error| Trouble::of("open sockets for the mover", &error))?;
     let equipment =
@@ -152,6 +155,7 @@ pub(super) fn prepare(
         siblings: Siblings::open(),
         mover,
         origins,
+        rates,
         next_check: Instant::now(),
         signals: equipment.signals,
         control: equipment.control.ok(),

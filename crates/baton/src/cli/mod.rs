@@ -13,6 +13,7 @@ mod ctl_cluster;
 mod documents_status;
 mod explain;
 mod hand_over_advice;
+mod hash_password;
 mod listening;
 mod manual;
 mod mover;
@@ -55,6 +56,7 @@ enum Command {
     Explain(explain::Explain),
     Ctl(ctl::Ctl),
     Sim(Box<sim::Sim>),
+    HashPassword(hash_password::HashPassword),
     App(app::App),
     Cluster(cluster::Cluster),
     /// Obtain certificates: started by the server, not by hand
@@ -84,6 +86,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Sim(sim) => sim.run(),
+        Command::HashPassword(hash) => hash.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run(baton_acme::run).map_err(Failure::from),

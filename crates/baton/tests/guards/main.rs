@@ -11,7 +11,9 @@ mod protocols;
 mod access;
 mod balancers;
 mod methods;
+mod passwords;
 mod proxies;
+mod rates;
 mod site;
 
 /// Runs a test under an architecture, with clients that speak a protocol.

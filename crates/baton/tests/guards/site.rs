@@ -1,7 +1,10 @@
 //! A site with something to guard, and everything that a client may try to get at it.
 
 use std::collections::HashMap;
+use std::fs;
 use std::sync::{LazyLock, Mutex, PoisonError};
+
+use base64::Engine as _;
 
 use crate::common::agent::Agent;
 use crate::common::client::Response;
@@ -10,6 +13,21 @@ use crate::common::server::Server;
 
 /// What no client of a guarded route may see.
 pub(crate) const SECRET: &str = "the secret";
+
+/// Of `secret`, by bcrypt at its lowest price.
+pub(crate) const HASH: &str = "$2y$04$M8GN1LhxmWzK34qTmzdeB.JoTi2x7t9.WZghfLTSiQkvuJujEDW9.";
+
+/// Of `pa:ss`, by argon2 with little memory.
+const ARGON2: &str =
+    "$argon2id$v=19$m=64,t=1,p=1$TXdXYmNTMTJMaFU2Q2t2ag$sNH2ZFtipuDffdf0vubA9NS2XrTi9zoRCZasYzbrP8A";
+
+/// The field with a name and a password.
+pub(crate) fn basic(name: &str, password: &str) -> String {
+    format!(
+        "Authorization: Basic {}\r\n",
+        base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"))
+    )
+}
 
 /// One server for each architecture.
 static SERVERS: LazyLock<Mutex<HashMap<String, &'static Server>>> = LazyLock::new(Mutex::default);
@@ -26,14 +44,15 @@ fn started(architecture: &str) -> Server {
 /// A server of the same folder with another configuration.
 pub(crate) fn run(configuration: &str) -> Server {
     let folder = Folder::new();
-    for place in ["denied", "allowed", "read-only", "open"] {
+    for place in ["denied", "allowed", "read-only", "users", "open"] {
         folder.write(&format!("{place}/secret.txt"), SECRET);
     }
-    for place in ["denied", "open"] {
+    for place in ["denied", "users", "open"] {
         let program = "#!/bin/sh\necho 'Content-Type: text/plain'; echo; echo 'the secret'; env\n";
         install_program(&folder.path(&format!("{place}/run.cgi")), program);
     }
-    Server::run(folder, configuration)
+    fs::write(folder.base().join("users"), format!("# staff\nbob:{ARGON2}\n")).expect("a file");
+    Server::run(folder, &configuration.replace("HASH", HASH))
 }
 
 /// Ways to spell `/PLACE/secret.txt`, and some that only look like it.

@@ -191,6 +191,10 @@ impl Origin {
         if let Some(facts) = client.tls() {
             tls_parameters::push(&mut block, facts);
         }
+        if let Some(user) = self.visitor.as_ref().and_then(|visitor| visitor.user.as_deref()) {
+            params::push(&mut block, b"AUTH_TYPE", b"Basic");
+            params::push(&mut block, b"REMOTE_USER", user.as_bytes());
+        }
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
         fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
         environment::push_fields(&mut block, fields.iter().copied());

@@ -6,13 +6,46 @@ use std::sync::Arc;
 use baton_http::{RequestHead, Status};
 
 use super::page::Page;
-use crate::guards::{Guards, RealAddress};
+use crate::guards::{Guards, RateLimit, RealAddress, Standing, Verification};
 
 /// Who has made a request, where that is not just the other end of the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Visitor {
     /// The client behind a proxy.
     pub(super) address: Option<SocketAddr>,
+    /// The user whose password was right.
+    pub(super) user: Option<Box<str>>,
+}
+
+/// What a request's guards ask for.
+#[derive(Debug)]
+pub(super) enum Demand<'a> {
+    /// It gets this answer.
+    Refusal(Page<'a>),
+    /// A job that verifies its user's password.
+    Verification(Verification),
+}
+
+/// What is known of a request's user.
+#[derive(Debug)]
+pub(super) enum Login {
+    /// Nothing: the request is new, and has taken no token.
+    New,
+    /// Its password was verified; `None`: it is wrong.
+    Verified(Option<Box<str>>),
+    /// Nothing, and the request has taken its token: an application has redirected it.
+    Redirected,
+}
+
+/// What rules are about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    /// The client's address; `None`: a Unix socket.
+    pub(super) address: Option<IpAddr>,
+    pub(super) head: &'a RequestHead<'a>,
+    /// It is an extended CONNECT.
+    pub(super) opens_tunnel: bool,
+    pub(super) now_ms: u64,
 }
 
 impl Visitor {
@@ -22,29 +55,56 @@ impl Visitor {
         peer: Option<SocketAddr>,
         head: &RequestHead<'_>,
     ) -> Option<Arc<Self>> {
-        rule.of(peer, head).map(|address| Arc::new(Self { address: Some(address) }))
+        rule.of(peer, head).map(|address| Arc::new(Self { address: Some(address), user: None }))
     }
 }
 
-/// Lets the request pass.
+/// Lets the request pass, and returns its user if it needs one.
 ///
 /// # Errors
-/// The answer that it gets instead.
+/// What has to happen instead.
 pub(super) fn judge<'a>(
     guards: &'a Guards,
-    address: Option<IpAddr>,
-    head: &RequestHead<'_>,
-    opens_tunnel: bool,
-) -> Result<(), Page<'a>> {
-    if guards.access.as_ref().is_some_and(|access| !access.admits(address)) {
-        return Err(Page::error(Status::FORBIDDEN));
+    asking: Asking<'_>,
+    login: Login,
+) -> Result<Option<Box<str>>, Demand<'a>> {
+    let refused = |page| Err(Demand::Refusal(page));
+    if guards.access.as_ref().is_some_and(|access| !access.admits(asking.address)) {
+        return refused(Page::error(Status::FORBIDDEN));
+    }
+    let is_redirected = matches!(login, Login::Redirected);
+    let take = |limit: &RateLimit, user: Option<&str>| match is_redirected {
+        true => Ok(()),
+        false => limit
+            .take(asking.head, asking.address, user, asking.now_ms)
+            .map_err(|exceeded| Demand::Refusal(Page::too_many_requests(exceeded.retry_after_s))),
+    };
+    // A guess of a password takes a token, too.
+    if let Some(limit) = guards.rate_limit.as_ref().filter(|limit| !limit.is_by_user())
+        && matches!(login, Login::New)
+    {
+        take(limit, None)?;
     }
     if let Some(methods) = &guards.methods
-        && !methods.contains(method_of(head, opens_tunnel))
+        && !methods.contains(method_of(asking.head, asking.opens_tunnel))
     {
-        return Err(Page::method_refused(methods.all()));
+        return refused(Page::method_refused(methods.all()));
     }
-    Ok(())
+    let Some(auth) = &guards.basic_auth else { return Ok(None) };
+    let user = match login {
+        Login::Verified(user) => user,
+        Login::New | Login::Redirected => match auth.standing(asking.head, asking.now_ms) {
+            Standing::Known(user) => Some(user),
+            Standing::Absent => None,
+            Standing::Busy => return refused(Page::error(Status::SERVICE_UNAVAILABLE)),
+            Standing::Unverified(verification) => return Err(Demand::Verification(verification)),
+        },
+    };
+    let Some(user) = user else { return refused(Page::unauthorized(auth.challenge())) };
+    if let Some(limit) = guards.rate_limit.as_ref().filter(|limit| limit.is_by_user()) {
+        take(limit, Some(&user))?;
+    }
+    Ok(Some(user))
 }
 
 /// The method as the client has spelled it. An extended CONNECT is the `GET` that asks for the same over HTTP/1 (RFC 8441).

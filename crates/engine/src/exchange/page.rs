@@ -80,6 +80,21 @@ impl<'a> Page<'a> {
         page
     }
 
+    /// The client has to say who its user is, and prove it: 401.
+    pub(super) fn unauthorized(challenge: &'a str) -> Self {
+        let mut page = Self::explained(Status::UNAUTHORIZED, "This is for users with a password.".into());
+        page.fields = Fields::One("WWW-Authenticate", challenge.into());
+        page
+    }
+
+    /// The client asks too often: 429.
+    pub(super) fn too_many_requests(retry_after_s: u64) -> Self {
+        let mut page =
+            Self::explained(Status::TOO_MANY_REQUESTS, "Too many requests. Try again a little later.".into());
+        page.fields = Fields::One("Retry-After", retry_after_s.to_string().into());
+        page
+    }
+
     /// The allowed methods: 204.
     pub(super) fn options(allowed: &'a str) -> Self {
         Self {

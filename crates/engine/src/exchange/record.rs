@@ -179,6 +179,7 @@ impl Record {
         let real = self.visitor.as_ref().and_then(|visitor| visitor.address);
         let ending = Ending {
             peer: real.or(peer),
+            user: self.visitor.as_ref().and_then(|visitor| visitor.user.as_deref()),
             site: ctx.plan.sites().get(self.site).map_or("", |site| &site.name),
             status,
             body_bytes: self.body_sent,

@@ -1,22 +1,28 @@
 //! What guards a route: judged once for each request, before the server looks for its answer.
 //!
 //! ```text
-//!   head ─► site ─► real address ─► route ─► access ─► methods ─► the route's action
-//!                                              403       405
+//!   head ─► site ─► real address ─► route ─► access ─► rate ─► methods ─► password ─► the user's rate ─► action
+//!                                              403      429      405      401, a job        429
 //! ```
 //!
 //! These are the rules; the module `exchange::guarded` judges requests by them. A route without rules has no [`Guards`] at
 //! all, and costs its requests one comparison.
 
 mod access;
+mod basic_auth;
 mod methods;
+mod rate;
 mod real_address;
 
 use std::sync::Arc;
 
 pub use access::Access;
+pub use basic_auth::BasicAuth;
 pub use methods::AllowedMethods;
+pub use rate::{RateKey, RateLimit, RateTable};
 pub use real_address::RealAddress;
+
+pub(crate) use basic_auth::{Standing, Verification};
 
 /// The rules of a route.
 #[derive(Debug, Default)]
@@ -25,13 +31,18 @@ pub struct Guards {
     pub access: Option<Access>,
     /// For what.
     pub methods: Option<AllowedMethods>,
+    /// How often.
+    pub rate_limit: Option<RateLimit>,
+    /// Which users.
+    pub basic_auth: Option<Arc<BasicAuth>>,
 }
 
 impl Guards {
     /// The rules for a plan; `None`: there are none.
     pub fn shared(self) -> Option<Arc<Self>> {
-        let Self { access, methods } = &self;
-        let guards_something = access.is_some() || methods.is_some();
+        let Self { access, methods, rate_limit, basic_auth } = &self;
+        let guards_something =
+            access.is_some() || methods.is_some() || rate_limit.is_some() || basic_auth.is_some();
         guards_something.then(|| Arc::new(self))
     }
 }

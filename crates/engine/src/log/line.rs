@@ -66,6 +66,8 @@ impl RequestText {
 /// What a line says beside the request.
 pub(crate) struct Ending<'a> {
     pub(crate) peer: Option<SocketAddr>,
+    /// The user whose password was right.
+    pub(crate) user: Option<&'a str>,
     pub(crate) site: &'a str,
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
@@ -90,7 +92,18 @@ pub(crate) struct OriginPart<'a> {
 /// Apache's and nginx's `combined`: the tools that read theirs read ours.
 pub(super) fn combined(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
     peer(out, ending);
-    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(b" - ");
+    match ending.user {
+        // A blank would end the field.
+        Some(user) => user.split_inclusive(' ').for_each(|part| {
+            escaped(out, part.trim_end_matches(' ').as_bytes(), combined_escape);
+            if part.ends_with(' ') {
+                combined_escape(out, b' ');
+            }
+        }),
+        None => out.push(b'-'),
+    }
+    out.extend_from_slice(b" [");
     // "Sun, 06 Nov 1994 08:49:37 GMT" has all that "06/Nov/1994:08:49:37 +0000" needs.
     let date = &stamp.date;
     out.extend_from_slice(&date[5..7]);
@@ -129,6 +142,10 @@ pub(super) fn json(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, s
     number(out, stamp.unix_seconds);
     out.extend_from_slice(b",\"peer\":\"");
     peer(out, ending);
+    if let Some(user) = ending.user {
+        out.extend_from_slice(b"\",\"user\":\"");
+        escaped(out, user.as_bytes(), json_escape);
+    }
     out.extend_from_slice(b"\",\"site\":\"");
     escaped(out, ending.site.as_bytes(), json_escape);
     out.extend_from_slice(b"\",\"request\":\"");
@@ -245,6 +262,7 @@ mod tests {
     fn ending() -> Ending<'static> {
         Ending {
             peer: Some("192.0.2.7:4711".parse().unwrap()),
+            user: None,
             site: "museum",
             status: 200,
             body_bytes: 1024,
@@ -279,6 +297,17 @@ mod tests {
         let expected =
             "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /a HTTP/1.1\" 200 1024 \"-\" \"curl/8\"\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_user_is_one_field() {
+        let ending = Ending { user: Some("ada \"l\" [x]"), ..ending() };
+        let (mut line, mut object) = (Vec::new(), Vec::new());
+        combined(&mut line, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        assert!(line.starts_with(br"192.0.2.7 - ada\x20\x22l\x22\x20[x] [01/Jan"), "{}", line.escape_ascii());
+        json(&mut object, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        let object: serde_json::Value = serde_json::from_slice(&object).unwrap();
+        assert_eq!((&object["user"], &object["site"]), (&"ada \"l\" [x]".into(), &"museum".into()));
     }
 
     /// Nothing that a client sends can forge a line or break out of its quotes.

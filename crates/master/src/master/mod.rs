@@ -26,6 +26,7 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{ClusterNode, Config, ConfigSource};
 use baton_engine::Tuning;
+use baton_engine::guards::RateTable;
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
@@ -92,6 +93,8 @@ pub(crate) struct Master {
     pub(crate) notices: BacklogNotices,
     /// What all processes know of origins.
     pub(crate) origins: Origins,
+    /// How often clients have asked.
+    pub(crate) rates: RateTable,
     // Control.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,

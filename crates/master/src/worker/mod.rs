@@ -17,6 +17,7 @@ use std::sync::Arc;
 use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
 use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
+use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
@@ -58,6 +59,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) documents_socket: PathBuf,
     /// What is known of origins, and the number of the worker.
     pub(crate) origins: (OriginTable, usize),
+    /// How often clients have asked.
+    pub(crate) rates: RateTable,
     /// Its tuning.
     pub(crate) tuning: Tuning,
     /// The listener ids of the configuration's addresses, in order.
@@ -117,6 +120,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         proofs: Proofs::default(),
         documents: DocumentsOfWorker::new(setup.documents_socket),
         origins: Some(setup.origins),
+        rates: Some(setup.rates),
         stand_in: None,
         names: Names::default(),
         peers: PeersByRoute::default(),

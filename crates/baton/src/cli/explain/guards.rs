@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use baton_engine::guards::{Access, Guards};
+use baton_engine::guards::{Access, Guards, RateKey};
 use baton_engine::{AddressSet, Site};
 use baton_http::{HeadLimits, RequestHead};
 
@@ -36,7 +36,7 @@ pub(super) fn refuse(
     site: &Site,
     path: &[u8],
     client: Option<IpAddr>,
-    request: &[u8],
+    (request, response): (&[u8], &str),
 ) -> bool {
     let mut client = client;
     if let (Some(rule), Some(peer)) = (&site.real_address, client)
@@ -60,8 +60,24 @@ pub(super) fn refuse(
     if let Some(methods) = &guards.methods {
         lines.add("methods", format!("{}; others are answered with 405", methods.all()));
     }
+    if let Some(limit) = &guards.rate_limit {
+        let key = match &limit.key {
+            RateKey::Address => "address",
+            RateKey::Field(name) => name,
+            RateKey::User => "user",
+        };
+        let (burst, each_ms) = (limit.burst, limit.interval_us.div_ceil(1_000));
+        lines.add(
+            "rate",
+            format!("{burst} requests at once, then one in {each_ms} ms, by {key}; others: 429"),
+        );
+    }
+    if guards.basic_auth.is_some() {
+        lines.add("password", "asked for: -H 'Authorization: Basic …' explains for a user".into());
+    }
     let refuses_get = guards.methods.as_ref().is_some_and(|methods| !methods.contains(b"GET"));
-    refuses_get || guards.access.as_ref().is_some_and(|access| !access.admits(client))
+    let is_unknown = guards.basic_auth.is_some() && response.starts_with("HTTP/1.1 401");
+    refuses_get || is_unknown || guards.access.as_ref().is_some_and(|access| !access.admits(client))
 }
 
 fn verdict(access: &Access, client: IpAddr) -> String {

@@ -139,7 +139,7 @@ impl Explain {
         };
         let configured = site.routes.iter().find(|other| other.settings.path == route.path);
         lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
-        if guards::refuse(&mut lines, planned, path.as_bytes(), client, &self.request()) {
+        if guards::refuse(&mut lines, planned, path.as_bytes(), client, (&self.request(), &head)) {
             return Ok(lines.finish(&head));
         }
         let delegated =

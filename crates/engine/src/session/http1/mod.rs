@@ -93,10 +93,17 @@ impl Http1Driver {
 
     /// The job that [`Need::Job`] asked for is done.
     pub(super) fn handle_job(&mut self, done: JobDone, wire: &mut Wire, ctx: &Context) {
+        // The request may want its body now, which perhaps has arrived behind its head.
+        self.inbox_untried = !self.inbox.is_empty();
         match done {
             JobDone::Found(stream, found) => {
                 if let Some(exchange) = self.exchange(stream) {
                     exchange.handle_found(found);
+                }
+            }
+            JobDone::Verified(stream, user) => {
+                if let Some(exchange) = self.exchange(stream) {
+                    exchange.handle_verified(user);
                 }
             }
             JobDone::PagedIn { stream: None, until } => wire.outlet.handle_pages(until),

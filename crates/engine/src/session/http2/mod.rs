@@ -150,13 +150,10 @@ impl Http2Driver {
     pub(super) fn handle_job(&mut self, done: JobDone, wire: &mut Wire) {
         match done {
             JobDone::Found(stream, found) => {
-                if let Some(at) = self.position(stream) {
-                    self.streams[at].has_job = false;
-                    self.streams[at].exchange.handle_found(found);
-                    self.make_due(at);
-                } else if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
-                    self.connection.finish(self.abandoned.swap_remove(at));
-                }
+                self.finish_job(stream, |exchange| exchange.handle_found(found));
+            }
+            JobDone::Verified(stream, user) => {
+                self.finish_job(stream, |exchange| exchange.handle_verified(user));
             }
             JobDone::PagedIn { stream: Some(stream), .. } => {
                 if let Some(at) = self.position(stream) {
@@ -169,6 +166,17 @@ impl Http2Driver {
             }
             // The handshake is the session's, and no stream waits in a call that sends.
             JobDone::Handshake(_) | JobDone::Sent(_) => {}
+        }
+    }
+
+    /// A job of a stream is done.
+    fn finish_job(&mut self, stream: StreamId, tell: impl FnOnce(&mut Exchange)) {
+        if let Some(at) = self.position(stream) {
+            self.streams[at].has_job = false;
+            tell(&mut self.streams[at].exchange);
+            self.make_due(at);
+        } else if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
+            self.connection.finish(self.abandoned.swap_remove(at));
         }
     }
 

@@ -1,0 +1,218 @@
+//! How often a client may ask: token buckets, in a table of fixed size that all workers of the server share.
+//!
+//! A bucket is one number, the time at which it is full again (GCRA, ITU-T I.371): a request moves it on by what one token
+//! takes to come back, and is refused if that is further away than a whole bucket takes. So a bucket is changed by one
+//! compare-and-swap, and needs neither a timer nor a lock.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use baton_http::RequestHead;
+
+/// How often requests with the same key pass.
+#[derive(Clone, Debug)]
+pub struct RateLimit {
+    /// Which buckets are its own: a name that stays the same over a reload.
+    pub scope: String,
+    /// Time in which one token comes back, in microseconds.
+    pub interval_us: u64,
+    /// Tokens in a full bucket: requests that may come at once. At least 1.
+    pub burst: u64,
+    /// What requests of one bucket have in common.
+    pub key: RateKey,
+    /// Where the buckets are.
+    pub table: RateTable,
+}
+
+/// What requests of one bucket have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateKey {
+    /// The client's address; of IPv6 the first 64 bits, which a client can choose no more than it can choose its provider.
+    Address,
+    /// The value of this field, or the address if the request has none.
+    Field(String),
+    /// The user who was verified.
+    User,
+}
+
+/// A bucket is empty: so many seconds until there is a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded {
+    pub(crate) retry_after_s: u64,
+}
+
+/// Buckets by a hash of their key: memory that is shared between processes, or one process's own.
+#[derive(Clone, Copy)]
+pub struct RateTable(&'static [AtomicU64]);
+
+impl std::fmt::Debug for RateTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RateTable")
+    }
+}
+
+impl RateTable {
+    /// An empty table; to be called before workers are forked. It takes memory only where it is used.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn allocate() -> io::Result<Self> {
+        let table = Self(baton_sys::shared::shared_counters(SECRET_WORDS + SETS * WAYS * WORDS)?);
+        let mut secret = [0; 16];
+        // With a secret that is known, a client could choose keys that drive out each other's buckets.
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
+        for (word, bytes) in table.0.iter().zip(secret.chunks_exact(8)) {
+            word.store(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), Relaxed);
+        }
+        Ok(table)
+    }
+
+    fn tag(&self, scope: &str, kind: u8, key: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for word in &self.0[..SECRET_WORDS] {
+            hasher.write_u64(word.load(Relaxed));
+        }
+        hasher.write(scope.as_bytes());
+        hasher.write_u8(kind);
+        hasher.write(key);
+        // 0 is a free place.
+        hasher.finish().max(1)
+    }
+
+    /// The time at which the bucket with this tag is full. A new bucket takes the place of the one of its set that is full
+    /// first, which loses least. Another process may be as quick; then a few requests count for the wrong bucket.
+    fn bucket(&self, tag: u64) -> &AtomicU64 {
+        let set = SECRET_WORDS + (tag % SETS as u64) as usize * WAYS * WORDS;
+        let places = || self.0[set..set + WAYS * WORDS].chunks_exact(WORDS);
+        if let Some(place) = places().find(|place| place[0].load(Acquire) == tag) {
+            return &place[1];
+        }
+        let first = places().min_by_key(|place| match place[0].load(Relaxed) {
+            0 => 0,
+            _ => place[1].load(Relaxed),
+        });
+        let place = first.unwrap_or(&self.0[set..set + WORDS]);
+        place[1].store(0, Relaxed);
+        place[0].store(tag, std::sync::atomic::Ordering::Release);
+        &place[1]
+    }
+
+    /// Takes a token.
+    fn take(&self, tag: u64, interval_us: u64, burst: u64, now_us: u64) -> Result<(), Exceeded> {
+        let room_us = interval_us.saturating_mul(burst.saturating_sub(1));
+        let full_at = self.bucket(tag);
+        let taken = full_at.fetch_update(AcqRel, Acquire, |full_us| {
+            let full_us = full_us.max(now_us);
+            (full_us - now_us <= room_us).then(|| full_us.saturating_add(interval_us))
+        });
+        taken.map(drop).map_err(|full_us| {
+            let wait_us = full_us.saturating_sub(now_us).saturating_sub(room_us);
+            Exceeded { retry_after_s: wait_us.div_ceil(1_000_000).max(1) }
+        })
+    }
+}
+
+impl RateLimit {
+    /// Whether the request has to wait for its user to be known.
+    pub(crate) fn is_by_user(&self) -> bool {
+        self.key == RateKey::User
+    }
+
+    /// Takes a token for the request.
+    pub(crate) fn take(
+        &self,
+        head: &RequestHead<'_>,
+        address: Option<IpAddr>,
+        user: Option<&str>,
+        now_ms: u64,
+    ) -> Result<(), Exceeded> {
+        let field = |name: &str| {
+            head.fields().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        };
+        let by_address = || match address.map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => self.table.tag(&self.scope, 4, &address.octets()),
+            Some(IpAddr::V6(address)) => self.table.tag(&self.scope, 6, &network(address)),
+            None => self.table.tag(&self.scope, 0, b""),
+        };
+        let tag = match &self.key {
+            RateKey::Address => by_address(),
+            RateKey::Field(name) => match field(name) {
+                Some(value) => self.table.tag(&self.scope, b'f', value),
+                None => by_address(),
+            },
+            RateKey::User => match user {
+                Some(user) => self.table.tag(&self.scope, b'u', user.as_bytes()),
+                None => by_address(),
+            },
+        };
+        self.table.take(tag, self.interval_us, self.burst, now_ms.saturating_mul(1_000))
+    }
+}
+
+fn network(address: Ipv6Addr) -> [u8; 8] {
+    let [a, b, c, d, e, f, g, h, ..] = address.octets();
+    [a, b, c, d, e, f, g, h]
+}
+
+/// What the hashes of keys begin with.
+const SECRET_WORDS: usize = 2;
+
+/// Tag and time.
+const WORDS: usize = 2;
+
+/// Places for a key.
+const WAYS: usize = 8;
+
+/// 65,536 buckets, 1 MiB. Beyond, a new client's bucket replaces one that is nearly full.
+const SETS: usize = 8_192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_fills_up_again() {
+        let table = RateTable::allocate().unwrap();
+        let take = |now_us| table.take(7, 100_000, 3, now_us);
+        let start = 1_000_000_000;
+        assert!((0..3).all(|_| take(start).is_ok()));
+        assert_eq!(take(start), Err(Exceeded { retry_after_s: 1 }));
+        assert_eq!(take(start + 99_999), Err(Exceeded { retry_after_s: 1 }));
+        assert!(take(start + 100_000).is_ok() && take(start + 100_000).is_err());
+        assert!((0..3).all(|_| take(start + 10_000_000).is_ok()), "no more than the bucket holds");
+        assert!(take(start + 10_000_000).is_err());
+        assert!(table.take(8, 100_000, 3, start).is_ok(), "another bucket");
+        assert!(table.take(9, 90_000_000, 1, start).is_ok());
+        assert_eq!(table.take(9, 90_000_000, 1, start), Err(Exceeded { retry_after_s: 90 }));
+    }
+
+    /// Many more keys than places: an old bucket that is still empty is kept as long as others are nearer to being full.
+    #[test]
+    fn memory_is_bounded_and_the_emptiest_bucket_stays() {
+        let table = RateTable::allocate().unwrap();
+        let now = 1_000_000_000;
+        let abuser = table.tag("site", 4, b"abuser");
+        while table.take(abuser, 60_000_000, 10, now).is_ok() {}
+        for other in 0..200_000_u32 {
+            let tag = table.tag("site", 4, &other.to_le_bytes());
+            assert!(table.take(tag, 1_000, 10, now).is_ok());
+        }
+        assert!(table.take(abuser, 60_000_000, 10, now).is_err());
+    }
+
+    #[test]
+    fn threads_together_take_what_there_is() {
+        let table = RateTable::allocate().unwrap();
+        let now = 1_000_000_000;
+        table.bucket(7);
+        let taken: usize = std::thread::scope(|scope| {
+            let take = || (0..1_000).filter(|_| table.take(7, 1_000_000, 500, now).is_ok()).count();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 500);
+    }
+}
