@@ -90,7 +90,7 @@ impl Fault {
                 sleep(LASTS);
                 cluster.check_joined()?;
             }
-            Self::WorkerKilled => cluster.with_front(|front| front.kill_worker()),
+            Self::WorkerKilled => cluster.with_front(Running::kill_worker),
             Self::Recycled => cluster.control(&["recycle"])?,
             Self::Upgraded => cluster.control(&["upgrade"])?,
             Self::Restarted => cluster.restart_front()?,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::rig::network::{ClusterHosts, Network, Traffic};
+use crate::rig::network::{ClusterHosts, Host, Network, Traffic};
 use crate::rig::{Bounds, Entry, Groups, Image, Isolation, Machine, Running, Volume, own_folder};
 pub use settings::DocumentsSettings;
 use table::{Figures, Second};
@@ -142,7 +142,7 @@ impl Place<'_> {
     /// What visitors get in each second.
     fn watch(&self, count: usize, got: &Got) -> Result<Vec<Second>> {
         let traffic =
-            || self.hosts.nodes[..count].iter().map(|host| host.traffic()).collect::<Result<Vec<Traffic>>>();
+            || self.hosts.nodes[..count].iter().map(Host::traffic).collect::<Result<Vec<Traffic>>>();
         let read = || -> Result<_> {
             let counts = [&got.documents, &got.redirects].map(|count| count.load(Ordering::Relaxed));
             Ok((Instant::now(), counts, traffic()?))

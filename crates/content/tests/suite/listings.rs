@@ -99,7 +99,7 @@ fn a_document_has_one_line_per_entry() {
     let name = std::ffi::OsStr::from_bytes(b"\xff.bin");
     fs::write(site.folder.path().join("root").join(name), b"1").unwrap();
     for entry in ["b\"x.txt", "sub"] {
-        let times = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        let times = fs::FileTimes::new().set_modified(UNIX_EPOCH);
         fs::File::open(site.path(entry)).unwrap().set_times(times).unwrap();
     }
     let (fields, document) = list(&site, "/", true);
