@@ -351,6 +351,70 @@ fn a_port_that_nobody_listens_on() {
     assert_eq!(told, "error: nothing listens on port 99\n  listening: 127.0.0.1:8080\n");
 }
 
+/// Each route that a request passes, by what it matched, and what the groups of its pattern are.
+#[test]
+fn the_way_of_a_rewritten_request() {
+    let dir = site();
+    fs::write(
+        dir.path().join("baton.toml"),
+        r#"
+            [[site]]
+            root = "www"
+            listen = "127.0.0.1:80"
+            try_files = ["$path", "/index.html"]
+
+            [[site.route]]
+            regex = '^/(?<year>\d{4})/([^/]*)(/.*)?$'
+            rewrite = { to = "/docs/$2?year=$year" }
+
+            [[site.route]]
+            path = "/docs"
+            try_files = ["$path.txt", "=410"]
+
+            [[site.route]]
+            exact = "/one"
+            respond = { status = 403 }
+        "#,
+    )
+    .unwrap();
+    for (path, expected) in [
+        (
+            "/2024/in-the-way",
+            &[
+                "route     regex ^/(?<year>\\d{4})/([^/]*)(/.*)?$ (rewritten to /docs/$2?year=$year)",
+                "matched   by its regex, $year = \"2024\", $2 = \"in-the-way\", $3 = nothing",
+                "rewritten on to /docs/in-the-way?year=2024",
+                "route     /docs (files of DIR/www)",
+                "matched   by its longest prefix",
+                "file      DIR/www/docs/in-the-way.txt (12 bytes)",
+                "HTTP/1.1 200 OK",
+            ][..],
+        ),
+        (
+            "/2024/a%26b",
+            &["rewritten on to /docs/a&b?year=2024", "not there answered with 410", "HTTP/1.1 410 Gone"],
+        ),
+        (
+            "/users/7?x",
+            &[
+                "route     / (files of DIR/www)",
+                "not there on to /index.html?x",
+                "file      DIR/www/index.html (13 bytes)",
+                "HTTP/1.1 200 OK",
+            ],
+        ),
+        (
+            "//x/../%6Fne",
+            &["route     exact /one (denied: a fixed answer, 403)", "matched   by its exact path"],
+        ),
+    ] {
+        let told = explain(dir.path(), &["-c", "baton.toml", path]);
+        for line in expected {
+            assert!(told.lines().any(|told| told == *line), "no line {line:?} in\n{told}");
+        }
+    }
+}
+
 /// The verdict on a client is that of the server, which is told of the client as by a load balancer.
 #[test]
 fn guards_and_what_they_say_of_a_client() {

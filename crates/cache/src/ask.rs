@@ -88,7 +88,9 @@ impl Ask {
     /// The key of a request with any method.
     pub(crate) fn uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Option<Key> {
         let authority = (head.host.unwrap_or_default(), head.port);
-        Key::of_request(&route.rules.query, scheme, authority, head.path, head.query)
+        // What clients ask for, not what a front controller is asked in its place: that is the same for many pages.
+        let (path, query) = head.asked();
+        Key::of_request(&route.rules.query, scheme, authority, path, query)
     }
 
     /// What is asked with a request. `None`: the origin's form of the request exceeds `limits`.

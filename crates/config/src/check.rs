@@ -101,7 +101,7 @@ impl Conflicts<'_> {
         if self.raw.find(&[Step::Key("site"), Step::Index(self.config.sites.len())]).is_none() {
             self.doubled_hosts();
             self.covered_addresses();
-            self.doubled_routes();
+            self.shadowed_routes();
             self.contrary_balancers();
             self.tls();
             self.cluster();
@@ -233,31 +233,6 @@ impl Conflicts<'_> {
                     complaint
                         .help("let both sites listen on the same address and distinguish them by `hosts`"),
                 );
-            }
-        }
-    }
-
-    /// Two routes of a site with one path.
-    fn doubled_routes(&mut self) {
-        for (site_index, site) in self.config.sites.iter().enumerate() {
-            let routes = of_site(site_index, "route");
-            let path = |route| [&routes[..], &[Step::Index(route), Step::Key("path")]].concat();
-            if self.raw.find(&[&routes[..], &[Step::Index(site.routes.len())]].concat()).is_some() {
-                continue;
-            }
-            let mut first: HashMap<&str, usize> = HashMap::new();
-            for (index, route) in site.routes.iter().enumerate() {
-                if self.raw.find(&path(index)).is_none() || !self.is_sound(&path(index)) {
-                    continue;
-                }
-                let other = *first.entry(route.settings.path.trim_end_matches('/')).or_insert(index);
-                if other != index {
-                    let complaint =
-                        Complaint::new(format!("two routes have the path {}", route.settings.path))
-                            .at(self.raw.span(&path(index)), "would never be asked")
-                            .at(self.raw.span(&path(other)), "is asked first");
-                    self.found.push(complaint);
-                }
             }
         }
     }

@@ -35,7 +35,7 @@ impl Config {
                 proxy.to.iter().map(move |origin| ConfiguredOrigin {
                     name: OriginName {
                         site: site.name(),
-                        route: route.settings.path.clone(),
+                        route: route.settings.name(),
                         origin: origin.to.to_string(),
                     },
                     node: None,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use baton_documents::{
     COPIES, FilesSettings, Key, Origin, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
 };
+use baton_engine::place::Place;
 use baton_engine::plan::{self, Action};
 use baton_engine::{Copies, Lending};
 use baton_http::FieldRules;
@@ -40,7 +41,7 @@ pub(super) fn cooperate(
     let Some(configured) = &site.settings.documents else { return Ok(()) };
     let key = Key::from_file(resources.pem_files.get(&configured.key)?.bytes()).map_err(io::Error::other)?;
     let documents = resources.documents.of(&configured.at);
-    for route in planned.iter_mut().filter(|route| configured.lends && route.path == "/") {
+    for route in planned.iter_mut().filter(|route| configured.lends && route.place.is_whole()) {
         if let Action::Files(tree) = &route.action {
             let token = key.copy_token(&configured.at);
             let lending = Lending::new(Arc::clone(&documents), token, configured.copy_s);
@@ -56,10 +57,11 @@ pub(super) fn cooperate(
         let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone()));
         let action = Action::Copies(copies, delegate);
         planned.push(plan::Route {
-            path: peer.copies_path(),
+            place: Place::prefix(peer.copies_path()),
             headers: FieldRules::default(),
             guards: None,
             action,
+            otherwise: None,
         });
     }
     let route = door_route(&resources.documents.socket);
@@ -67,10 +69,11 @@ pub(super) fn cooperate(
         let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
         let action = Action::Delegated(delegate);
         planned.push(plan::Route {
-            path: COPIES.into(),
+            place: Place::prefix(COPIES),
             headers: FieldRules::default(),
             guards: None,
             action,
+            otherwise: None,
         });
     }
     Ok(())
@@ -162,7 +165,7 @@ impl Config {
 
     /// The folder whose files may move: that of the site, where no route answers for all of it.
     fn lent_files(&self, site: &Site, configured: &Configured) -> Option<FilesSettings> {
-        if !configured.lends || site.routes.iter().any(|route| route.settings.path == "/") {
+        if !configured.lends || site.routes.iter().any(|route| route.settings.place().is_whole()) {
             return None;
         }
         let files = &site.files;
@@ -173,6 +176,8 @@ impl Config {
             routed: site
                 .routes
                 .iter()
+                // What a pattern matches is answered by its route at home, wherever links lead.
+                .filter(|route| route.settings.place().as_pattern().is_none())
                 .map(|route| route.settings.path.clone())
                 .chain([COPIES.to_owned()])
                 .collect(),

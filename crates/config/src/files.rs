@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use baton_content::Symlinks;
 use baton_http::{Coding, FieldRules};
 
+use super::error::Complaint;
 use super::fields::{FIELD_VALUE, Fields};
 use super::kind::{Flag, ListOf, Or, Reading};
 use super::setting::{Inline, Section, Table, settings};
 use super::system::Folder;
 use super::text::{Text, TextOf, Wrong};
+use super::try_files::{TryFiles, TryFilesKind};
 use super::words::{Word, words};
 
 words! {
@@ -46,6 +48,11 @@ settings! {
         /// File, relative to the root, that answers with 200 where nothing is found: the start page of a single-page
         /// application.
         fallback: Option<String> = None, Or("off", Text);
+        /// What answers, in order, and behind that the target or the status for paths without any of it: `["$path", "$path/",
+        /// "/index.php"]`. `$path` is the file at the path, `$path/` the folder there with its index or listing, `$path.html`
+        /// a file beside. The target may be a script with a query, `/index.php?q=$path&$query`, or a page; routes are looked
+        /// up again for it, as with `rewrite`, with the method and the body of the request.
+        try_files: Option<TryFiles> = None, Or("off", TryFilesKind);
         /// Whether names that begin with a dot are served. `.well-known` always is.
         hidden: bool = false, Flag;
         /// Whether scripts that no application runs are sent as they are, source code and all: files whose names end as the
@@ -83,6 +90,18 @@ impl Files {
     /// Reads the settings. A root that is refused has a stand-in, so that its absence is not a second mistake.
     pub fn read_with_root(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self {
         let mut files = Self::read(table, base, reading);
+        if let (Some(fallback), Some(tried)) = (table.span_of("fallback"), table.span_of("try_files"))
+            && table.is_set("fallback")
+            && table.is_set("try_files")
+        {
+            let complaint = Complaint::new("a folder has either `fallback` or `try_files`");
+            let complaint = complaint.at(fallback, "answers what is missing").at(tried, "does so as well");
+            reading.complain(complaint.help("the last of `try_files` is the fallback"));
+        } else if table.is_set("try_files") {
+            files.fallback = None;
+        } else if table.is_set("fallback") {
+            files.try_files = None;
+        }
         if table.has_refused("root", reading) {
             files.root = Some("/".into());
         }

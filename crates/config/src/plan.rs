@@ -9,7 +9,8 @@ use std::sync::Arc;
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::guards::{self, RateTable};
 use baton_engine::listen::ListenAddress;
-use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Plan, Terms};
+use baton_engine::place::Place;
+use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, Terms};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
@@ -181,11 +182,12 @@ impl Planner<'_> {
         let name = site.name();
         let routes = site.routes.iter().map(|route| self.route(&name, route, &site.guards, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
-        let whole_is_routed = site.routes.iter().any(|route| route.settings.path == "/");
+        let whole_is_routed = site.routes.iter().any(|route| route.settings.place().is_whole());
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let headers = site.files.headers.clone();
-            let guards = self.guards(&site.guards, &name)?;
-            routes.push(plan::Route { path: "/".into(), headers, guards, action: Action::Files(tree) });
+            let (place, guards) = (Place::prefix("/"), self.guards(&site.guards, &name)?);
+            let (action, otherwise) = (Action::Files(tree), otherwise(&site.files));
+            routes.push(plan::Route { place, headers, guards, action, otherwise });
         }
         documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
         let pages = settings.error_pages.iter().map(|(status, path)| {
@@ -247,6 +249,7 @@ impl Planner<'_> {
         let settings = &route.settings;
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let action = match (&settings.redirect, &settings.respond) {
+            (None, None) if let Some(rewrite) = &settings.rewrite => Action::Rewrite(rewrite.to.clone()),
             (None, None) if let Some(proxy) = &settings.proxy => {
                 let delegate = proxy_plan::delegate(site, route, proxy, self.resources, &self.space)?;
                 Action::Delegated(Arc::new(delegate))
@@ -271,16 +274,22 @@ impl Planner<'_> {
             },
             (None, None) => match self.tree(&route.files, prefix, &[], endings)? {
                 Some(tree) => Action::Files(tree),
-                None => return Err(io::Error::other(format!("the route {} has no folder", settings.path))),
+                None => return Err(io::Error::other(format!("the route {} has no folder", settings.name()))),
             },
         };
+        let place = settings.place();
         // Requests of all routes that have the limit of their site are counted together.
         let scope = match route.guards.rate_limit == of_site.rate_limit {
             true => site.to_owned(),
-            false => format!("{site} {}", settings.path),
+            false => format!("{site} {place}"),
         };
-        let guards = self.guards(&route.guards, &scope)?;
-        Ok(plan::Route { path: settings.path.clone(), headers: route.files.headers.clone(), guards, action })
+        Ok(plan::Route {
+            headers: route.files.headers.clone(),
+            guards: self.guards(&route.guards, &scope)?,
+            otherwise: otherwise(&route.files).filter(|_| settings.sends_files()),
+            place,
+            action,
+        })
     }
 
     /// The nodes of the cluster.
@@ -314,7 +323,7 @@ impl Planner<'_> {
             ..gateway_settings(is_fastcgi, application, self.resources)?
         };
         let pool = baton_upstream::Application::new(settings_of_pool)
-            .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.path)))?;
+            .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.name())))?;
         let terms = CgiTerms {
             path: settings.path.clone(),
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
@@ -335,7 +344,7 @@ impl Planner<'_> {
                 .collect::<io::Result<_>>()?,
         };
         let delegate = Arc::new(Delegate {
-            cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.path, pool.name())),
+            cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.name(), pool.name())),
             application: pool,
             headers: files.headers.clone(),
             terms: Terms::Cgi(terms),
@@ -351,7 +360,7 @@ impl Planner<'_> {
         let prefix = if settings.strip_prefix { &settings.path } else { "" };
         let tree = self.tree(files, prefix, &application.scripts, endings)?;
         let tree =
-            tree.ok_or_else(|| io::Error::other(format!("the route {} has no folder", settings.path)))?;
+            tree.ok_or_else(|| io::Error::other(format!("the route {} has no folder", settings.name())))?;
         Ok(Action::Scripts(tree, delegate))
     }
 
@@ -387,6 +396,7 @@ impl Planner<'_> {
             index: files.index.clone(),
             listing: if files.browse { Listing::On } else { Listing::Off },
             fallback: files.fallback.clone(),
+            candidates: files.try_files.as_ref().map_or_else(Vec::new, |tried| tried.candidates.clone()),
             hidden: files.hidden,
             symlinks: files.symlinks,
             precompressed: files.precompressed.clone(),
@@ -399,6 +409,11 @@ impl Planner<'_> {
         };
         Ok(Some(Arc::new(Tree::open_among(&self.resources.roots, config)?)))
     }
+}
+
+/// What is done where a folder has nothing.
+fn otherwise(files: &Files) -> Option<Otherwise> {
+    files.try_files.as_ref().map(|tried| tried.otherwise.clone())
 }
 
 /// For a plan that is only inspected: no worker shares limits.

@@ -39,10 +39,10 @@ pub(super) fn delegate(
     let temporary = temporary(proxy, space);
     let name = |origin: &Origin| OriginName {
         site: site.to_owned(),
-        route: route.settings.path.clone(),
+        route: route.settings.name(),
         origin: origin.to.to_string(),
     };
-    let origin_of = &*route.settings.path;
+    let origin_of = &*route.settings.name();
     let peer = |origin: &Origin| {
         let settings = pool(proxy, &origin.to, &name(origin), resources, temporary.clone())?;
         peer(proxy, origin, settings, origin_of)
@@ -51,9 +51,8 @@ pub(super) fn delegate(
     let first = peers.first().ok_or_else(|| io::Error::other("a proxy without an origin"))?;
     let application = Arc::clone(&first.application);
     // One that is alone is asked, whatever it has done.
-    let peers = (peers.len() > 1)
-        .then(|| resources.peers.make(site, &route.settings.path, peers, &balance(proxy)))
-        .flatten();
+    let peers =
+        (peers.len() > 1).then(|| resources.peers.make(site, origin_of, peers, &balance(proxy))).flatten();
     let terms = ProxyTerms { peers, ..terms(route, proxy) };
     Ok(to_origins(site, route, proxy, terms, application, temporary))
 }
@@ -146,7 +145,7 @@ fn to_origins(
     // What is cached of a cluster stays when its first node goes.
     let origin = if terms.cluster.is_some() { Cluster::SITE } else { application.name() };
     Delegate {
-        cache: cache.map(|cache| cache.plan(site, &route.settings.path, origin)),
+        cache: cache.map(|cache| cache.plan(site, &route.settings.name(), origin)),
         application,
         headers: route.files.headers.clone(),
         upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },

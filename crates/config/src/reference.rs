@@ -17,7 +17,7 @@ use super::origins::{Eject, Health, Origin};
 use super::proxy::{OriginTls, Proxy};
 use super::rate_limit::RateLimit;
 use super::real_ip::{ProxyProtocol, RealIp};
-use super::route::{Redirect, Respond, RouteSettings};
+use super::route::{Redirect, Respond, Rewrite, RouteSettings};
 use super::send::Send;
 use super::server::Server;
 use super::setting::{Section, Setting};
@@ -90,6 +90,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<ProxyProtocol>(Form::Inline),
         described::<RouteSettings>(Form::Tables),
         described::<Redirect>(Form::Inline),
+        described::<Rewrite>(Form::Inline),
         described::<Respond>(Form::Inline),
         described::<Proxy>(Form::Inline),
         described::<Origin>(Form::Inline),

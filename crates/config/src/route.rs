@@ -1,6 +1,9 @@
-//! `[[site.route]]`: settings below a path.
+//! `[[site.route]]`: settings of some paths.
 
 use std::ops::Range;
+
+use baton_engine::place::{Pattern, Place};
+use baton_engine::template::{Template, Variable};
 
 use super::application::Application;
 use super::cluster::{ClusterKind, RouteCluster};
@@ -13,9 +16,10 @@ use super::media_types::MEDIA_TYPE;
 use super::proxy::{Proxy, ProxyKind};
 use super::raw::Node;
 use super::route_path::RoutePath;
+use super::route_pattern::{GLOB, REGEX};
 use super::setting::{Inline, Section, Table, settings};
 use super::shared_cache::{CacheKind, RouteCache};
-use super::text::{TextOf, Wrong};
+use super::template::{LOCATION, TARGET};
 
 /// A part of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +33,33 @@ pub struct Route {
 }
 
 settings! {
-    /// Settings below a path. A route has the keys of a site that say how files are served, or `redirect`, `respond`,
-    /// `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`. The longest matching path wins.
-    RouteSettings in "site.route" needs ["path"] {
+    /// Settings of the paths that `path`, `exact`, `glob` or `regex` says, of which a route has one. A route has the keys of
+    /// a site that say how files are served, or `redirect`, `respond`, `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`. An
+    /// `exact` path comes first, then the first `glob` or `regex` of the file that matches, then the longest `path`. Requests
+    /// are compared decoded and without `.`, `..` and doubled slashes, so that no spelling gets around a route.
+    RouteSettings in "site.route" {
         /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`. It is written
         /// as in a URL and is no pattern: a `*` that is meant is `%2A`.
         path: String = "/".into(), RoutePath;
-        /// Whether the path is removed before the file is looked up. Default: true for a route with a root of its
+        /// One path and nothing below it, written as in a URL.
+        exact: Option<String> = None, Or("off", RoutePath);
+        /// Glob on the path, written as in a URL: `*` is any run of characters within a segment, `**` any run, `?` one character,
+        /// `[a-z]` one of these, `[!a-z]` one of the others. With a leading `/` it must match the whole path, otherwise any
+        /// tail of it after a `/`: `*.php`.
+        glob: Option<Pattern> = None, Or("off", GLOB);
+        /// Regular expression on the path, of which it may match a part: `'\.php$'`, without regard to case `'(?i)\.php$'`. It
+        /// is matched in linear time, so it has neither look-around nor backreferences. It works on bytes: `.` is any one,
+        /// and `\w`, `\d` and `(?i)` are about ASCII.
+        regex: Option<Pattern> = None, Or("off", REGEX);
+        /// Whether patterns are not asked where this `path` is the longest (`^~` of nginx).
+        before_patterns: bool = false, Flag;
+        /// Whether the `path` is removed before the file is looked up. Default: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
-        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`. A final `$uri` is replaced by
-        /// the request's path and query, a final `$rest` by their part after the `path` of the route; without
-        /// `status`, 302.
+        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`; without `status`, 302.
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
+        /// Answers as if another target had been asked for: `{ to = "/index.php?page=$1" }`. Routes are looked up again for it.
+        rewrite: Option<Rewrite> = None, Or("off", Inline::<Rewrite>::new());
         /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
         /// An origin server answers: `"http://127.0.0.1:3000"`, `"https://api.example.org/v1"`, `"unix:/run/app.sock"`, or a
@@ -65,12 +83,21 @@ settings! {
 settings! {
     /// Where clients are sent.
     Redirect in "site.route.redirect" needs ["to"] {
-        /// Value of `Location`: a URL or a path. A final `$uri` is replaced by the request's path and query. A final
-        /// `$rest` is replaced by their part after the `path` of the route: below `/old`, `/new$rest` sends
-        /// `/old/a?b` to `/new/a?b`.
-        to: String = "/".into(), LOCATION;
+        /// Value of `Location`: a URL or a path, with parts of the request. A final `$uri` is its path and query, a final `$rest`
+        /// their part after the `path` of the route: below `/old`, `/new$rest` sends `/old/a?b` to `/new/a?b`. `$path` and
+        /// `$query` are one of them alone. `$1` and `$name` are groups of the route's `regex`; of a `glob`, each `*` is one.
+        to: Template = Template::default(), LOCATION;
         /// 301, 302, 303, 307 or 308.
         status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
+    }
+}
+
+settings! {
+    /// What is asked for instead.
+    Rewrite in "site.route.rewrite" needs ["to"] {
+        /// A path within the site, perhaps with a query, and with the same variables as in `redirect`. Without a `?` the query
+        /// of the request stays; with one, the new query is all that there is: `/index.php?page=$1&$query` keeps both.
+        to: Template = Template::default(), TARGET;
     }
 }
 
@@ -94,14 +121,20 @@ impl Route {
         inherited: (&Guards, &Files),
         reading: &mut Reading<'_>,
     ) -> Self {
-        let base = RouteSettings { strip_prefix: table.has("root"), ..RouteSettings::default() };
+        let places: Vec<_> = PLACES.into_iter().filter(|key| table.has(key)).collect();
+        let strip_prefix = table.has("root") && matches!(places[..], [] | ["path"]);
+        let base = RouteSettings { strip_prefix, ..RouteSettings::default() };
         let mut settings = RouteSettings::read(&mut table, base, reading);
+        if let Some(exact) = &settings.exact {
+            settings.path.clone_from(exact);
+        }
+        check_place(&places, &table, &span, reading);
+        check_groups(&settings, &table, reading);
         if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
             cgi.command = CGI_COMMAND.map(str::to_owned).into();
         }
         let guards = Guards::read_checked(&mut table, inherited.0.clone(), reading);
         let files = Files::read_with_root(&mut table, inherited.1.clone(), reading);
-        table.need(RouteSettings::NEEDED, span.clone(), reading);
         let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
         answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
         if files.root.is_none() && answers.is_empty() {
@@ -109,7 +142,7 @@ impl Route {
                 .at(span.clone(), "has no `root`, nor has its site");
             reading.complain(
                 complaint.help(
-                    "add `root`, `redirect`, `respond`, `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`",
+                    "add `root`, `redirect`, `rewrite`, `respond`, `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`",
                 ),
             );
         }
@@ -142,12 +175,20 @@ impl Route {
         let keys = keys.chain(Guards::settings().into_iter().zip(self.guards.write()));
         let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
         let answer = self.settings.answer();
-        let has_effect = |name: &&'static str| match answer {
-            Some((answer, runs_scripts)) => {
-                *name == answer
-                    || !ANSWERS.contains(name) && !without_effect(answer, runs_scripts).contains(name)
-            }
-            None => true,
+        let place = self.settings.place_key();
+        let is_elsewhere = |name: &str| match name {
+            "strip_prefix" | "before_patterns" => place != "path",
+            name => PLACES.contains(&name) && name != place,
+        };
+        let has_effect = |name: &&'static str| {
+            !is_elsewhere(name)
+                && match answer {
+                    Some((answer, runs_scripts)) => {
+                        *name == answer
+                            || !ANSWERS.contains(name) && !without_effect(answer, runs_scripts).contains(name)
+                    }
+                    None => true,
+                }
         };
         keys.map(|(setting, value)| (setting.name, value)).filter(|(name, _)| has_effect(name)).collect()
     }
@@ -226,7 +267,7 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 /// Keys about files that have no effect in a route with this answer.
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
-        ("redirect" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
+        ("redirect" | "rewrite" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
         ("proxy" | "cluster", _) => (&["headers"], &["strip_prefix"]),
         (_, true) => return Vec::new(),
         (_, false) => (&["root", "headers"], &[]),
@@ -235,7 +276,82 @@ fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     files.filter(|name| !kept.contains(name)).chain(also.iter().copied()).collect()
 }
 
+/// Complains of a route that is nowhere or in several places, and of keys that are for prefixes alone.
+fn check_place(places: &[&str], table: &Table<'_>, span: &Range<usize>, reading: &mut Reading<'_>) {
+    let at = |key: &str| table.span_of(key).unwrap_or_else(|| span.clone());
+    let Some((first, others)) = places.split_first() else {
+        return table.need(&["path"], span.clone(), reading);
+    };
+    for other in others {
+        let complaint = Complaint::new(format!("a route has either `{first}` or `{other}`"));
+        reading.complain(complaint.at(at(other), "is a second place").at(at(first), "has a place already"));
+    }
+    for key in
+        ["strip_prefix", "before_patterns"].into_iter().filter(|key| *first != "path" && table.has(key))
+    {
+        let complaint = Complaint::new(format!("`{key}` is for routes with `path`"));
+        reading.complain(complaint.at(at(key), "without effect here").at(at(first), "because of this"));
+    }
+}
+
+/// Complains of variables that stand for no group of the route's pattern.
+fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
+    let place = settings.place();
+    let templates = [
+        ("redirect", settings.redirect.as_ref().map(|redirect| &redirect.to)),
+        ("rewrite", settings.rewrite.as_ref().map(|rewrite| &rewrite.to)),
+    ];
+    for (key, template) in templates.into_iter().filter_map(|(key, template)| Some((key, template?))) {
+        for variable in template.variables() {
+            let Variable::Group(name) = variable else { continue };
+            if place.as_pattern().is_some_and(|pattern| pattern.has_group(name)) {
+                continue;
+            }
+            let complaint = Complaint::new(format!("`{variable}` is no group of the route"));
+            let complaint = complaint.at(table.span_of(key).unwrap_or_default(), format!("has {variable}"));
+            let groups: Vec<_> = place.as_pattern().map_or_else(Vec::new, |pattern| {
+                pattern.groups().map(|group| format!("`${group}`")).collect()
+            });
+            reading.complain(complaint.help(match (place.as_pattern(), &groups[..]) {
+                (None, _) => "only routes with `glob` or `regex` have groups; `$path`, `$query`, `$uri` and `$rest` are known everywhere".into(),
+                (Some(_), []) => format!("the route's {} has no groups: parts in `(…)`, or a `*` of a glob", settings.place_key()),
+                (Some(_), groups) => format!("known here: {}", groups.join(", ")),
+            }));
+        }
+    }
+}
+
 impl RouteSettings {
+    /// Which requests the route answers.
+    pub fn place(&self) -> Place {
+        match (&self.exact, self.glob.as_ref().or(self.regex.as_ref())) {
+            (Some(path), _) => Place::exact(path),
+            (None, Some(pattern)) => Place::pattern(pattern.clone()),
+            (None, None) if self.before_patterns => Place::prefix(&self.path).before_patterns(),
+            (None, None) => Place::prefix(&self.path),
+        }
+    }
+
+    /// The key that says so.
+    pub(crate) fn place_key(&self) -> &'static str {
+        match (&self.exact, &self.glob, &self.regex) {
+            (Some(_), ..) => "exact",
+            (None, Some(_), _) => "glob",
+            (None, None, Some(_)) => "regex",
+            (None, None, None) => "path",
+        }
+    }
+
+    /// What messages, metrics and the status call the route.
+    pub fn name(&self) -> String {
+        self.place().to_string()
+    }
+
+    /// Whether requests are answered with files, or with scripts among them.
+    pub(crate) fn sends_files(&self) -> bool {
+        self.answer().is_none_or(|(_, runs_scripts)| runs_scripts)
+    }
+
     /// The application that answers, and whether it is spoken to in FastCGI.
     pub fn application(&self) -> Option<(bool, &Application)> {
         self.keyed_application().map(|(key, application)| (key != "scgi", application))
@@ -249,6 +365,9 @@ impl RouteSettings {
 
     /// The key of what answers instead of files, and whether it runs some of the files.
     fn answer(&self) -> Option<(&'static str, bool)> {
+        if self.redirect.is_none() && self.rewrite.is_some() {
+            return Some(("rewrite", false));
+        }
         let application = || self.keyed_application().map(|(key, it)| (key, !it.scripts.is_empty()));
         match (&self.redirect, &self.respond, &self.proxy, &self.cluster) {
             (Some(_), ..) => Some(("redirect", false)),
@@ -260,31 +379,14 @@ impl RouteSettings {
     }
 }
 
+/// Keys that say where a route is.
+const PLACES: [&str; 4] = ["path", "exact", "glob", "regex"];
+
 /// Keys of what answers instead of files.
-const ANSWERS: [&str; 7] = ["redirect", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi"];
+const ANSWERS: [&str; 8] = ["redirect", "rewrite", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi"];
 
 /// Those of them that are applications.
 const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
-
-/// The value of a `Location` field.
-const LOCATION: TextOf = TextOf {
-    accepted: "a URL or a path, perhaps ending in `$uri` or `$rest`",
-    check: |to| {
-        let plain = to.strip_suffix("$uri").or_else(|| to.strip_suffix("$rest")).unwrap_or(&to);
-        let begins_well =
-            ["/", "http://", "https://", "$uri", "$rest"].iter().any(|begin| to.starts_with(begin));
-        let label = if !begins_well {
-            "expected `/…`, `http://…` or `https://…`"
-        } else if plain.contains('$') {
-            "only `$uri` and `$rest`, at the end, are replaced"
-        } else if plain.contains(|c: char| !c.is_ascii_graphic()) {
-            "other characters than visible ASCII must be percent-encoded"
-        } else {
-            return Ok(to);
-        };
-        Err(Wrong::new("is not a location", label))
-    },
-};
 
 /// A status code: one of a list, or if that is empty any final one that has a body.
 struct Status(&'static [u64]);

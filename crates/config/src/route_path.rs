@@ -1,5 +1,6 @@
 //! The path of a route: a prefix, written as in a URL. Other servers have globs and regular expressions in this place;
-//! taken as they are they would match nothing, and protect nothing. So they are refused.
+//! taken as they are they would match nothing, and protect nothing. So they are refused, and the complaint says under which
+//! key they are written here.
 
 use std::fmt::Write as _;
 
@@ -83,10 +84,15 @@ fn decode(text: &str) -> Result<String, Unmatched> {
 /// Characters that begin a pattern. Of them, only `*` may stand unencoded in a URL.
 const PATTERN_CHARACTERS: &str = "*?[]{}|^\\<>";
 
+/// Characters that globs do not have.
+const REGEX_CHARACTERS: [char; 11] = ['\\', '(', ')', '{', '}', '<', '>', '|', '^', '$', '+'];
+
 /// What is a pattern elsewhere.
 struct Pattern<'a> {
     /// The path without what makes it a pattern as a whole (`~`, `^`, `=`).
     path: &'a str,
+    /// What stands in front of that.
+    modifier: &'a str,
     /// The first part that a pattern would give a meaning; empty: only the modifier in front did.
     found: &'a str,
 }
@@ -94,7 +100,9 @@ struct Pattern<'a> {
 impl<'a> Pattern<'a> {
     /// Looks for globs, regular expressions, templates (`{id}`) and the modifiers of nginx's locations.
     fn find(text: &'a str) -> Option<Self> {
-        let path = text.trim_start_matches(['~', '*', '^', '=', ' ']);
+        let path = text.trim_start_matches(['~', '^', '=', ' ']);
+        let path = if path.len() < text.len() { path.trim_start_matches(['*', ' ', '^']) } else { path };
+        let modifier = &text[..text.len() - path.len()];
         let has_modifier = path.len() < text.len() && (path.starts_with('/') || !text.starts_with('*'));
         let at = path.char_indices().find_map(|(at, character)| {
             let rest = &path[at..];
@@ -107,9 +115,8 @@ impl<'a> Pattern<'a> {
             }
         });
         match at {
-            Some(range) => Some(Self { path, found: &path[range] }),
-            None if has_modifier => Some(Self { path, found: "" }),
-            None if text.starts_with('*') => Some(Self { path, found: &text[..1] }),
+            Some(range) => Some(Self { path, modifier, found: &path[range] }),
+            None if has_modifier => Some(Self { path, modifier, found: "" }),
             None => None,
         }
     }
@@ -130,10 +137,10 @@ impl<'a> Pattern<'a> {
         };
         let is_all = self.path.chars().all(|character| "/*.?+()$".contains(character));
         let prefix = if is_all { "/" } else { prefix.trim_end_matches('/') };
-        let mut remedies = vec![match prefix.starts_with('/') {
-            true => format!("write \"{prefix}\", which holds for everything below it"),
-            false => "write a route for each path that is meant: each holds for everything below it".into(),
-        }];
+        let mut remedies = vec![self.other_key()];
+        if prefix.starts_with('/') {
+            remedies.push(format!("or write \"{prefix}\", which holds for everything below it"));
+        }
         if let Some(ending) = self.ending() {
             remedies.push(format!(
                 "for files by their endings, `scripts = [\"{ending}\"]` says which an application runs"
@@ -145,6 +152,24 @@ impl<'a> Pattern<'a> {
             remedies.push(format!("a `{character}` in the path of a URL is written `{escaped}`"));
         }
         remedies
+    }
+
+    /// The pattern as it is written here.
+    fn other_key(&self) -> String {
+        let (path, modifier) = (self.path, self.modifier.trim());
+        let anchor = if modifier.ends_with('^') { "^" } else { "" };
+        let is_glob = !path.contains(REGEX_CHARACTERS) && !path.contains(".*");
+        match modifier {
+            "=" => format!("write `exact = \"{path}\"` for this path alone"),
+            "^~" => format!("write `path = \"{path}\"` and `before_patterns = true`"),
+            _ if modifier.starts_with("~*") => format!("write `regex = '(?i){anchor}{path}'`"),
+            "" if is_glob => format!("write `glob = \"{path}\"`"),
+            "" if matches!(self.found, "{" | "<") => {
+                let before = path.split(self.found).next().unwrap_or_default();
+                format!("write `glob = \"{before}*\"`")
+            }
+            _ => format!("write `regex = '{anchor}{path}'`"),
+        }
     }
 
     /// `.php` of `*.php` or `\.php$`.
@@ -225,9 +250,15 @@ mod tests {
             ("~* ^/admin/(a|b)$", "write \"/admin\""),
             ("^~ /admin/", "write \"/admin\""),
             ("= /admin", "write \"/admin\""),
-            ("/admin$", "write a route for each"),
+            ("/admin$", "write `regex = '/admin$'`"),
             ("/a/admin(/|$)", "write \"/a\""),
             ("/user/{id}", "write \"/user\""),
+            ("/user/{id}/x", "write `glob = \\\"/user/*\\\"`"),
+            ("~* \\.(php|inc)$", "write `regex = '(?i)\\\\.(php|inc)$'`"),
+            ("~ ^/a/(b|c)", "write `regex = '^/a/(b|c)'`"),
+            ("= /a", "write `exact = \\\"/a\\\"`"),
+            ("^~ /a/", "before_patterns = true"),
+            ("/a/*.png", "write `glob = \\\"/a/*.png\\\"`"),
             ("/user/<id>", "write \"/user\""),
             ("/user/[0-9]+", "write \"/user\""),
             ("/img/photo?.jpg", "write \"/img\""),
@@ -241,7 +272,10 @@ mod tests {
             ("/(ab)+", "`%2B`"),
         ] {
             let told = read(path).unwrap_err();
-            let remedy = remedy.replace("write \"", "write \\\"").replace("\", ", "\\\", ");
+            let remedy = match remedy.strip_prefix("write \"") {
+                Some(path) => format!("write \\\"{path}"),
+                None => remedy.to_owned(),
+            };
             assert!(
                 told.contains("not a pattern") && told.contains(remedy.trim_end_matches('"')),
                 "{path}: {told}"

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_engine::listen::ListenAddress;
+use baton_engine::place::Place;
 use baton_engine::plan::{self, Action};
 use baton_http::FieldRules;
 use baton_report::Trouble;
@@ -143,11 +144,12 @@ impl Site {
             listeners: clear.filter_map(|listen| listener_ids.get(&listen.address).copied()).collect(),
             hosts: settings.hosts.clone(),
             routes: vec![plan::Route {
-                path: "/".into(),
+                place: Place::prefix("/"),
                 headers: FieldRules::default(),
                 // A password in clear is not asked for.
                 guards: None,
                 action: Action::Https { host, port },
+                otherwise: None,
             }],
             headers: FieldRules::default(),
             guards: None,

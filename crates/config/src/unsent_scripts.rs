@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use baton_content::is_named_like_a_script;
+use baton_engine::place;
 
 use super::config::Config;
 use super::files::Files;
@@ -37,14 +38,16 @@ impl Site {
             let serves_files = match application {
                 Some(application) => !application.scripts.is_empty(),
                 None => {
-                    let RouteSettings { redirect, respond, proxy, .. } = &route.settings;
-                    redirect.is_none() && respond.is_none() && proxy.is_none()
+                    let RouteSettings { redirect, rewrite, respond, proxy, .. } = &route.settings;
+                    redirect.is_none() && rewrite.is_none() && respond.is_none() && proxy.is_none()
                 }
             };
             let run = application.map_or(&[][..], |application| &application.scripts[..]);
+            // What a pattern matches is found below a prefix.
+            let serves_files = serves_files && route.settings.place_key() == "path";
             serves_files.then_some((&*route.settings.path, route.settings.strip_prefix, &route.files, run))
         });
-        let whole_is_routed = self.routes.iter().any(|route| route.settings.path == "/");
+        let whole_is_routed = self.routes.iter().any(|route| route.settings.place().is_whole());
         let whole = (!whole_is_routed).then_some(("/", false, &self.files, &[][..]));
         routed.chain(whole).filter_map(move |(path, is_stripped, files, run)| {
             let search = Search { site: self, route: path, files, run, endings: &endings };
@@ -81,10 +84,10 @@ impl Search<'_> {
                     continue;
                 }
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if !is_folder && self.is_unsent(&entry.path()) {
+                let path = format!("{path}/{}", name.to_string_lossy());
+                if !is_folder && self.is_unsent(&entry.path()) && !self.has_a_closer_route(&path) {
                     return Some(entry.path());
                 }
-                let path = format!("{path}/{}", name.to_string_lossy());
                 if is_folder && !self.is_another_route(&path) {
                     folders.push_back((entry.path(), path));
                 }
@@ -97,6 +100,14 @@ impl Search<'_> {
         let name = file.as_os_str().as_encoded_bytes();
         is_named_like_a_script(name, self.endings)
             && !self.run.iter().any(|ending| name.ends_with(ending.as_bytes()))
+    }
+
+    /// Whether an exact path or a pattern takes a file out of the route.
+    fn has_a_closer_route(&self, path: &str) -> bool {
+        let mut places: Vec<_> = self.site.routes.iter().map(|route| route.settings.place()).collect();
+        place::sort(&mut places);
+        let found = place::find(&places, &mut path.trim_start_matches('/').as_bytes().to_vec());
+        found.is_some_and(|place| place.is_exact() || place.as_pattern().is_some())
     }
 
     fn is_another_route(&self, path: &str) -> bool {

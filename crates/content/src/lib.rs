@@ -21,6 +21,7 @@
 
 mod allowance;
 mod cache;
+mod candidate;
 mod disk;
 mod glob;
 mod hidden_link;
@@ -45,6 +46,7 @@ mod tree_config;
 mod variant;
 
 pub use cache::Cache;
+pub use candidate::{BadCandidate, Candidate};
 pub use disk::{Blocking, NeedsDisk};
 pub use glob::matches_whole as matches_glob;
 pub use hidden_link::HiddenLink;

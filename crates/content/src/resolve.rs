@@ -48,11 +48,10 @@ pub(crate) fn resolve(
 ) -> Result<Resolved, DiskError> {
     let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
     let place = match decode_path(raw, &mut path) {
-        Ok(()) => named(tree, path, accepted, blocking)?,
-        // No file has such a name, but the fallback may handle it.
-        Err(_) if tree.config().fallback.is_some() && decode_any_path(raw, &mut path).is_ok() => {
-            Resolved::Missing
-        }
+        Ok(()) if tree.config().candidates.is_empty() => named(tree, path, accepted, blocking)?,
+        Ok(()) => candidate(tree, &path, accepted, blocking)?,
+        // No file has such a name, but what answers for missing ones may handle it.
+        Err(_) if tree.answers_for_missing() && decode_any_path(raw, &mut path).is_ok() => Resolved::Missing,
         Err(refusal) => return Ok(Resolved::Refused(refusal)),
     };
     match (&tree.config().fallback, place) {
@@ -65,6 +64,31 @@ pub(crate) fn resolve(
         }
         (_, place) => Ok(place),
     }
+}
+
+/// The first candidate for a decoded path that is there.
+fn candidate(
+    tree: &Tree,
+    path: &[u8],
+    accepted: AcceptedCodings,
+    blocking: Blocking,
+) -> Result<Resolved, DiskError> {
+    for candidate in &tree.config().candidates {
+        let Some(name) = candidate.name(path) else { continue };
+        let asks_for_folder = name.is_empty() || name.ends_with(b"/");
+        let place = named(tree, name, accepted, blocking)?;
+        let is_it = match &place {
+            Resolved::Missing => false,
+            // A folder whose path lacks its slash: it is no file.
+            Resolved::AddSlash => candidate.is_folder(),
+            Resolved::File(..) | Resolved::Script(_) => asks_for_folder == candidate.is_folder(),
+            _ => true,
+        };
+        if is_it {
+            return Ok(place);
+        }
+    }
+    Ok(Resolved::Missing)
 }
 
 /// Follows a decoded path.

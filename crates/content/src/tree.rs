@@ -75,6 +75,11 @@ impl Tree {
         self.config.listing == Listing::On
     }
 
+    /// Whether something is configured for paths at which nothing is.
+    pub(crate) fn answers_for_missing(&self) -> bool {
+        self.config.fallback.is_some() || !self.config.candidates.is_empty()
+    }
+
     /// Whether the file at this path is a script.
     pub(crate) fn is_script(&self, path: &[u8]) -> bool {
         self.config.scripts.iter().any(|ending| path.ends_with(ending.as_bytes()))

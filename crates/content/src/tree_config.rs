@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use baton_http::{Coding, FieldRules, MediaTypes};
 
+use crate::candidate::Candidate;
+
 /// Configuration of a [`Tree`](crate::Tree).
 #[derive(Clone, Debug)]
 pub struct TreeConfig {
@@ -18,6 +20,8 @@ pub struct TreeConfig {
     pub listing: Listing,
     /// File, relative to the root, that answers with 200 when nothing else is found: the page of a single-page application.
     pub fallback: Option<String>,
+    /// What may answer a path, in order; empty: the path itself, and the index of a folder.
+    pub candidates: Vec<Candidate>,
     /// Whether names that begin with '.' are served. If not, they are [`crate::Found::Missing`], except `.well-known`
     /// at the root (RFC 8615).
     pub hidden: bool,
@@ -49,6 +53,7 @@ impl Default for TreeConfig {
             index: vec!["index.html".to_owned()],
             listing: Listing::Off,
             fallback: None,
+            candidates: Vec::new(),
             hidden: false,
             symlinks: Symlinks::Beneath,
             precompressed: Vec::new(),

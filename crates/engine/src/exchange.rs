@@ -46,8 +46,9 @@ use rustix::io::Errno;
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
-use crate::plan::{Action, Delegate, Plan, Route, Terms};
+use crate::plan::{Action, Delegate, Otherwise, Plan, Route, Terms};
 use crate::protocol::{BodyRead, Responder, StreamId};
+use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use application::{Program, split_path_info};
@@ -72,6 +73,8 @@ pub(crate) struct Exchange {
     state: State,
     /// Local redirects so far.
     redirects: u32,
+    /// How often the target was rewritten.
+    rewrites: u32,
     /// What an extended CONNECT wants to speak.
     protocol: Option<Box<[u8]>>,
 }
@@ -116,6 +119,8 @@ enum Source<'a> {
     Away(String),
     /// What answers elsewhere; of an application, the program.
     Elsewhere(&'a Arc<Delegate>, Option<Program>),
+    /// A page for this status.
+    Status(Status),
     /// What the route says, or a page that explains why there is nothing else.
     Page(Option<PathRefusal>),
 }
@@ -123,7 +128,14 @@ enum Source<'a> {
 impl Exchange {
     /// An exchange before [`begin`](Self::begin).
     pub(crate) fn new(stream: StreamId, now_ms: u64) -> Self {
-        Self { stream, record: Record::new(now_ms), state: State::Answered, redirects: 0, protocol: None }
+        Self {
+            stream,
+            record: Record::new(now_ms),
+            state: State::Answered,
+            redirects: 0,
+            rewrites: 0,
+            protocol: None,
+        }
     }
 
     /// The request, which has not begun, is an extended CONNECT for this protocol (RFC 8441).
@@ -180,20 +192,19 @@ impl Exchange {
         self.record.visitor =
             site.real_address.as_ref().and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
         let login = if self.redirects == 0 { Login::New } else { Login::Redirected };
-        self.enter(env, plan, site_index, head, login);
+        self.route(env, plan, site_index, head, login);
     }
 
-    /// Lets the request go on to its route, if its guards do.
-    fn enter(
+    /// Finds the route of a request, which its guards let in or not, and goes on there.
+    fn route(
         &mut self,
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
         site_index: usize,
         head: &RequestHead<'_>,
-        login: Login,
+        login: Login<'_>,
     ) {
-        let site = &plan.sites()[site_index];
-        let (route, refused) = match site.route(head.path, &mut env.ctx.path) {
+        let (route, refused) = match plan.sites()[site_index].route(head.path, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
@@ -219,7 +230,44 @@ impl Exchange {
                 }
             }
         }
-        self.go_on(env, plan, routed, head, None);
+        match route.map(|route| &route.action) {
+            Some(Action::Rewrite(to)) => self.rewrite(env, plan, routed, to, head),
+            _ => self.go_on(env, plan, routed, head, None),
+        }
+    }
+
+    /// Goes on as if the client had asked for another target, of which only logs and applications (`REQUEST_URI`) see that
+    /// it has not.
+    fn rewrite(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        routed: Routed<'_>,
+        to: &Template,
+        head: &RequestHead<'_>,
+    ) {
+        let Some(route) = routed.route else { return };
+        let (path, query) = to.expand_target(&template::Asked::of(head, &route.place));
+        self.rewrites += 1;
+        if self.rewrites > REWRITES_MAX {
+            env.ctx.remark(format_args!(
+                "site {}: a request is rewritten in a loop, at last to {path} by the route {}",
+                routed.site.name, route.place
+            ));
+            return self.answer_with_status(env, plan, routed, head, Status::INTERNAL_SERVER_ERROR);
+        }
+        if path.len() + query.as_deref().map_or(0, str::len) >= plan.limits.head.target_bytes_max {
+            return self.answer_with_status(env, plan, routed, head, Status::URI_TOO_LONG);
+        }
+        let query = query.as_deref().map(str::as_bytes);
+        let mut rewritten = *head;
+        (rewritten.path, rewritten.query) = (path.as_bytes(), query);
+        let limit = routed.guards.and_then(|guards| guards.rate_limit.as_ref());
+        let login = match self.redirects {
+            0 => Login::Rewritten { counted: limit.map(|limit| limit.scope.as_str()) },
+            _ => Login::Redirected,
+        };
+        self.route(env, plan, routed.site_index, &rewritten, login);
     }
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
@@ -248,6 +296,9 @@ impl Exchange {
                 self.state = State::Delegated(Box::new(delegated));
                 return;
             }
+            Ok(Source::Found(Found::Missing)) if let Some(otherwise) = routed.otherwise() => {
+                return self.go_elsewhere(env, plan, routed, otherwise, head);
+            }
             Ok(source) => source,
             Err(job) => {
                 let is_its_own =
@@ -264,6 +315,43 @@ impl Exchange {
         };
         self.answer(env, plan, routed, |env| {
             routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply)
+        });
+    }
+
+    /// Goes on where a folder has nothing for the request.
+    fn go_elsewhere(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        routed: Routed<'_>,
+        otherwise: &Otherwise,
+        head: &RequestHead<'_>,
+    ) {
+        let Some(route) = routed.route else { return };
+        let status = match otherwise {
+            Otherwise::Status(status) => Status::new(*status),
+            // This very target is what is missing.
+            Otherwise::Rewrite(to)
+                if to.expand_target(&template::Asked::of(head, &route.place)).0.as_bytes() == head.path =>
+            {
+                Status::NOT_FOUND
+            }
+            Otherwise::Rewrite(to) => return self.rewrite(env, plan, routed, to, head),
+        };
+        self.answer_with_status(env, plan, routed, head, status);
+    }
+
+    fn answer_with_status(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Plan,
+        routed: Routed<'_>,
+        head: &RequestHead<'_>,
+        status: Status,
+    ) {
+        self.answer(env, plan, routed, |env| {
+            let ranges_max = plan.limits.ranges_max;
+            routed.respond(env.ctx, head, Source::Status(status), ranges_max, &mut env.reply)
         });
     }
 
@@ -435,7 +523,7 @@ impl Exchange {
     fn handle_login(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, site_index, head, .. } = *finding;
-        self.enter(env, &plan, site_index, &head.get(), Login::Verified(user));
+        self.route(env, &plan, site_index, &head.get(), Login::Verified(user));
     }
 
     fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {
@@ -478,7 +566,8 @@ impl<'a> Routed<'a> {
         opens_tunnel: bool,
         found: Option<Found>,
     ) -> Result<Source<'a>, Job> {
-        let is_read = matches!(self.method, Method::Get | Method::Head);
+        // What answers for missing files may take other methods.
+        let is_read = matches!(self.method, Method::Get | Method::Head) || self.otherwise().is_some();
         let (tree, delegate) = match self.route.map(|route| &route.action) {
             Some(Action::Delegated(delegate)) if opens_tunnel && delegate.proxy().is_some() => {
                 return Ok(Source::Elsewhere(delegate, None));
@@ -550,6 +639,13 @@ impl<'a> Routed<'a> {
     ) -> Ready {
         let action = self.route.map(|route| &route.action);
         match (source, self.method, action) {
+            (Source::Status(status), ..) => {
+                let mut ready = self.page(ctx, Page::error(status), reply);
+                if status == Status::INTERNAL_SERVER_ERROR {
+                    ready.outcome = Outcome::Failed;
+                }
+                ready
+            }
             // "*", which only OPTIONS has, is no path and needs none.
             (_, Method::Options, _) => self.page(ctx, Page::options(self.allowed()), reply),
             (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
@@ -570,8 +666,10 @@ impl<'a> Routed<'a> {
                 self.found(ctx, head, found, ranges_max, reply)
             }
             (_, Method::Get | Method::Head, Some(Action::Redirect { status, location })) => {
-                let route_path = self.route.map_or("/", |route| &route.path);
-                let location = location::expand(location, route_path, head);
+                let Some(route) = self.route else {
+                    return self.page(ctx, Page::error(Status::NOT_FOUND), reply);
+                };
+                let location = location.expand(&template::Asked::of(head, &route.place));
                 self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
             }
             (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use baton_cache::CachedRoute;
 use baton_content::Tree;
-use baton_fcgi::environment::Script;
 use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 use baton_upstream::{Application, Peers};
@@ -17,7 +16,9 @@ use baton_upstream::{Application, Peers};
 use crate::address_range::AddressSet;
 use crate::documents::{Copies, Lending};
 use crate::guards::{Guards, RealAddress};
+use crate::place::{self, Place};
 use crate::proofs::HttpProofs;
+use crate::template::Template;
 use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
@@ -47,7 +48,7 @@ pub struct Site {
     pub listeners: Vec<usize>,
     /// Names it answers to: `example.org` or `*.example.org`. Empty: it is the default of its listeners.
     pub hosts: Vec<String>,
-    /// Longest path first, see [`Plan::new`].
+    /// In the order of [`place::sort`].
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
     pub headers: FieldRules,
@@ -64,11 +65,11 @@ pub struct Site {
     pub log: bool,
 }
 
-/// The part of a site below a path.
+/// A part of a site.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Path prefix, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for `/docset`.
-    pub path: String,
+    /// Which requests it answers.
+    pub place: Place,
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
@@ -76,6 +77,17 @@ pub struct Route {
     pub guards: Option<Arc<Guards>>,
     /// What is done with its requests.
     pub action: Action,
+    /// What is done instead where its folder has nothing for them.
+    pub otherwise: Option<Otherwise>,
+}
+
+/// What is done with a request for which a folder has nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// It is answered as one for this target, by the route of that.
+    Rewrite(Template),
+    /// The page of this status answers.
+    Status(u16),
 }
 
 /// What is done with a request.
@@ -91,14 +103,15 @@ pub enum Action {
     Scripts(Arc<Tree>, Arc<Delegate>),
     /// An application answers, or an origin.
     Delegated(Arc<Delegate>),
-    /// The client is sent elsewhere. At the end of the location, `$uri` stands for the request's path
-    /// and query, `$rest` for the part behind the path of the route.
+    /// The client is sent elsewhere.
     Redirect {
         /// 301, 302, 303, 307 or 308.
         status: u16,
         /// Value of the `Location` field.
-        location: String,
+        location: Template,
     },
+    /// The request is answered as one for this target, by the route of that.
+    Rewrite(Template),
     /// The client is sent to the same target over TLS (308).
     Https {
         /// The host for a client that names none.
@@ -192,6 +205,12 @@ pub enum ClusterWay {
     Redirect,
 }
 
+impl AsRef<Place> for Route {
+    fn as_ref(&self) -> &Place {
+        &self.place
+    }
+}
+
 impl Delegate {
     /// What it is told as an application; `None`: it is an origin.
     pub fn cgi(&self) -> Option<&CgiTerms> {
@@ -243,7 +262,7 @@ impl Plan {
         let mut wildcards: Vec<(Box<[u8]>, usize)> = Vec::new();
         let mut defaults = Vec::new();
         for (index, site) in sites.iter_mut().enumerate() {
-            site.routes.sort_by_key(|route| std::cmp::Reverse(route.path.trim_end_matches('/').len()));
+            place::sort(&mut site.routes);
             if site.hosts.is_empty() {
                 defaults.push(index);
             }
@@ -380,21 +399,19 @@ impl Plan {
 }
 
 impl Site {
-    /// The route with the longest path that the request's path lies below. `path` is as it was sent; it is decoded
-    /// before it is compared, encoded slashes too, so that no spelling of a path gets around its route. `decoded` is
-    /// memory to do so.
+    /// The route of a request's path. `path` is as it was sent; it is decoded before it is compared, encoded slashes too, so
+    /// that no spelling of a path gets around its route. `decoded` is memory to do so.
     ///
     /// # Errors
     /// If the path is invalid, or ambiguous.
     pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
-            && only.path == "/"
+            && only.place.is_whole()
         {
             return Ok(Some(only));
         }
         decode_any_path(path, decoded)?;
-        let holds = |route: &&Route| Script::below(decoded, route.path.as_bytes()).is_some();
-        Ok(self.routes.iter().find(holds))
+        Ok(place::find(&self.routes, decoded))
     }
 
     /// The page for a status, if the site has one of its own.
@@ -479,18 +496,19 @@ mod tests {
     fn longest_route_on_a_segment_border() {
         let mut site = site("s", &[], &[]);
         for path in ["/", "/docs", "/docs/api/"] {
-            let action = Action::Redirect { status: 302, location: path.into() };
+            let action = Action::Redirect { status: 302, location: Template::default() };
             site.routes.push(Route {
-                path: path.into(),
+                place: Place::prefix(path),
                 headers: FieldRules::default(),
                 guards: None,
                 action,
+                otherwise: None,
             });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
         let path_of = |path: &str| {
             let route = plan.sites()[0].route(path.as_bytes(), &mut Vec::new()).unwrap();
-            route.unwrap().path.clone()
+            route.unwrap().place.path().to_owned()
         };
         assert_eq!(path_of("/docs"), "/docs");
         assert_eq!(path_of("/docs/x"), "/docs");

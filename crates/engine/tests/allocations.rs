@@ -12,6 +12,7 @@ use std::time::Duration;
 use baton_cache::{CachedRoute, RouteRules, SharedCache};
 use baton_content::{CacheSettings, Tree, TreeConfig};
 use baton_engine::heartbeat::Heartbeats;
+use baton_engine::place::Place;
 use baton_engine::plan::{ProxyTerms, Terms};
 use baton_engine::{
     Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener,
@@ -264,7 +265,13 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         name: "site".into(),
         listeners: Vec::new(),
         hosts: Vec::new(),
-        routes: vec![Route { path: "/".into(), headers: FieldRules::default(), guards: None, action }],
+        routes: vec![Route {
+            place: Place::prefix("/"),
+            headers: FieldRules::default(),
+            guards: None,
+            action,
+            otherwise: None,
+        }],
         headers: FieldRules::default(),
         guards: None,
         real_address: None,

@@ -74,4 +74,4 @@ pub use request::{FIELDS_CAP, HeadLimits, RequestHead};
 pub use rules::FieldRules;
 pub use scanner::{HeadScanner, LEADING_BLANK_LINES_MAX};
 pub use status::Status;
-pub use target::{as_uri, encode_path};
+pub use target::{as_uri, encode_path, encode_query};

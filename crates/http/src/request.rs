@@ -207,6 +207,14 @@ impl<'a> RequestHead<'a> {
         self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
+    /// Path and query as the client has asked for them, also where `path` and `query` were rewritten.
+    pub fn asked(&self) -> (&'a [u8], Option<&'a [u8]>) {
+        match Target::parse(self.version, self.method, self.target) {
+            Ok(Target { path, query, .. }) => (path, query),
+            Err(_) => (self.path, self.query),
+        }
+    }
+
     /// All field lines in order, names as spelt, values without surrounding blanks. Parses the head again.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         field_lines(self.section)

@@ -90,6 +90,15 @@ pub fn encode_path(path: &[u8]) -> Vec<u8> {
     uri
 }
 
+/// Encodes decoded bytes as a part of a query: what separates parameters stays no separator.
+pub fn encode_query(bytes: &[u8]) -> Vec<u8> {
+    let mut uri = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        push_as_uri(&mut uri, *byte, byte.is_ascii_alphanumeric() || b"-._~/".contains(byte));
+    }
+    uri
+}
+
 /// Appends a byte as it is, or its percent-encoding.
 fn push_as_uri(out: &mut Vec<u8>, byte: u8, as_it_is: bool) {
     if as_it_is {
@@ -171,6 +180,7 @@ mod tests {
         {
             assert_eq!(as_uri(text), uri.as_bytes());
         }
+        assert_eq!(encode_query(b"/a b&c=d+e%\xe4"), b"/a%20b%26c%3Dd%2Be%25%E4");
         assert_eq!(encode_path(b"/a b/%?#\\\xe4/~(c)"), b"/a%20b/%25%3F%23%5C%E4/~(c)");
     }
 }

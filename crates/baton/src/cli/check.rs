@@ -81,11 +81,12 @@ fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate],
             let application = route.settings.application();
             let is_cached = route.settings.cache.is_some();
             if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
-                out.push_str(&format!("    {}: {condition}\n", route.settings.path));
+                out.push_str(&format!("    {}: {condition}\n", route.settings.name()));
             }
             let proxy = config.proxy_of(route);
-            for line in
-                proxy.into_iter().flat_map(|proxy| origin_advice::lines(&route.settings.path, &proxy, names))
+            for line in proxy
+                .into_iter()
+                .flat_map(|proxy| origin_advice::lines(&route.settings.name(), &proxy, names))
             {
                 out.push_str(&format!("    {line}\n"));
             }

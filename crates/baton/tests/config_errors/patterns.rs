@@ -1,4 +1,4 @@
-//! Globs and regular expressions in the path of a route, where they would match nothing and protect nothing.
+//! Globs and regular expressions in the `path` of a route, where they would match nothing and protect nothing.
 
 use std::process::Command;
 
@@ -19,7 +19,8 @@ error: `site.route.path` is a prefix, not a pattern
 4 | path = "/private/*"
   |        ^^^^^^^^^^^^ `*` would stand for itself only
   |
-  = help: write "/private", which holds for everything below it
+  = help: write `glob = "/private/*"`
+  = help: or write "/private", which holds for everything below it
   = help: a `*` in the path of a URL is written `%2A`
 "#,
     );
@@ -36,7 +37,7 @@ error: `site.route.path` is a prefix, not a pattern
 4 | path = '~* \.(php|phtml)$'
   |        ^^^^^^^^^^^^^^^^^^^ `\` would stand for itself only
   |
-  = help: write a route for each path that is meant: each holds for everything below it
+  = help: write `regex = '(?i)\.(php|phtml)$'`
   = help: a `\` in the path of a URL is written `%5C`
 "#,
     );
@@ -53,7 +54,7 @@ error: `site.route.path` is a prefix, not a pattern
 4 | path = "/*.inc"
   |        ^^^^^^^^ `*` would stand for itself only
   |
-  = help: write a route for each path that is meant: each holds for everything below it
+  = help: write `glob = "/*.inc"`
   = help: for files by their endings, `scripts = [".inc"]` says which an application runs
   = help: a `*` in the path of a URL is written `%2A`
 "#,
@@ -71,7 +72,8 @@ error: `site.route.path` is a prefix, not a pattern
 4 | path = "= /exact"
   |        ^^^^^^^^^^ what stands in front of the path has no meaning here
   |
-  = help: write "/exact", which holds for everything below it
+  = help: write `exact = "/exact"` for this path alone
+  = help: or write "/exact", which holds for everything below it
 "#,
     );
 }

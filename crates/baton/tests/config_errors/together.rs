@@ -215,7 +215,8 @@ error: `site.route.path` is a prefix, not a pattern
 17 | path = "*"
    |        ^^^ `*` would stand for itself only
    |
-   = help: write "/", which holds for everything below it
+   = help: write `glob = "*"`
+   = help: or write "/", which holds for everything below it
    = help: a `*` in the path of a URL is written `%2A`
 
 error: `site.route.path` is missing

@@ -297,8 +297,7 @@ fn slash_behind(name: &[u8]) -> &'static [u8] {
 
 /// Splits a decoded path after the name of its first script: the name, and the rest for the script.
 pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u8], &'a [u8]) {
-    let scripts = endings.iter().filter_map(|ending| Script::with_extension(path, ending.as_bytes()));
-    let first = scripts.min_by_key(|script| script.name.len());
+    let first = Script::first_of(path, endings);
     first.map_or((path, b""), |script| (script.name, script.path_info))
 }
 

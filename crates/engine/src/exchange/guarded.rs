@@ -28,13 +28,15 @@ pub(super) enum Demand<'a> {
 
 /// What is known of a request's user.
 #[derive(Debug)]
-pub(super) enum Login {
+pub(super) enum Login<'a> {
     /// Nothing: the request is new, and has taken no token.
     New,
     /// Its password was verified; `None`: it is wrong.
     Verified(Option<Box<str>>),
     /// Nothing, and the request has taken its token: an application has redirected it.
     Redirected,
+    /// Nothing, and the request has taken its token of this scope: a route has rewritten it.
+    Rewritten { counted: Option<&'a str> },
 }
 
 /// What rules are about.
@@ -66,14 +68,20 @@ impl Visitor {
 pub(super) fn judge<'a>(
     guards: &'a Guards,
     asking: Asking<'_>,
-    login: Login,
+    login: Login<'_>,
 ) -> Result<Option<Box<str>>, Demand<'a>> {
     let refused = |page| Err(Demand::Refusal(page));
     if guards.access.as_ref().is_some_and(|access| !access.admits(asking.address)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
-    let is_redirected = matches!(login, Login::Redirected);
-    let take = |limit: &RateLimit, user: Option<&str>| match is_redirected {
+    let (is_redirected, counted) = match &login {
+        Login::Redirected => (true, None),
+        Login::Rewritten { counted } => (false, *counted),
+        Login::New | Login::Verified(_) => (false, None),
+    };
+    let take = |limit: &RateLimit, user: Option<&str>| match is_redirected
+        || counted == Some(limit.scope.as_str())
+    {
         true => Ok(()),
         false => limit
             .take(asking.head, asking.address, user, asking.now_ms)
@@ -81,7 +89,7 @@ pub(super) fn judge<'a>(
     };
     // A guess of a password takes a token, too.
     if let Some(limit) = guards.rate_limit.as_ref().filter(|limit| !limit.is_by_user())
-        && matches!(login, Login::New)
+        && matches!(login, Login::New | Login::Rewritten { .. })
     {
         take(limit, None)?;
     }
@@ -93,12 +101,14 @@ pub(super) fn judge<'a>(
     let Some(auth) = &guards.basic_auth else { return Ok(None) };
     let user = match login {
         Login::Verified(user) => user,
-        Login::New | Login::Redirected => match auth.standing(asking.head, asking.now_ms) {
-            Standing::Known(user) => Some(user),
-            Standing::Absent => None,
-            Standing::Busy => return refused(Page::error(Status::SERVICE_UNAVAILABLE)),
-            Standing::Unverified(verification) => return Err(Demand::Verification(verification)),
-        },
+        Login::New | Login::Redirected | Login::Rewritten { .. } => {
+            match auth.standing(asking.head, asking.now_ms) {
+                Standing::Known(user) => Some(user),
+                Standing::Absent => None,
+                Standing::Busy => return refused(Page::error(Status::SERVICE_UNAVAILABLE)),
+                Standing::Unverified(verification) => return Err(Demand::Verification(verification)),
+            }
+        }
     };
     let Some(user) = user else { return refused(Page::unauthorized(auth.challenge())) };
     if let Some(limit) = guards.rate_limit.as_ref().filter(|limit| limit.is_by_user()) {

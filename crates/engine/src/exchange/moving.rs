@@ -31,7 +31,7 @@ impl Exchange {
     pub(crate) fn unpack(packed: &mut Unpacker<'_>, stream: StreamId, ctx: &Context) -> Option<Self> {
         let mut record = Record::unpack(packed, ctx)?;
         record.close();
-        Some(Self { stream, record, state: State::Answered, redirects: 0, protocol: None })
+        Some(Self { stream, record, state: State::Answered, redirects: 0, rewrites: 0, protocol: None })
     }
 
     /// Whether it is a tunnel that another process can go on with, if the gateway can give its end away.

@@ -100,7 +100,7 @@ impl Origin {
     /// Sends the client to the node that was chosen; `public`: how its URL begins.
     pub(super) fn redirected_to_node(&self, env: &mut Env<'_>, chosen: &Chosen, public: &str) -> Ready {
         chosen.note_redirected();
-        let location = location::expand(&format!("{public}$uri"), "/", &self.head.get());
+        let location = location::at(public, &self.head.get());
         self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
     }
 

@@ -3,7 +3,7 @@
 use baton_http::{FieldRules, Method, PathRefusal, RequestHead};
 
 use crate::guards::Guards;
-use crate::plan::{Plan, Route, Site};
+use crate::plan::{Otherwise, Plan, Route, Site};
 
 /// The site and route of a request, and what of the configuration its answer needs.
 #[derive(Clone, Copy, Debug)]
@@ -42,5 +42,9 @@ impl<'a> Routed<'a> {
             guards: route.map_or(&site.guards, |route| &route.guards).as_deref(),
             headers: route.map_or(&site.headers, |route| &route.headers),
         }
+    }
+    /// What is done where the folder of the route has nothing for the request.
+    pub(super) fn otherwise(&self) -> Option<&'a Otherwise> {
+        self.route?.otherwise.as_ref()
     }
 }

@@ -24,6 +24,7 @@ use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
+use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms};
 use crate::protocol::StreamId;
 use crate::send_way::SendWays;
@@ -285,16 +286,18 @@ pub(super) fn context(folder: &TempDir) -> Context {
         hosts: Vec::new(),
         routes: vec![
             Route {
-                path: "/".into(),
+                place: Place::prefix("/"),
                 headers: FieldRules::default(),
                 guards: None,
                 action: Action::Files(Arc::new(tree)),
+                otherwise: None,
             },
             Route {
-                path: "/app".into(),
+                place: Place::prefix("/app"),
                 headers: FieldRules::default(),
                 guards: None,
                 action: Action::Delegated(Arc::new(delegate)),
+                otherwise: None,
             },
         ],
         headers: FieldRules::default(),

@@ -18,8 +18,10 @@ use tempfile::TempDir;
 use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
 use crate::address_range::AddressSet;
+use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
 use crate::settings::Limits;
+use crate::template::Template;
 use crate::upload::UploadSettings;
 
 /// A folder with a few files.
@@ -150,7 +152,10 @@ impl Folder {
         };
         let cached = shelf.map(|shelf| delegated(CACHED, Some(Arc::clone(&shelf.route))));
         let application = delegated(APPLICATION, None);
-        let moved = Action::Redirect { status: 302, location: "/elsewhere$rest".into() };
+        let moved = Action::Redirect {
+            status: 302,
+            location: Template::location("/elsewhere$rest").expect("a location"),
+        };
         let fixed = Action::Respond {
             status: 200,
             media_type: "text/plain".into(),
@@ -165,10 +170,11 @@ impl Folder {
                 .into_iter()
                 .chain(cached)
                 .map(|(path, action)| Route {
-                    path: path.into(),
+                    place: Place::prefix(path),
                     headers: FieldRules::default(),
                     guards: None,
                     action,
+                    otherwise: None,
                 })
                 .collect(),
             headers: FieldRules::default(),

@@ -28,6 +28,12 @@ impl<'a> Script<'a> {
         None
     }
 
+    /// Splits after the first name that ends with one of several extensions.
+    pub fn first_of(path: &'a [u8], extensions: &[String]) -> Option<Self> {
+        let scripts = extensions.iter().filter_map(|one| Self::with_extension(path, one.as_bytes()));
+        scripts.min_by_key(|script| script.name.len())
+    }
+
     /// Splits after `prefix`, the path of a route: `/app/` and `/app` leave `/b` of `/app/b`. The leading slash of
     /// `path` may be missing, and repeated slashes count as one. `None` if `path` is not below `prefix`.
     pub fn below(path: &'a [u8], prefix: &'a [u8]) -> Option<Self> {

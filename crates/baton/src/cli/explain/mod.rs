@@ -9,6 +9,7 @@ mod lines;
 mod origins;
 mod representation;
 mod target;
+mod way;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,10 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{
-    Config, ConfigSource, Destination, PemFiles, Resources, Route, Site, Value, passfd_condition,
-};
-use baton_content::Tree;
+use baton_config::{Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition};
 use baton_engine::{Action, AddressSet, ListenAddress};
 use baton_http::origin::HostRule;
 use clap::{Args, ValueHint};
@@ -29,6 +27,7 @@ use self::dry_run::DryRun;
 use self::forwarded::Forwarded;
 use self::lines::Lines;
 use self::target::Target;
+use self::way::End;
 use super::check::described;
 use super::command_line::{CommandLine, parse_header};
 use super::config_file::{ConfigFile, load};
@@ -99,12 +98,12 @@ impl Explain {
         let resources = Resources { pem_files, stand_in: Some(socket.clone()), ..Resources::default() };
         let plan = Arc::new(config.plan(&ids, &resources)?);
         let host = self.target.host.as_deref();
-        let path = self.target.path.split('?').next().unwrap_or_default();
         // Whether a request does harm is for the application to say: none is asked.
         let rehearsed = config.with_applications_at(&socket).plan(&ids, &resources)?;
         // In clear text: what TLS would encrypt is the same.
         let rehearsed = rehearsed.with_tls(HashMap::new());
         let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
+        let path = self.target.path.split('?').next().unwrap_or_default();
         let client = guards::client(self.from, found.map(|(planned, _)| planned), path.as_bytes());
         // The engine is told of the client as a load balancer tells of its clients.
         let balancer = client.map(|_| (listener, AddressSet { ranges: Vec::new(), has_local: true }));
@@ -126,19 +125,12 @@ impl Explain {
                 lines.add("tls", described(one));
             }
         }
-        let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
-            Ok(Some(route)) => route,
-            Ok(None) => {
-                lines.add("route", "none: the site has no folder, and no route has this path".into());
-                return Ok(lines.finish(&head));
-            }
-            Err(refusal) => {
-                lines.add("route", format!("none: {refusal}"));
-                return Ok(lines.finish(&head));
-            }
+        let Some(End { route, configured, target }) =
+            way::follow(&mut lines, planned, site, &self.target.path)
+        else {
+            return Ok(lines.finish(&head));
         };
-        let configured = site.routes.iter().find(|other| other.settings.path == route.path);
-        lines.add("route", format!("{} ({})", route.path, what(&route.action, configured)));
+        let path = target.split('?').next().unwrap_or_default();
         if guards::refuse(&mut lines, planned, path.as_bytes(), client, (&self.request(), &head)) {
             return Ok(lines.finish(&head));
         }
@@ -148,19 +140,22 @@ impl Explain {
         if let Action::Delegated(delegate) = &route.action
             && let Some(terms) = delegate.proxy()
         {
-            let (path, query) = match self.target.path.split_once('?') {
-                Some((path, query)) => (path, Some(query.as_bytes())),
-                None => (&*self.target.path, None),
-            };
-            let target = terms.forwarding.target(path.as_bytes(), query);
-            let target = target.map_or_else(|refusal| refusal.to_string(), |target| text(&target));
+            let query = target.split_once('?').map(|(_, query)| query.as_bytes());
+            let asked = terms.forwarding.target(path.as_bytes(), query);
+            let asked = asked.map_or_else(|refusal| refusal.to_string(), |target| text(&target));
             let host = match &terms.forwarding.host {
                 HostRule::Client => "the client's",
                 HostRule::Origin => &terms.forwarding.authority,
                 HostRule::Fixed(host) => host,
             };
-            lines.add("asked for", format!("{target}, with Host: {host}"));
-            origins::explain(&mut lines, config, &ids, (&planned.name, &route.path), &self.target)?;
+            lines.add("asked for", format!("{asked}, with Host: {host}"));
+            origins::explain(
+                &mut lines,
+                config,
+                &ids,
+                (&planned.name, &route.place.to_string()),
+                &self.target,
+            )?;
         }
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
             && let Some(cache) = &delegate.cache
@@ -180,15 +175,15 @@ impl Explain {
             let files = configured.map_or(&site.files, |route| &route.files);
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
-            match representation::find(files, settings, &self.target.path, tag.as_bytes()) {
+            match representation::find(files, settings, &target, tag.as_bytes()) {
                 Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
                 None => {
-                    let withheld = representation::withheld(files, settings, &self.target.path, tree);
+                    let withheld = representation::withheld(files, settings, &target, tree);
                     let is_behind_link = tree.hidden_link(path.as_bytes()).is_some();
                     lines.add(
                         "file",
                         no_file(&head, withheld.as_deref(), is_behind_link, |status| {
-                            absent::why(files, settings, &self.target.path, status)
+                            absent::why(files, settings, &target, status)
                         }),
                     );
                 }
@@ -247,36 +242,6 @@ fn why_site(site: &Site, host: Option<&str>, address: &ListenAddress) -> String 
     match site.settings.hosts.iter().find(matching) {
         Some(pattern) => format!("host {pattern}"),
         None => format!("the default of {address}"),
-    }
-}
-
-fn what(action: &Action, route: Option<&Route>) -> String {
-    let files = |tree: &Tree| {
-        let stripped = route.is_some_and(|route| route.settings.strip_prefix);
-        let root = tree.config().root.display();
-        if stripped { format!("files of {root}, without this prefix") } else { format!("files of {root}") }
-    };
-    match action {
-        Action::Files(tree) => files(tree),
-        Action::Lent(tree, _) => format!("{}, which other servers may have for a time", files(tree)),
-        Action::Copies(copies, _) => format!("documents that {} lends to this server", copies.home()),
-        Action::Scripts(tree, delegate) => {
-            let endings = tree.config().scripts.join(", ");
-            format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())
-        }
-        Action::Delegated(delegate) if delegate.proxy().is_some_and(|terms| terms.cluster.is_some()) => {
-            "the nodes of the cluster".into()
-        }
-        Action::Delegated(delegate) if delegate.proxy().is_some() => {
-            format!("the origin {}", delegate.application.name())
-        }
-        Action::Delegated(delegate) => format!("the application {}", delegate.application.name()),
-        Action::Redirect { location, .. } => format!("redirect to {location}"),
-        Action::Https { port, .. } => format!("redirect to https, port {port}"),
-        Action::Respond { status: status @ (401 | 403 | 404 | 410 | 451), .. } => {
-            format!("denied: a fixed answer, {status}")
-        }
-        Action::Respond { status, .. } => format!("a fixed answer, {status}"),
     }
 }
 

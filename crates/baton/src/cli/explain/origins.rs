@@ -73,7 +73,7 @@ fn is_its(origin: &ConfiguredOrigin<'_>, config: &Config, site: &str, route: &st
 
 fn configured<'c>(config: &'c Config, site: &str, route: &str) -> Option<&'c Route> {
     let sites = config.sites.iter().filter(|one| one.name() == site);
-    sites.flat_map(|site| &site.routes).find(|one| one.settings.path == route)
+    sites.flat_map(|site| &site.routes).find(|one| one.settings.name() == route)
 }
 
 const SLOW_START: &str = "slow-start";
@@ -135,7 +135,7 @@ fn choose(
     let sites = plan.sites().iter().filter(|one| one.name == site);
     let mut routes = sites.flat_map(|site| &site.routes);
     let delegate = routes.find_map(|one| match &one.action {
-        Action::Delegated(delegate) if one.path == route => Some(delegate),
+        Action::Delegated(delegate) if one.place.to_string() == route => Some(delegate),
         _ => None,
     });
     let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {

@@ -44,7 +44,10 @@ fn candidates<'f>(
     let named = root.join(OsStr::from_bytes(below_root(route, &relative)));
     let indexes: Vec<_> = files.index.iter().map(|index| named.join(index)).collect();
     let fallback = files.fallback.iter().map(|fallback| root.join(fallback));
-    Some(std::iter::once(named).chain(indexes).chain(fallback))
+    let tried = files.try_files.iter().flat_map(|tried| &tried.candidates);
+    let tried = tried.filter_map(|candidate| candidate.name(&relative));
+    let tried: Vec<_> = tried.map(|name| root.join(OsStr::from_bytes(below_root(route, &name)))).collect();
+    Some(std::iter::once(named).chain(indexes).chain(fallback).chain(tried))
 }
 
 /// A decoded path without what the route takes off.

@@ -1,0 +1,146 @@
+//! Which routes a request passes, up to the one that answers it.
+
+use std::sync::Arc;
+
+use baton_config::{Route, Site};
+use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, View};
+use baton_engine::Action;
+use baton_engine::place::{Place, make_absolute};
+use baton_engine::plan::{self, Otherwise};
+use baton_engine::template::{Asked, REWRITES_MAX};
+use baton_fcgi::environment::Script;
+use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
+
+use super::lines::Lines;
+
+/// Where a request gets to.
+pub(super) struct End<'p> {
+    /// The route that answers.
+    pub(super) route: &'p plan::Route,
+    /// The same in the configuration; `None`: it is the site itself.
+    pub(super) configured: Option<&'p Route>,
+    /// Path and query by then.
+    pub(super) target: String,
+}
+
+/// Follows a request from route to route, and tells each step. `None`: no route answers.
+pub(super) fn follow<'p>(
+    lines: &mut Lines,
+    planned: &'p plan::Site,
+    site: &'p Site,
+    target: &str,
+) -> Option<End<'p>> {
+    let tells_places = planned.routes.iter().any(|route| !route.place.yields_to_patterns());
+    let mut target = target.to_owned();
+    for _ in 0..=REWRITES_MAX {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (&*target, None),
+        };
+        let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
+            Ok(Some(route)) => route,
+            Ok(None) => {
+                lines.add("route", "none: the site has no folder, and no route has this path".into());
+                return None;
+            }
+            Err(refusal) => {
+                lines.add("route", format!("none: {refusal}"));
+                return None;
+            }
+        };
+        let configured = site.routes.iter().find(|other| other.settings.place() == route.place);
+        lines.add("route", format!("{} ({})", route.place, what(&route.action, configured)));
+        if tells_places {
+            lines.add("matched", matched(&route.place, path));
+        }
+        let (to, why) = match (&route.action, &route.otherwise) {
+            (Action::Rewrite(to), _) => (to, "rewritten"),
+            (Action::Files(tree) | Action::Lent(tree, _) | Action::Scripts(tree, _), Some(otherwise))
+                if has_nothing(tree, path) =>
+            {
+                match otherwise {
+                    Otherwise::Rewrite(to) => (to, "not there"),
+                    Otherwise::Status(status) => {
+                        lines.add("not there", format!("answered with {status}"));
+                        return Some(End { route, configured, target });
+                    }
+                }
+            }
+            _ => return Some(End { route, configured, target }),
+        };
+        let (next, query) = to.expand_target(&Asked { path: path.as_bytes(), query, place: &route.place });
+        if why == "not there" && next == path {
+            lines.add(why, "nor anything else: it is the last of `try_files`".into());
+            return Some(End { route, configured, target });
+        }
+        target = query.map_or_else(|| next.clone(), |query| format!("{next}?{query}"));
+        lines.add(why, format!("on to {target}"));
+    }
+    lines.add("route", format!("none: it was rewritten {REWRITES_MAX} times, which is taken for a loop"));
+    None
+}
+
+/// Whether a folder has none of the candidates for a path.
+fn has_nothing(tree: &Arc<Tree>, path: &str) -> bool {
+    let mut decoded = Vec::new();
+    let script = decode_any_path(path.as_bytes(), &mut decoded).ok();
+    let script = script.and_then(|_| Script::first_of(&decoded, &tree.config().scripts));
+    let name = match script.filter(|script| !script.path_info.is_empty()) {
+        Some(script) => [b"/", &*encode_path(script.name)].concat(),
+        None => path.as_bytes().to_vec(),
+    };
+    let query = Query { path: &name, accepted: AcceptedCodings::default(), view: View::default() };
+    let cache = Cache::new(CacheSettings::default());
+    matches!(cache.find(tree, &query, &Stamp::at(0), Blocking::Allowed), Ok(Found::Missing))
+}
+
+/// By what a path belongs to a route, and what the groups of a pattern match in it.
+fn matched(place: &Place, path: &str) -> String {
+    let mut text = format!("by its {}", place.kind());
+    let mut decoded = Vec::new();
+    let pattern = place.as_pattern().filter(|_| decode_any_path(path.as_bytes(), &mut decoded).is_ok());
+    make_absolute(&mut decoded);
+    let Some((pattern, captures)) = pattern.and_then(|one| Some((one, one.captures(&decoded)?))) else {
+        return text;
+    };
+    for (number, name) in (1..).zip(pattern.groups()) {
+        let group = captures.get(number).map(|group| String::from_utf8_lossy(group.as_bytes()));
+        text.push_str(&match group {
+            Some(group) => format!(", ${name} = {group:?}"),
+            None => format!(", ${name} = nothing"),
+        });
+    }
+    text
+}
+
+/// What a route does with requests.
+fn what(action: &Action, route: Option<&Route>) -> String {
+    let files = |tree: &Tree| {
+        let stripped = route.is_some_and(|route| route.settings.strip_prefix);
+        let root = tree.config().root.display();
+        if stripped { format!("files of {root}, without this prefix") } else { format!("files of {root}") }
+    };
+    match action {
+        Action::Files(tree) => files(tree),
+        Action::Lent(tree, _) => format!("{}, which other servers may have for a time", files(tree)),
+        Action::Copies(copies, _) => format!("documents that {} lends to this server", copies.home()),
+        Action::Scripts(tree, delegate) => {
+            let endings = tree.config().scripts.join(", ");
+            format!("{}; {endings} run by the application {}", files(tree), delegate.application.name())
+        }
+        Action::Delegated(delegate) if delegate.proxy().is_some_and(|terms| terms.cluster.is_some()) => {
+            "the nodes of the cluster".into()
+        }
+        Action::Delegated(delegate) if delegate.proxy().is_some() => {
+            format!("the origin {}", delegate.application.name())
+        }
+        Action::Delegated(delegate) => format!("the application {}", delegate.application.name()),
+        Action::Redirect { location, .. } => format!("redirect to {}", location.text()),
+        Action::Rewrite(to) => format!("rewritten to {}", to.text()),
+        Action::Https { port, .. } => format!("redirect to https, port {port}"),
+        Action::Respond { status: status @ (401 | 403 | 404 | 410 | 451), .. } => {
+            format!("denied: a fixed answer, {status}")
+        }
+        Action::Respond { status, .. } => format!("a fixed answer, {status}"),
+    }
+}

@@ -1,0 +1,165 @@
+//! Routes that answer no request: others always answer first, or send it around in a loop.
+
+use baton_engine::place::{self, Place};
+use baton_engine::template::{Asked, REWRITES_MAX, Template, Variable};
+use baton_http::{decode_any_path, encode_path};
+
+use super::check::{Conflicts, of_site};
+use super::error::Complaint;
+use super::raw::Step;
+use super::route::{Rewrite, RouteSettings};
+use super::site::Site;
+
+impl Conflicts<'_> {
+    /// Complains of each route that no request can get to, once.
+    pub(super) fn shadowed_routes(&mut self) {
+        for (site_index, site) in self.config.sites.iter().enumerate() {
+            let routes = of_site(site_index, "route");
+            if self.raw.find(&[&routes[..], &[Step::Index(site.routes.len())]].concat()).is_some() {
+                continue;
+            }
+            let mut known: Vec<Known> = Vec::new();
+            for (index, route) in site.routes.iter().enumerate() {
+                let key = route.settings.place_key();
+                let at = [&routes[..], &[Step::Index(index), Step::Key(key)]].concat();
+                if let Some(span) = self.raw.find(&at).filter(|_| self.is_sound(&at)) {
+                    known.push(Known { place: route.settings.place(), span });
+                }
+            }
+            for (index, route) in known.iter().enumerate() {
+                if let Some((title, first)) = shadow(&known, index) {
+                    let complaint = Complaint::new(title)
+                        .at(route.span.clone(), "would never be asked")
+                        .at(first.span.clone(), "is asked first");
+                    self.found.push(complaint);
+                }
+            }
+            self.rewriting_loops(site, &routes);
+            self.nothing_to_come_before(&routes, site.routes.iter().map(|route| &route.settings));
+        }
+    }
+
+    /// Complains of routes whose requests are rewritten again and again, as far as that can be seen without a request.
+    fn rewriting_loops(&mut self, site: &Site, routes: &[Step<'_>]) {
+        for (index, route) in site.routes.iter().enumerate() {
+            let Some(rewrite) = &route.settings.rewrite else { continue };
+            let at = [routes, &[Step::Index(index), Step::Key("rewrite")]].concat();
+            if !self.is_sound(&at) {
+                continue;
+            }
+            if let Some((asked, target)) = looping(site, &route.settings, &rewrite.to) {
+                let complaint = Complaint::new("requests are rewritten in a loop");
+                let label = format!("a request for {asked} would become one for {target}, and so on");
+                let complaint = complaint.at(self.raw.span(&at), label);
+                self.found.push(complaint.help("let the target belong to a route without `rewrite`"));
+            }
+        }
+    }
+
+    /// Complains of prefixes that come before patterns where there are none.
+    fn nothing_to_come_before<'r>(
+        &mut self,
+        routes: &[Step<'_>],
+        settings: impl Iterator<Item = &'r RouteSettings> + Clone,
+    ) {
+        if settings.clone().any(|route| route.place().as_pattern().is_some()) {
+            return;
+        }
+        for (index, _) in settings.enumerate().filter(|(_, route)| route.before_patterns) {
+            let at = [routes, &[Step::Index(index), Step::Key("before_patterns")]].concat();
+            if self.raw.find(&at).is_some() && self.is_sound(&at) {
+                let complaint = Complaint::new("a route before no pattern");
+                let complaint =
+                    complaint.at(self.raw.span(&at), "no route of the site has a `glob` or a `regex`");
+                self.found.push(complaint.help("remove `before_patterns`: it has no effect"));
+            }
+        }
+    }
+}
+
+/// A path of the route whose requests are rewritten more often than the server would, and where they get first.
+fn looping(site: &Site, route: &RouteSettings, to: &Template) -> Option<(String, String)> {
+    let mut places: Vec<_> = site
+        .routes
+        .iter()
+        .map(|route| Located { place: route.settings.place(), rewrite: route.settings.rewrite.as_ref() })
+        .collect();
+    place::sort(&mut places);
+    let place = route.place();
+    let is_fixed = to.variables().all(|variable| *variable == Variable::Query);
+    let first = match place.as_pattern() {
+        // Which paths it matches is not known, and makes no difference.
+        Some(pattern) if is_fixed => pattern.text().to_owned(),
+        Some(_) => return None,
+        None if place.is_exact() => encoded(place.path()),
+        None => encoded(&format!("{}/page", place.path().trim_end_matches('/'))),
+    };
+    let mut path = first.clone();
+    let (mut place, mut to, mut decoded) = (&place, to, Vec::new());
+    for _ in 0..REWRITES_MAX {
+        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, place }).0;
+        decode_any_path(path.as_bytes(), &mut decoded).ok()?;
+        let next = place::find(&places, &mut decoded)?;
+        (place, to) = (&next.place, &next.rewrite?.to);
+    }
+    let first_target = route.rewrite.as_ref()?.to.expand_target(&Asked {
+        path: first.as_bytes(),
+        query: None,
+        place: &route.place(),
+    });
+    Some((first, first_target.0))
+}
+
+fn encoded(path: &str) -> String {
+    String::from_utf8_lossy(&encode_path(path.as_bytes())).into_owned()
+}
+
+struct Located<'a> {
+    place: Place,
+    rewrite: Option<&'a Rewrite>,
+}
+
+impl AsRef<Place> for Located<'_> {
+    fn as_ref(&self) -> &Place {
+        &self.place
+    }
+}
+
+/// A route that was read without complaints.
+struct Known {
+    place: Place,
+    /// Where its path or its pattern stands.
+    span: std::ops::Range<usize>,
+}
+
+/// The route that answers all requests of another one, and the mistake in words.
+fn shadow(routes: &[Known], index: usize) -> Option<(String, &Known)> {
+    let place = &routes[index].place;
+    let twin = routes[..index].iter().find(|other| is_same(&other.place, place));
+    if let Some(twin) = twin {
+        let what = match place.as_pattern() {
+            Some(pattern) => format!("two routes have the {} {}", pattern.kind(), pattern.text()),
+            None if place.is_exact() => format!("two routes have the exact path {}", place.path()),
+            None => format!("two routes have the path {}", place.path()),
+        };
+        return Some((what, twin));
+    }
+    if let Some(path) = place.as_pattern().and_then(|pattern| pattern.only_path())
+        && let Some(exact) = routes.iter().find(|other| other.place == Place::exact(path))
+    {
+        return Some((format!("the glob {path} is an exact path of another route"), exact));
+    }
+    let earlier = if place.as_pattern().is_some() { &routes[..index] } else { routes };
+    let is_caught = place.as_pattern().is_some() || place.yields_to_patterns();
+    let matches_all =
+        |other: &&Known| other.place.as_pattern().is_some_and(|pattern| pattern.matches_everything());
+    let catching = earlier.iter().find(matches_all).filter(|_| is_caught)?;
+    Some((format!("{} matches every path", catching.place), catching))
+}
+
+/// Whether two places have the same requests; a slash at the end of a prefix makes no difference.
+fn is_same(one: &Place, other: &Place) -> bool {
+    let is_prefix = |place: &Place| place.as_pattern().is_none() && !place.is_exact();
+    let bare = |place: &Place| place.path().trim_end_matches('/').to_owned();
+    one == other || is_prefix(one) && is_prefix(other) && bare(one) == bare(other)
+}
