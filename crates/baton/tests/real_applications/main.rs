@@ -27,6 +27,7 @@ mod libfcgi;
 mod nginx;
 mod program;
 mod python;
+mod recipes;
 mod reload;
 mod seen;
 mod site;
