@@ -76,7 +76,7 @@ impl Exchange {
         };
         let end = TunnelEnd { application, socket, unsent, trail };
         let state = State::Tunnel(Box::new(Tunnel::arrived(end, shown)));
-        Some(Self { stream, record, state, redirects: 0, protocol: None })
+        Some(Self { stream, record, state, redirects: 0, rewrites: 0, protocol: None })
     }
 }
 
