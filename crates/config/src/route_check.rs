@@ -1,6 +1,6 @@
 //! Routes that answer no request: others always answer first, or send it around in a loop.
 
-use baton_engine::place::{self, Place};
+use baton_engine::place::{self, Pattern, Place};
 use baton_engine::template::{Asked, REWRITES_MAX, Template, Variable};
 use baton_http::{decode_any_path, encode_path};
 
@@ -151,8 +151,7 @@ fn shadow(routes: &[Known], index: usize) -> Option<(String, &Known)> {
     }
     let earlier = if place.as_pattern().is_some() { &routes[..index] } else { routes };
     let is_caught = place.as_pattern().is_some() || place.yields_to_patterns();
-    let matches_all =
-        |other: &&Known| other.place.as_pattern().is_some_and(|pattern| pattern.matches_everything());
+    let matches_all = |other: &&Known| other.place.as_pattern().is_some_and(Pattern::matches_everything);
     let catching = earlier.iter().find(matches_all).filter(|_| is_caught)?;
     Some((format!("{} matches every path", catching.place), catching))
 }

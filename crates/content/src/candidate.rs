@@ -48,7 +48,7 @@ impl Candidate {
         if before.contains('$') || rest.contains('$') {
             return Err(BadCandidate::Variable);
         }
-        if !before.starts_with('/') && !(before.is_empty() && has_path) {
+        if !(before.starts_with('/') || before.is_empty() && has_path) {
             return Err(BadCandidate::Beginning);
         }
         let whole = [before, if has_path { "/x" } else { "" }, rest].concat();

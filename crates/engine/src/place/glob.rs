@@ -51,7 +51,7 @@ fn class(text: &str) -> Result<(String, usize), String> {
     // A bracket at the beginning is one of the set.
     let from = first + usize::from(text[first..].starts_with(']'));
     let end = text[from..].find(']').map(|at| from + at).ok_or("its `[` has no `]`")?;
-    let members = text[first..end].as_bytes();
+    let members = &text.as_bytes()[first..end];
     if !members.is_ascii() {
         return Err("only ASCII characters may stand in `[…]`".into());
     }
