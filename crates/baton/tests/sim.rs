@@ -73,7 +73,7 @@ fn logs_of_json_are_read() {
         let time = 971_186_100 + second;
         baton += &format!(
             "{{\"time\":{time},\"peer\":\"::1\",\"site\":\"s\",\"request\":\"GET /{file} HTTP/1.1\",\"status\":200,\
-             \"body_bytes\":9000,\"duration_ms\":0,\"outcome\":\"complete\",\"referer\":\"\",\"user_agent\":\"\"}}\n"
+             \"body_bytes\":9000,\"duration_us\":0,\"outcome\":\"complete\",\"referer\":\"\",\"user_agent\":\"\"}}\n"
         );
         caddy += &format!(
             "{{\"level\":\"info\",\"ts\":{time}.5,\"logger\":\"http.log.access\",\"msg\":\"handled request\",\"request\":{{\

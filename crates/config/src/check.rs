@@ -105,6 +105,7 @@ impl Conflicts<'_> {
             self.contrary_balancers();
             self.tls();
             self.cluster();
+            self.logs();
         }
         self.found
     }

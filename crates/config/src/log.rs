@@ -2,22 +2,15 @@
 
 use std::path::PathBuf;
 
+use baton_engine::LogField;
+
 use super::duration::Milliseconds;
-use super::kind::{Bytes, Kind, Reading};
+use super::kind::{Bytes, Kind, Or, Reading};
+use super::log_fields::{Format, LogFields};
 use super::raw::{Node, Value};
 use super::setting::settings;
 use super::text::FilePath;
-use super::words::{Word, words};
-
-words! {
-    /// How a request looks in the access log.
-    Format {
-        /// one line as Apache and nginx write it
-        Combined = "combined",
-        /// one JSON object per line
-        Json = "json",
-    }
-}
+use super::words::Word;
 
 /// Where a log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +68,9 @@ settings! {
         access: Destination = Destination::Off, Log { may_be_off: true };
         /// How a request is written.
         format: Format = Format::Combined, Word::<Format>::new();
+        /// What a line says, in this order; with `combined`, behind its own fields as `name=value`. `auto`: `combined` says
+        /// nothing more, `json` what is usual. Times are in microseconds; what a request has none of is left out of JSON.
+        fields: Option<Vec<LogField>> = None, Or("auto", LogFields);
         /// Bytes gathered per process before they are written; 0: every line at once. If the disk is full, lines are
         /// lost and counted, never a request.
         buffer_bytes: u64 = 64 << 10, Bytes(0, 1 << 26);

@@ -25,6 +25,8 @@ use super::documents_plan;
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::count;
+use super::log::LogSettings;
+use super::marking::marking;
 use super::proxy_plan;
 use super::real_ip::RealIp;
 use super::resources::Resources;
@@ -58,6 +60,7 @@ impl Config {
             basic_auths: RefCell::default(),
             nodes: OnceCell::new(),
             cluster: &self.cluster,
+            log: &self.log,
         };
         let mut sites = self.sites.iter().map(|site| planner.site(site)).collect::<io::Result<Vec<_>>>()?;
         let tls_sites = self.tls_sites(&resources.pem_files).map_err(io::Error::other)?;
@@ -65,7 +68,12 @@ impl Config {
             site.clients = tls.clients.as_ref().map(|clients| clients.id());
         }
         // Behind the others, whose places are those of the configuration.
-        sites.extend(self.sites.iter().filter_map(|site| site.redirecting(listener_ids)));
+        for (site, redirecting) in
+            self.sites.iter().filter_map(|site| Some((site, site.redirecting(listener_ids)?)))
+        {
+            let log = site.settings.access_log.plan(&self.log, resources)?;
+            sites.push(plan::Site { log, figures: resources.row(&site.name()), ..redirecting });
+        }
         let proofs = &resources.proofs;
         let tickets = resources.tickets.as_ref();
         let tls = self.tls_servers(listener_ids, tls_sites, tickets, &proofs.tls)?;
@@ -170,6 +178,7 @@ struct Planner<'a> {
     /// The users of each `basic_auth`.
     basic_auths: RefCell<Vec<(BasicAuth, Arc<guards::BasicAuth>)>>,
     cluster: &'a Cluster,
+    log: &'a LogSettings,
     /// The nodes of the cluster, shared by all routes there.
     nodes: OnceCell<Arc<Peers>>,
 }
@@ -211,7 +220,9 @@ impl Planner<'_> {
             headers: site.files.headers.clone(),
             guards: self.guards(&site.guards, &name)?,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
-            log: settings.access_log,
+            figures: self.resources.row(&site.name()),
+            marking: marking(settings.request_id.as_ref(), settings.traceparent),
+            log: settings.access_log.plan(self.log, self.resources)?,
         })
     }
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use baton_content::Roots;
-use baton_engine::HttpProofs;
+use baton_engine::figures::{FigureTable, Row, Subject};
 use baton_engine::guards::RateTable;
+use baton_engine::{HttpProofs, SiteLogs};
 use baton_names::Names;
 use baton_process_table::ProcessTable;
 use baton_tls::Tickets;
@@ -42,8 +43,19 @@ pub struct Resources {
     pub names: Names,
     /// How often clients have asked. `None`: a plan that is only inspected.
     pub rates: Option<RateTable>,
+    /// The logs that sites have for themselves. `None`: a plan that is only inspected.
+    pub site_logs: Option<Arc<SiteLogs>>,
+    /// Where requests are counted. `None`: a plan that is only inspected.
+    pub figures: Option<FigureTable>,
     /// Several origins of a route, whose loads and targets the next plan goes on with.
     pub peers: PeersByRoute,
+}
+
+impl Resources {
+    /// Where the requests of a site are counted.
+    pub(super) fn row(&self, site: &str) -> Option<Row> {
+        self.figures.map(|figures| figures.row(Subject::Site(site)))
+    }
 }
 
 /// The peers of each route, in the plans that there are.

@@ -14,10 +14,12 @@ use super::error::Complaint;
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
+use super::marking::{RequestId, RequestIdKind};
 use super::raw::{Node, Value};
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
 use super::setting::{Inline, Section, Table, settings};
+use super::site_log::{AccessLog, AccessLogKind};
 use super::text::{FilePath, Text, TextOf, Wrong};
 use super::tls::{
     Certificates, ClientAuthentication, Hsts, RedirectHttps, RedirectHttpsKind, SiteCertificates,
@@ -69,8 +71,15 @@ settings! {
         /// Load balancers in front of the site's addresses that say whose connections they pass on, by the PROXY protocol:
         /// `{ from = ["10.0.0.0/8"] }`. All sites of an address need the same.
         proxy_protocol: Option<ProxyProtocol> = None, Or("off", Inline::<ProxyProtocol>::new());
-        /// Whether its requests are written to the access log.
-        access_log: bool = true, Flag;
+        /// Whether its requests are written to the access log, or the file of a log of its own: `"/var/log/a.log"`,
+        /// `{ file = "/var/log/a.log", format = "json", fields = ["time", "request", "duration_us"] }`.
+        access_log: AccessLog = AccessLog::Server, AccessLogKind;
+        /// Whether each request has an id: in the log (`request_id`), in the request that an application or an origin gets,
+        /// and in the response. A table says more: `{ header = "X-Request-Id", trust = ["10.0.0.0/8"] }`.
+        request_id: Option<RequestId> = None, RequestIdKind;
+        /// Whether a request without a `traceparent` (W3C Trace Context) gets one, for applications and origins. One that
+        /// a client sends is passed on in any case.
+        traceparent: bool = false, Flag;
         /// Files, relative to the root, that are the bodies of errors: `{ 404 = "404.html" }`. They are read when the
         /// configuration is loaded.
         error_pages: BTreeMap<u16, PathBuf> = BTreeMap::new(), ErrorPages;

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_engine::SiteLog;
 use baton_engine::listen::ListenAddress;
 use baton_engine::place::Place;
 use baton_engine::plan::{self, Action};
@@ -13,6 +14,7 @@ use baton_report::Trouble;
 use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
 use super::config::Config;
+use super::marking::marking;
 use super::real_ip::RealIp;
 use super::site::Site;
 use super::tls::RedirectHttps;
@@ -156,7 +158,9 @@ impl Site {
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
             error_pages: Vec::new(),
             clients: None,
-            log: settings.access_log,
+            figures: None,
+            marking: marking(settings.request_id.as_ref(), settings.traceparent),
+            log: SiteLog::Off,
         })
     }
 }

@@ -1,8 +1,9 @@
-//! One coarse clock per wake-up.
+//! One look at the clock per wake-up.
 //!
-//! A loop looks at the clock when it wakes up and uses that time for all it does until it sleeps again. The
-//! kernel's coarse clocks (a few milliseconds) are read without a system call, and the `Date` is formatted once a
-//! second (Wowra's table of the steps of a transaction: "fast clock reads").
+//! A loop looks at the clock when it wakes up and uses that time for all it does until it sleeps again. Only the end of a
+//! request is looked at once more, so that its duration is exact. The kernel's clocks are read without a system call
+//! (where the CPU has a steady counter), and the `Date` is formatted once a second (Wowra's table of the steps of a
+//! transaction: "fast clock reads").
 
 use baton_http::Stamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -10,22 +11,29 @@ use rustix::time::{ClockId, clock_gettime};
 /// The time, as of the last wake-up.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    now_ms: u64,
+    now_us: u64,
     stamp: Stamp,
+    /// It shows what a test has set, and nothing else.
+    #[cfg(test)]
+    is_set: bool,
 }
 
 impl Clock {
     /// A clock that shows the current time.
     pub(crate) fn new() -> Self {
-        let mut clock = Self { now_ms: 0, stamp: Stamp::at(0) };
+        let mut clock = Self {
+            now_us: 0,
+            stamp: Stamp::at(0),
+            #[cfg(test)]
+            is_set: false,
+        };
         clock.tick();
         clock
     }
 
     /// Looks at the time.
     pub(crate) fn tick(&mut self) {
-        let monotonic = clock_gettime(ClockId::MonotonicCoarse);
-        self.now_ms = monotonic.tv_sec as u64 * 1000 + monotonic.tv_nsec as u64 / 1_000_000;
+        self.now_us = monotonic_us();
         let seconds = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
         if seconds != self.stamp.unix_seconds {
             self.stamp = Stamp::at(seconds);
@@ -35,17 +43,37 @@ impl Clock {
     /// Shows another time than the kernel's.
     #[cfg(test)]
     pub(crate) fn set(&mut self, now_ms: u64, unix_seconds: u64) {
-        self.now_ms = now_ms;
+        self.now_us = now_ms * 1000;
         self.stamp = Stamp::at(unix_seconds);
+        self.is_set = true;
     }
 
     /// Milliseconds since some moment before the start; never goes back.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.now_ms
+        self.now_us / 1000
+    }
+
+    /// The same in microseconds.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// The time at this moment, in microseconds on the same scale.
+    pub(crate) fn exact_us(&self) -> u64 {
+        #[cfg(test)]
+        if self.is_set {
+            return self.now_us;
+        }
+        monotonic_us()
     }
 
     /// Date and time of day.
     pub(crate) fn stamp(&self) -> &Stamp {
         &self.stamp
     }
+}
+
+fn monotonic_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
-use baton_http::h2;
+use baton_http::{ReplyHead, h2};
 
 use crate::clock::Clock;
 use crate::departures::Departures;
-use crate::log::AccessLog;
+use crate::log::AccessLogs;
+use crate::mark::{Ids, Mark};
 use crate::metrics::Tally;
 use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
@@ -58,7 +59,12 @@ pub(crate) struct Context {
     pub(crate) bodies: Pool,
     /// What has been counted.
     pub(crate) tally: Tally,
-    pub(crate) log: Option<AccessLog>,
+    /// What is to be logged.
+    pub(crate) log: AccessLogs,
+    /// The marks of the request whose turn it is.
+    pub(crate) mark: Option<Arc<Mark>>,
+    /// Where ids of requests come from.
+    pub(crate) ids: Ids,
     /// Writes a line for the operator into the error log.
     pub(crate) remarks: Remarks,
     /// The second of the last remark on TLS.
@@ -114,6 +120,13 @@ impl Context {
         self.patience_until_ms = self.patience_until_ms.min(patience_ms);
     }
 
+    /// Appends what every response to this request has.
+    pub(crate) fn push_mark(&self, head: &mut ReplyHead<'_>) {
+        if let Some(mark) = &self.mark {
+            mark.push(head);
+        }
+    }
+
     /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
     pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
         #[cfg(test)]
@@ -151,6 +164,8 @@ impl Context {
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),
             tally,
             log,
+            mark: None,
+            ids: Ids::default(),
             remarks,
             remarked_on_tls_s: 0,
             packer: h2::Packer::new(),
@@ -165,7 +180,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct Records {
     pub(crate) tally: Tally,
-    pub(crate) log: Option<AccessLog>,
+    pub(crate) log: AccessLogs,
     pub(crate) remarks: Remarks,
 }
 
@@ -199,14 +214,14 @@ impl Context {
             test_residency: true,
             kernel_tls: false,
         };
-        let tally = Tally::new(Counters::allocate(1).unwrap().remove(0));
+        let tally = Tally::new(Counters::allocate(1).unwrap().remove(0), None);
         Self::new(
             Arc::new(Plan::new(Vec::new(), Limits::default(), true)),
             Arc::new(Cache::new(cache)),
             Blocking::Never,
             send,
             SendWays::new(SendWay::Measured),
-            Records { tally, log: None, remarks: |_| {} },
+            Records { tally, log: AccessLogs::default(), remarks: |_| {} },
         )
     }
 }

@@ -32,7 +32,7 @@ use crate::departures::Departures;
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::listen::Listener;
-use crate::log::{AccessLog, Outcome};
+use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::mover::FlowEvent;
 use crate::session::{Need, Session};
@@ -212,9 +212,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         for token in std::mem::take(&mut self.tokens) {
             self.end(token, Outcome::Stopped);
         }
-        if let Some(log) = &mut self.ctx.log {
-            log.flush();
-        }
+        self.ctx.log.flush();
         self.ctx.tally.publish();
         Ok(())
     }
@@ -492,7 +490,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let due = [
             clients.then_some(self.next_second_ms),
             self.ctx.tally.is_dirty().then_some(self.next_publish_ms),
-            self.ctx.log.as_ref().and_then(AccessLog::deadline_ms),
+            self.ctx.log.deadline_ms(),
             // A loop at its own limit notices when one of its clients leaves.
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
@@ -516,9 +514,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.ctx.tally.publish();
             }
         }
-        if let Some(log) = &mut self.ctx.log {
-            log.handle_time(now_ms);
-        }
+        self.ctx.log.handle_time(now_ms);
         if let Some(departures) = &mut self.ctx.departures
             && departures.again_ms().is_some_and(|again_ms| now_ms >= again_ms)
         {

@@ -43,6 +43,7 @@ use baton_http::{KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
 use baton_upstream::ResponseEvent;
 use rustix::io::Errno;
 
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
@@ -127,10 +128,10 @@ enum Source<'a> {
 
 impl Exchange {
     /// An exchange before [`begin`](Self::begin).
-    pub(crate) fn new(stream: StreamId, now_ms: u64) -> Self {
+    pub(crate) fn new(stream: StreamId, clock: &Clock) -> Self {
         Self {
             stream,
-            record: Record::new(now_ms),
+            record: Record::new(clock.now_us()),
             state: State::Answered,
             redirects: 0,
             rewrites: 0,
@@ -151,8 +152,8 @@ impl Exchange {
 
     /// Notes input that is no request, for the log.
     pub(crate) fn note_unreadable(&mut self, input: &[u8], ctx: &mut Context) {
-        let log = ctx.log.as_mut();
-        self.record.identify(usize::MAX, || log.map(|log| log.note_unreadable(input)));
+        let log = &mut ctx.log;
+        self.record.identify(usize::MAX, || log.note_unreadable(input));
     }
 
     /// Refuses the rest of the request. The connection ends with the response.
@@ -166,9 +167,23 @@ impl Exchange {
     pub(crate) fn begin(&mut self, env: &mut Env<'_>, plan: &Arc<Plan>, head: &RequestHead<'_>) {
         let site_index = plan.site(env.listener, head.host);
         let site = site_index.map(|index| &plan.sites()[index]);
-        let is_logged = site.is_none_or(|site| site.log);
-        let log = env.ctx.log.as_mut().filter(|_| is_logged);
-        self.record.identify(site_index.unwrap_or(usize::MAX), || log.map(|log| log.note(head)));
+        if self.record.mark.is_none()
+            && let Some(marking) = site.and_then(|site| site.marking.as_ref())
+        {
+            let marked = marking.mark(&mut env.ctx.ids, env.client, head, &plan.limits.head);
+            return match marked {
+                Ok((mark, kept)) => {
+                    self.record.mark = Some(Arc::clone(&mark));
+                    env.ctx.mark = Some(mark);
+                    self.begin(env, plan, &kept.get());
+                }
+                // Without them, the client's own words would go on in their place.
+                Err(refusal) => self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
+            };
+        }
+        let log = &mut env.ctx.log;
+        self.record.identify(site_index.unwrap_or(usize::MAX), || log.note(head, site.map(|site| &site.log)));
+        self.record.count(site.and_then(|site| site.figures), &mut env.ctx.tally);
         if env.client.has_missed_tls() {
             let why = format!("This port speaks TLS: {}", https_address::of(head, env.client.local()));
             let (status, outcome) = (Status::BAD_REQUEST, Outcome::Refused);
@@ -512,7 +527,7 @@ impl Exchange {
                     Progress::Done(found) => self.handle_done(env, found),
                     Progress::Verified(user) => self.handle_login(env, user),
                 },
-                State::Delegated(delegated) => match delegated.poll(env) {
+                State::Delegated(delegated) => match delegated.poll(env, &mut self.record) {
                     Ok(wants) => return wants,
                     Err(ready) => self.finish(env, ready),
                 },
@@ -720,6 +735,7 @@ fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Res
     let mut joined = ctx.heads.take();
     let server = plan.server_header.then_some(page::SERVER);
     let mut head = reply.head(&mut joined, status, server, ctx.clock.stamp());
+    ctx.push_mark(&mut head);
     head.field("Content-Type", form.media_type()).number("Content-Length", body.len() as u64).end();
     reply.send(&mut ctx.heads, joined, &body);
     Ready { outcome, ..Ready::from(status) }

@@ -7,6 +7,8 @@ use baton_cache::CacheCounters;
 use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
 
+use crate::figures::{FigureTally, Row, Subject};
+
 /// Whether a value only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -255,12 +257,34 @@ pub struct Tally {
     pending: [u64; Metric::ALL.len()],
     dirty: bool,
     counters: Counters,
+    figures: Option<FigureTally>,
 }
 
 impl Tally {
-    /// A tally that flows into `counters`.
-    pub fn new(counters: Counters) -> Self {
-        Self { pending: [0; _], dirty: false, counters }
+    /// A tally that flows into `counters`, and counts each site, application and origin in `figures`.
+    pub fn new(counters: Counters, figures: Option<FigureTally>) -> Self {
+        Self { pending: [0; _], dirty: false, counters, figures }
+    }
+
+    /// A request of this row begins.
+    pub(crate) fn begin_request(&mut self, row: Row) {
+        if let Some(figures) = &mut self.figures {
+            figures.begin(row);
+            self.dirty = true;
+        }
+    }
+
+    /// It has ended. `status`: 0, if it is counted elsewhere.
+    pub(crate) fn end_request(&mut self, row: Row, status: u16, duration_us: u64, body_bytes: u64) {
+        if let Some(figures) = &mut self.figures {
+            figures.end(row, status, duration_us, body_bytes);
+            self.dirty = true;
+        }
+    }
+
+    /// The row of an application or origin.
+    pub(crate) fn row_of_upstream(&self, name: &str) -> Option<Row> {
+        Some(self.figures.as_ref()?.row(Subject::Upstream(name)))
     }
 
     /// Adds to a metric.
@@ -292,6 +316,9 @@ impl Tally {
             if *pending != 0 {
                 self.counters.add(metric, std::mem::take(pending));
             }
+        }
+        if let Some(figures) = &mut self.figures {
+            figures.publish();
         }
         self.dirty = false;
     }

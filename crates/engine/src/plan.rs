@@ -15,11 +15,13 @@ use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
 use crate::documents::{Copies, Lending};
+use crate::figures::Row;
 use crate::guards::{Guards, RealAddress};
+use crate::mark::Marking;
 use crate::place::{self, Place};
 use crate::proofs::HttpProofs;
 use crate::template::Template;
-use crate::{Limits, UploadSettings};
+use crate::{Limits, SiteLog, UploadSettings};
 
 /// Everything that a worker process serves.
 #[derive(Clone, Debug)]
@@ -61,8 +63,12 @@ pub struct Site {
     /// What it demanded of clients' certificates in the handshake. A request on a connection whose handshake met another
     /// policy is refused (421).
     pub clients: Option<baton_tls::PolicyId>,
-    /// Whether its requests are written to the access log.
-    pub log: bool,
+    /// Where its requests are counted. `None`: the plan is only inspected.
+    pub figures: Option<Row>,
+    /// How its requests are marked, if they are.
+    pub marking: Option<Arc<Marking>>,
+    /// Where its requests are logged.
+    pub log: SiteLog,
 }
 
 /// A part of a site.
@@ -456,7 +462,9 @@ mod tests {
             real_address: None,
             error_pages: Vec::new(),
             clients: None,
-            log: true,
+            figures: None,
+            marking: None,
+            log: SiteLog::Main,
         }
     }
 

@@ -15,8 +15,9 @@ use crate::client::Client;
 use crate::connection_count::ConnectionCount;
 use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
+use crate::figures::{FigureTable, FigureTally};
 use crate::heartbeat::Heartbeats;
-use crate::log::{AccessLog, LogWriter};
+use crate::log::{AccessLogs, LogWriter};
 use crate::metrics::{Counters, Tally};
 use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
@@ -31,6 +32,7 @@ pub(crate) struct Process {
     pub(crate) tuning: Tuning,
     pub(crate) plan: Arc<Plan>,
     pub(crate) counters: Counters,
+    pub(crate) figures: Option<(FigureTable, usize)>,
     pub(crate) heartbeats: Heartbeats,
     pub(crate) log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
@@ -63,8 +65,9 @@ impl Process {
             kernel_tls: self.tuning.kernel_tls,
         };
         let send_ways = SendWays::new(self.tuning.way);
-        let log = self.log.as_ref().map(|writer| AccessLog::new(Arc::clone(writer)));
-        let records = Records { tally: Tally::new(self.counters), log, remarks: self.remarks };
+        let log = AccessLogs::new(self.log.clone());
+        let figures = self.figures.map(|(table, worker)| FigureTally::new(table, worker));
+        let records = Records { tally: Tally::new(self.counters, figures), log, remarks: self.remarks };
         let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
         ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
         ctx.mover.clone_from(&self.mover);
@@ -182,6 +185,7 @@ mod tests {
         Process {
             plan,
             counters,
+            figures: None,
             heartbeats: Heartbeats::allocate(1, &tuning).unwrap().remove(0),
             log: None,
             steering,

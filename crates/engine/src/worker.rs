@@ -11,9 +11,10 @@ use crate::arch;
 use crate::arrivals::Arrivals;
 use crate::connection_count::ConnectionCount;
 use crate::context::Remarks;
+use crate::figures::FigureTable;
 use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
-use crate::log::{LogSettings, LogWriter};
+use crate::log::{LogSettings, LogWriter, SiteLogs};
 use crate::metrics::Counters;
 use crate::mover::MoverLink;
 use crate::plan::Plan;
@@ -32,10 +33,14 @@ pub struct Worker {
     pub listeners: Vec<Arc<Listener>>,
     /// Its part of the counters.
     pub counters: Counters,
+    /// What is counted of each site, application and origin, and the number of the worker. `None`: nothing is.
+    pub figures: Option<(FigureTable, usize)>,
     /// Shows the master that its loops move.
     pub heartbeats: Heartbeats,
     /// The access log, if there is one.
     pub log: Option<LogSettings>,
+    /// Those that sites have for themselves.
+    pub site_logs: Arc<SiteLogs>,
     /// Its orders: reload, drain, stop.
     pub steering: Arc<Steering>,
     /// Where clients arrive that other processes have served until now: of the server whose place this one takes, other workers.
@@ -69,8 +74,10 @@ pub fn run(worker: Worker) -> io::Result<()> {
         plan,
         listeners,
         counters,
+        figures,
         heartbeats,
         log,
+        site_logs,
         steering,
         arrivals,
         to_mover,
@@ -86,6 +93,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         tuning,
         plan,
         counters,
+        figures,
         heartbeats,
         log,
         steering,
@@ -100,6 +108,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     if let Some(log) = &process.log {
         log.sync();
     }
+    site_logs.sync();
     Ok(())
 }
 

@@ -6,17 +6,19 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use baton_cache::{CachedRoute, RouteRules, SharedCache};
 use baton_content::{CacheSettings, Tree, TreeConfig};
+use baton_engine::figures::{FigureTable, Subject};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::place::Place;
 use baton_engine::plan::{ProxyTerms, Terms};
 use baton_engine::{
-    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, ListenAddress, ListenOptions, Listener,
-    LogFormat, LogSettings, Plan, Route, Site, Steering, Tuning, UploadSettings, Worker,
+    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, LineFormat, ListenAddress,
+    ListenOptions, Listener, LogFormat, LogSettings, Plan, Route, Site, SiteLog, SiteLogs, Steering, Tuning,
+    UploadSettings, Worker,
 };
 use baton_http::FieldRules;
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
@@ -260,6 +262,9 @@ fn origin(body_len: usize) -> SocketAddr {
     address
 }
 
+/// Where requests are counted.
+static FIGURES: LazyLock<FigureTable> = LazyLock::new(|| FigureTable::allocate(1).unwrap());
+
 fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steering>) -> (Worker, SocketAddr) {
     let site = Site {
         name: "site".into(),
@@ -277,7 +282,9 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         real_address: None,
         error_pages: Vec::new(),
         clients: None,
-        log: true,
+        figures: Some(FIGURES.row(Subject::Site("site"))),
+        marking: None,
+        log: SiteLog::Main,
     };
     // That an entry is looked at again once a second is no matter of requests.
     let cache = CacheSettings { revalidate_ms: 3_600_000, ..CacheSettings::default() };
@@ -295,14 +302,16 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         plan: Arc::new(Plan::new(vec![site], Limits::default(), true)),
         listeners: vec![Arc::new(Listener { id: 0, address, socket })],
         counters,
+        figures: Some((*FIGURES, 0)),
         heartbeats,
         log: Some(LogSettings {
             file: std::fs::File::options().append(true).open("/dev/null").unwrap().into(),
-            format: LogFormat::Json,
+            lines: LineFormat { format: LogFormat::Json, fields: None },
             // Never full: handing buffers over is a matter of time, not of requests.
             buffer_bytes: 4 << 20,
             flush_ms: 3_600_000,
         }),
+        site_logs: Arc::new(SiteLogs::new(counters, 4096, 1000)),
         steering: Arc::clone(steering),
         arrivals: Vec::new(),
         to_mover: None,

@@ -34,6 +34,43 @@ impl RequestHead<'_> {
     pub fn keep(&self) -> KeptHead {
         KeptHead::of(self)
     }
+
+    /// The same with these fields in the place of all others by their names, and without those in `dropped`. Names
+    /// differ in neither letter case nor `-` and `_`, which CGI does not tell apart.
+    ///
+    /// # Errors
+    /// The head exceeds the limits.
+    pub fn with_fields(
+        &self,
+        fields: &[(&str, &[u8])],
+        dropped: &[&str],
+        limits: &HeadLimits,
+    ) -> Result<KeptHead, Refusal> {
+        let is_one = |name: &str, other: &str| {
+            let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+            name.len() == other.len() && name.bytes().map(plain).eq(other.bytes().map(plain))
+        };
+        let is_replaced = |name: &str| {
+            fields.iter().any(|(own, _)| is_one(name, own)) || dropped.iter().any(|own| is_one(name, own))
+        };
+        let mut bytes = [self.line, b"\r\n"].concat();
+        let section_at = bytes.len();
+        let kept = self.fields().filter(|(name, _)| !is_replaced(name));
+        for (name, value) in kept.chain(fields.iter().copied()) {
+            bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        let (line, section) = bytes.split_at(section_at);
+        let parts = HeadParts {
+            version: self.version,
+            line: &line[..line.len() - "\r\n".len()],
+            method: self.line.split(|byte| *byte == b' ').next().unwrap_or_default(),
+            target: self.target,
+            section,
+            unframed: self.framing,
+        };
+        let fields = field_lines(section).map(|(name, value)| (name.as_bytes(), value));
+        Ok(KeptHead::of(&RequestHead::judge(&parts, fields, limits)?))
+    }
 }
 
 /// Where in the bytes a part stands.
@@ -196,6 +233,20 @@ mod tests {
             kept.push_text(&mut again);
             assert_eq!(again, text.trim_start().as_bytes());
         }
+    }
+
+    /// Fields are replaced however their names are written; everything else stays, the body's framing too.
+    #[test]
+    fn fields_take_the_place_of_others() {
+        let text = "POST /a?b HTTP/1.1\r\nHost: h:1\r\nx-ID: 1\r\nX_Id: 2\r\nCookie: c\r\nContent-Length: 3\r\n\
+                    Trace: t\r\n\r\n";
+        let limits = HeadLimits::default();
+        let head = RequestHead::parse(text.as_bytes(), &limits).unwrap();
+        let kept = head.with_fields(&[("X-Id", b"own")], &["trace"], &limits).unwrap();
+        let expected =
+            "POST /a?b HTTP/1.1\r\nHost: h:1\r\nCookie: c\r\nContent-Length: 3\r\nX-Id: own\r\n\r\n";
+        let expected = RequestHead::parse(expected.as_bytes(), &limits).unwrap();
+        assert_eq!(format!("{:?}", kept.get()), format!("{expected:?}"));
     }
 
     #[test]

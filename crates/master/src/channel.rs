@@ -45,6 +45,13 @@ pub(super) enum ToWorker {
         /// Whether the error log's is among them.
         error: bool,
     },
+    /// A descriptor for each of these access logs of sites.
+    SiteLogs {
+        /// Their paths.
+        paths: Vec<PathBuf>,
+        /// Whether to go on in these files; else they are for the next [`Prepare`](Self::Prepare).
+        reopened: bool,
+    },
     /// Accept from these sockets, too, a descriptor for each of the ids: their worker is down. More may follow.
     AcceptFor {
         /// The slot of that worker.

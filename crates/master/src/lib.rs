@@ -25,6 +25,7 @@ mod child;
 pub mod control;
 mod descriptors;
 mod documents;
+mod figures;
 mod fixed_settings;
 mod inherited;
 mod kernel_tls;

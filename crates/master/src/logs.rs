@@ -1,11 +1,12 @@
 //! The log files: opened by the master, which may still be root, and passed to the workers, which are not.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use baton_config::{Destination, LogSettings};
+use baton_config::{Config, Destination, LogSettings};
 use baton_report::Trouble;
 use baton_report::log;
 
@@ -16,6 +17,8 @@ pub(super) struct Logs {
     access: Option<OwnedFd>,
     /// The error log, unless it is the standard error with which the master was started.
     error: Option<OwnedFd>,
+    /// The access logs that sites have for themselves.
+    sites: BTreeMap<PathBuf, OwnedFd>,
 }
 
 impl Logs {
@@ -23,26 +26,33 @@ impl Logs {
     ///
     /// # Errors
     /// The first log that cannot be opened, with the likely cause.
-    pub(super) fn open(settings: &LogSettings) -> Result<Self, Trouble> {
-        Ok(Self { access: open("access", &settings.access)?, error: open("error", &settings.error)? })
+    pub(super) fn open(config: &Config) -> Result<Self, Trouble> {
+        let LogSettings { access, error, .. } = &config.log;
+        Ok(Self { access: open("access", access)?, error: open("error", error)?, sites: open_sites(config)? })
     }
 
     /// Opens the log files again, by name: after a rename, or because the configuration names others.
     ///
     /// # Errors
     /// The first log that cannot be opened; the old ones stay in use.
-    pub(super) fn reopened(&self, settings: &LogSettings) -> Result<Self, Trouble> {
+    pub(super) fn reopened(config: &Config) -> Result<Self, Trouble> {
+        let LogSettings { access, error, .. } = &config.log;
         let again = |what, destination: &Destination| match destination {
             Destination::File(path) => open_file(what, path).map(Some),
             _ => Ok(None),
         };
-        Ok(Self { access: again("access", &settings.access)?, error: again("error", &settings.error)? })
+        Ok(Self {
+            access: again("access", access)?,
+            error: again("error", error)?,
+            sites: open_sites(config)?,
+        })
     }
 
     /// Replaces the files that `reopened` has.
     pub(super) fn replace(&mut self, reopened: Self) {
         self.access = reopened.access.or(self.access.take());
         self.error = reopened.error.or(self.error.take());
+        self.sites = reopened.sites;
     }
 
     /// A descriptor of the access log for a worker of its own.
@@ -51,6 +61,20 @@ impl Logs {
     /// `EMFILE`.
     pub(super) fn access_for_worker(&self) -> io::Result<Option<OwnedFd>> {
         self.access.as_ref().map(OwnedFd::try_clone).transpose()
+    }
+
+    /// Descriptors of sites' own logs for a worker of its own.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub(super) fn sites_for_worker(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+        self.sites.iter().map(|(path, file)| Ok((path.clone(), file.try_clone()?))).collect()
+    }
+
+    /// Sites' own logs, as many at a time as a message has room for.
+    pub(super) fn sites(&self) -> Vec<(Vec<PathBuf>, Vec<BorrowedFd<'_>>)> {
+        let all: Vec<_> = self.sites.iter().map(|(path, file)| (path.clone(), file.as_fd())).collect();
+        all.chunks(SITES_PER_MESSAGE).map(|some| some.iter().cloned().unzip()).collect()
     }
 
     /// The access log.
@@ -65,7 +89,9 @@ impl Logs {
 
     /// The names of the open logs.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        [self.access.as_ref().map(|_| "access"), self.error.as_ref().map(|_| "error")].into_iter().flatten()
+        let sites = (!self.sites.is_empty()).then_some("sites");
+        let server = [self.access.as_ref().map(|_| "access"), self.error.as_ref().map(|_| "error")];
+        server.into_iter().chain([sites]).flatten()
     }
 
     /// From now on, this process writes its messages to the error log.
@@ -76,6 +102,13 @@ impl Logs {
         self.error.as_ref().map_or(Ok(()), log::redirect_to)
     }
 }
+
+fn open_sites(config: &Config) -> Result<BTreeMap<PathBuf, OwnedFd>, Trouble> {
+    config.site_logs().into_iter().map(|path| Ok((path.clone(), open_file("access", path)?))).collect()
+}
+
+/// Each path may have 4 KiB, a message has 64.
+const SITES_PER_MESSAGE: usize = 12;
 
 fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, Trouble> {
     let standard = match destination {

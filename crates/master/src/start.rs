@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource};
 use baton_engine::arch::{self, Topology, topology};
+use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
@@ -23,6 +24,7 @@ use super::applications::Applications;
 use super::certificates::{Certificates, Watching};
 use super::control::ControlSocket;
 use super::documents::Documents;
+use super::figures::ProcessFigures;
 use super::inherited::InheritedSocket;
 use super::kernel_tls::kernel_sealing;
 use super::listeners::{Listeners, SocketSetup, listen_addresses};
@@ -109,6 +111,8 @@ pub(super) fn prepare(
         1 => BacklogNotices::default(),
         _ => BacklogNotices::allocate().map_err(|error| Trouble::of("allocate notices", &error))?,
     };
+    let figures = FigureTable::allocate(topology.processes)
+        .map_err(|error| Trouble::of("allocate the table of figures", &error))?;
     let mut origins = Origins::allocate(topology.processes, inherited_sockets.drained_origins)
         .map_err(|error| Trouble::of("allocate the table of origins", &error))?;
     origins.begin(&config);
@@ -151,11 +155,19 @@ pub(super) fn prepare(
         logs: equipment.logs,
         applications: Applications::default(),
         notices,
-        workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, origins.table()),
+        workers: Workers::new(
+            topology.cpu_of_process,
+            equipment.counters,
+            heartbeats,
+            origins.table(),
+            figures,
+        ),
         siblings: Siblings::open(),
         mover,
         origins,
         rates,
+        figures,
+        process_figures: ProcessFigures::default(),
         next_check: Instant::now(),
         signals: equipment.signals,
         control: equipment.control.ok(),
@@ -214,7 +226,7 @@ impl Equipment {
             log::warning(advice);
         }
         cache_folder::prepare(config, &user, topology.processes)?;
-        let logs = Logs::open(&config.log)?;
+        let logs = Logs::open(config)?;
         let counters = Counters::allocate(topology.processes)
             .map_err(|error| Trouble::of("allocate the counters", &error))?;
         let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use baton_cache::PurgeOrder;
+use baton_engine::figures::FigureTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::metrics::Counters;
 use baton_report::log;
@@ -71,6 +72,8 @@ pub(super) struct Workers {
     pub(super) slots: Vec<WorkerSlot>,
     /// Whose gauges end with a worker.
     origins: OriginTable,
+    /// The same.
+    figures: FigureTable,
     retired: Vec<RetiredWorker>,
 }
 
@@ -88,6 +91,7 @@ impl Workers {
         counters: Vec<Counters>,
         heartbeats: Vec<Heartbeats>,
         origins: OriginTable,
+        figures: FigureTable,
     ) -> Self {
         let now = Instant::now();
         let slot = |((cpu, counters), heartbeats)| WorkerSlot {
@@ -104,6 +108,7 @@ impl Workers {
         Self {
             slots: cpus.into_iter().zip(counters).zip(heartbeats).map(slot).collect(),
             origins,
+            figures,
             retired: Vec::new(),
         }
     }
@@ -168,6 +173,7 @@ impl Workers {
         // Its connections ended with it; its counters stay.
         slot.counters.reset_gauges();
         self.origins.reset_gauges(index);
+        self.figures.reset_gauges(index);
         slot.heartbeats.reset();
         slot.watch = Watch::default();
         slot.restarts += 1;
@@ -236,6 +242,7 @@ impl Workers {
         if slot.worker.is_none() {
             slot.counters.reset_gauges();
             self.origins.reset_gauges(index);
+            self.figures.reset_gauges(index);
         }
         true
     }
@@ -252,6 +259,12 @@ impl Workers {
                 stopping.kill_if_late(format_args!("worker {index} (process {})", worker.pid), now);
             }
         }
+    }
+
+    /// All worker processes, retired ones included.
+    pub(super) fn pids(&self) -> impl Iterator<Item = i32> {
+        let retired = self.retired.iter().map(|retired| retired.worker.pid);
+        self.occupied().map(|(_, worker)| worker.pid).chain(retired)
     }
 
     /// Whether no worker is left, retired ones included.

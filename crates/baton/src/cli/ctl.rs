@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::ctl_cluster::Cluster;
 use super::output::{Failure, print};
-use super::{documents_status, status};
+use super::status::Topic;
+use super::{documents_status, status, status_summary};
 
 /// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
 /// cache, make way for its successor, spare an origin or show its cluster
@@ -29,8 +30,16 @@ pub(super) struct Ctl {
 
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 enum Request {
-    /// How the server is: workers, listeners, connections, what `auto` chose and why
-    Status,
+    /// How the server is, on one screen; by topic or with `--all`, everything
+    Status {
+        /// Only this, in full
+        #[arg(value_enum)]
+        topic: Option<Topic>,
+
+        /// Everything
+        #[arg(long, conflicts_with = "topic")]
+        all: bool,
+    },
     /// Read the configuration again; connections stay open
     Reload,
     /// Accept nothing new, finish what is under way, end
@@ -98,7 +107,7 @@ impl Ctl {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let path = self.control.clone().unwrap_or_else(control::usual_path);
         let command = match &self.request {
-            Request::Status | Request::Documents => Command::Status,
+            Request::Status { .. } | Request::Documents => Command::Status,
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
             Request::Recycle => Command::Recycle,
@@ -125,7 +134,9 @@ impl Ctl {
             });
         }
         print(&match &self.request {
-            Request::Status => status::for_humans(&told),
+            Request::Status { topic: Some(topic), .. } => status::of_topic(&told, *topic),
+            Request::Status { all: true, .. } => status::for_humans(&told),
+            Request::Status { .. } => status_summary::summary(&told),
             Request::Documents => documents_status::for_humans(&told["documents"]),
             Request::Reload => reloaded(&told),
             Request::Drain => format!(

@@ -12,6 +12,7 @@ mod ctl;
 mod ctl_cluster;
 mod documents_status;
 mod explain;
+mod figures;
 mod hand_over_advice;
 mod hash_password;
 mod listening;
@@ -25,7 +26,9 @@ mod proxy;
 mod serve;
 mod sim;
 mod status;
+mod status_summary;
 mod tls_flag;
+mod top;
 
 use std::process::ExitCode;
 
@@ -55,6 +58,7 @@ enum Command {
     Config(configuration::Configuration),
     Explain(explain::Explain),
     Ctl(ctl::Ctl),
+    Top(top::Top),
     Sim(Box<sim::Sim>),
     HashPassword(hash_password::HashPassword),
     App(app::App),
@@ -85,6 +89,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Config(configuration) => configuration.run(),
         Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
+        Command::Top(top) => top.run(),
         Command::Sim(sim) => sim.run(),
         Command::HashPassword(hash) => hash.run(),
         Command::App(app) => app.run().map_err(Failure::from),

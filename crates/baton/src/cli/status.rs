@@ -1,8 +1,28 @@
-//! The answer to `baton ctl status`, for humans. What engines tell differs by architecture and is shown as it comes.
+//! The answer to `baton ctl status`, for humans, in full. What engines tell differs by architecture and is shown as it comes.
 
+use clap::ValueEnum;
 use serde_json::Value;
 
 use super::pools;
+
+/// A part of a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Topic {
+    /// Processes, connections and requests
+    Workers,
+    /// Addresses, sites and folders
+    Sites,
+    /// Certificates, and when they are renewed
+    Certificates,
+    /// Applications and their processes
+    Applications,
+    /// Origins, and why they get no requests
+    Origins,
+    /// What the loops of each worker tell
+    Engine,
+    /// Memory, descriptors, kernel
+    Memory,
+}
 
 /// The status as lines.
 pub(super) fn for_humans(status: &Value) -> String {
@@ -13,23 +33,61 @@ pub(super) fn for_humans(status: &Value) -> String {
         plain(&status["pid"]),
         plain(&status["uptime_seconds"]),
     );
-    for key in [
-        "configuration",
-        "architecture",
-        "cache_memory",
-        "descriptors",
-        "kernel_tls",
-        "control_socket",
-        "admin",
-    ] {
-        out.push_str(&format!("{:16}{}\n", words(key), plain(&status[key])));
+    settings(status, &["configuration", "architecture"], &mut out);
+    out.push_str(&of_topic(status, Topic::Memory));
+    settings(status, &["control_socket", "admin"], &mut out);
+    for topic in [Topic::Sites, Topic::Certificates] {
+        out.push_str(&of_topic(status, topic));
     }
-    for listener in elements(&status["listeners"]) {
-        out.push_str(&format!("{:16}{}\n", "listener", plain(&listener["address"])));
+    let reload = &status["last_reload"];
+    if !reload.is_null() {
+        let outcome = reload["error"].as_str().map_or("done".into(), |error| format!("failed: {error}"));
+        out.push_str(&format!("{:16}{}, {outcome}\n", "last reload", plain(&reload["at"])));
     }
-    for site in elements(&status["sites"]) {
-        out.push_str(&format!("{:16}{}  {}\n", "site", plain(&site["name"]), plain(&site["root"])));
+    for topic in [Topic::Workers, Topic::Applications, Topic::Origins] {
+        let told = of_topic(status, topic);
+        if !told.is_empty() {
+            out.push_str(&format!("\n{told}"));
+        }
     }
+    out.push_str(&of_topic(status, Topic::Engine));
+    out
+}
+
+/// A part of a status, in full.
+pub(super) fn of_topic(status: &Value, topic: Topic) -> String {
+    let mut out = String::new();
+    match topic {
+        Topic::Memory => settings(status, &["cache_memory", "descriptors", "kernel_tls"], &mut out),
+        Topic::Sites => {
+            for listener in elements(&status["listeners"]) {
+                out.push_str(&format!("{:16}{}\n", "listener", plain(&listener["address"])));
+            }
+            for site in elements(&status["sites"]) {
+                out.push_str(&format!("{:16}{}  {}\n", "site", plain(&site["name"]), plain(&site["root"])));
+            }
+        }
+        Topic::Certificates => certificates(status, &mut out),
+        Topic::Workers => out.push_str(&table(elements(&status["workers"]), &COLUMNS)),
+        Topic::Applications => applications(status, &mut out),
+        Topic::Origins => origins(elements(&status["origins"]), &mut out),
+        Topic::Engine => {
+            for worker in elements(&status["workers"]).iter().filter(|worker| worker["engine"].is_object()) {
+                out.push_str(&format!("\nworker {}\n", plain(&worker["index"])));
+                outline(&worker["engine"], 1, &mut out);
+            }
+        }
+    }
+    out
+}
+
+fn settings(status: &Value, keys: &[&str], out: &mut String) {
+    for key in keys {
+        out.push_str(&format!("{:16}{}\n", words(key), plain(&status[*key])));
+    }
+}
+
+fn certificates(status: &Value, out: &mut String) {
     for one in elements(&status["certificates"]) {
         let (site, source) = (plain(&one["site"]), plain(&one["source"]));
         let (key, days) = (plain(&one["key"]), plain(&one["days_left"]));
@@ -43,31 +101,15 @@ pub(super) fn for_humans(status: &Value) -> String {
             out.push_str(&format!("{:18}{}\n", "", line.trim_start()));
         }
     }
-    let reload = &status["last_reload"];
-    if !reload.is_null() {
-        let outcome = reload["error"].as_str().map_or("done".into(), |error| format!("failed: {error}"));
-        out.push_str(&format!("{:16}{}, {outcome}\n", "last reload", plain(&reload["at"])));
-    }
-    let workers = elements(&status["workers"]);
-    out.push('\n');
-    out.push_str(&table(workers, &COLUMNS));
+}
+
+fn applications(status: &Value, out: &mut String) {
     let applications = pools::rows(status);
     if !applications.is_empty() {
-        out.push('\n');
         out.push_str(&table(&applications, &pools::COLUMNS));
         for row in &applications {
             if let Some(why) = row["passfd_withheld"].as_str() {
                 out.push_str(&format!("{}: no passfd: {why}\n", plain(&row["name"])));
-            }
-        }
-    }
-    let origins = elements(&status["origins"]);
-    if !origins.is_empty() {
-        out.push('\n');
-        out.push_str(&table(origins, &ORIGIN_COLUMNS));
-        for one in origins {
-            if let Some(why) = one["why"].as_str().filter(|why| !why.is_empty()) {
-                out.push_str(&format!("{}: {}: {why}\n", plain(&one["origin"]), plain(&one["state"])));
             }
         }
     }
@@ -76,11 +118,18 @@ pub(super) fn for_humans(status: &Value) -> String {
         out.push('\n');
         out.push_str(&table(&processes, &pools::PROCESS_COLUMNS));
     }
-    for worker in workers.iter().filter(|worker| worker["engine"].is_object()) {
-        out.push_str(&format!("\nworker {}\n", plain(&worker["index"])));
-        outline(&worker["engine"], 1, &mut out);
+}
+
+fn origins(origins: &[Value], out: &mut String) {
+    if origins.is_empty() {
+        return;
     }
-    out
+    out.push_str(&table(origins, &ORIGIN_COLUMNS));
+    for one in origins {
+        if let Some(why) = one["why"].as_str().filter(|why| !why.is_empty()) {
+            out.push_str(&format!("{}: {}: {why}\n", plain(&one["origin"]), plain(&one["state"])));
+        }
+    }
 }
 
 /// Heads of the columns, and the keys of what stands in them.

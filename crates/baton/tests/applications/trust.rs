@@ -20,7 +20,7 @@ fn status(server: &Server) -> String {
     for _ in 0..10 {
         assert_eq!(server.get("/app/bytes?10").status, 200);
     }
-    let told = || server.ctl(&["status"]);
+    let told = || server.ctl(&["status", "--all"]);
     wait_until("the status shows it", || {
         told().lines().any(|line| line.contains("app.sock") && !line.ends_with("plain"))
     });

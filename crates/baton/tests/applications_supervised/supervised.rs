@@ -186,7 +186,7 @@ fn the_status_has_a_row_for_each_application() {
     assert_eq!([server.get("/app").status, server.get("/app").status], [200; 2]);
     // Name, processes, idle, busy, waiting, restarted, recycled, killed, requests and failures.
     wait_until("the row tells all of it, which loops do once a second", || {
-        let status = server.ctl(&["status"]);
+        let status = server.ctl(&["status", "--all"]);
         let rows = status.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let mut rows = rows.filter(|cells| cells.len() == 11);
         rows.any(|cells| cells[..2] == ["application", "2"] && cells[5..10] == ["0", "0", "0", "2", "0"])

@@ -21,6 +21,8 @@ pub(crate) struct Browser {
     session: Option<String>,
     given: u64,
     troubles: Vec<String>,
+    /// What pages have asked for.
+    asked: Vec<String>,
 }
 
 /// A browser that takes longer hangs.
@@ -59,7 +61,8 @@ impl Browser {
             // The receiver is gone once the test has ended.
             words.filter_map(|word| serde_json::from_slice(&word).ok()).all(|word| tell.send(word).is_ok())
         });
-        let mut browser = Self { child, orders, words, session: None, given: 0, troubles: Vec::new() };
+        let mut browser =
+            Self { child, orders, words, session: None, given: 0, troubles: Vec::new(), asked: Vec::new() };
         let page = browser.order("Target.createTarget", &json!({ "url": "about:blank" }));
         let page = json!({ "targetId": page["targetId"], "flatten": true });
         let session = browser.order("Target.attachToTarget", &page);
@@ -143,6 +146,30 @@ impl Browser {
         }
     }
 
+    /// Gives the page a window of this size.
+    pub(crate) fn resize(&mut self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.order("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    /// Has the user prefer this scheme of colours: `light` or `dark`.
+    pub(crate) fn prefer_colours(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.order("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+    }
+
+    /// What the page looks like, all of it, as PNG in base64.
+    pub(crate) fn screenshot(&mut self) -> String {
+        let shot = self.order("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
+        shot["data"].as_str().expect("an image").to_owned()
+    }
+
+    /// The URLs that pages have asked for so far.
+    pub(crate) fn asked(&mut self) -> &[String] {
+        self.order("Page.enable", &json!({}));
+        &self.asked
+    }
+
     /// Console errors, failed requests and error statuses so far.
     pub(crate) fn troubles(&mut self) -> &[String] {
         // All events before this answer have been noted then.
@@ -188,6 +215,9 @@ impl Browser {
 
     fn note(&mut self, word: &Value) {
         let told = &word["params"];
+        if word["method"] == "Network.requestWillBeSent" {
+            self.asked.extend(told["request"]["url"].as_str().map(str::to_owned));
+        }
         let is_trouble = match word["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" => true,
             "Runtime.consoleAPICalled" => told["type"] == "error",

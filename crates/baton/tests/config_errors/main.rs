@@ -2,6 +2,7 @@
 
 mod comforts;
 mod guards;
+mod logs;
 mod passwords;
 mod patterns;
 mod tls;

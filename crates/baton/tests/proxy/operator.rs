@@ -174,7 +174,7 @@ fn the_status_shows_origins() {
         "eject = { failures = 1, out_ms = 600000, out_ms_max = 600000 }",
     );
     (0..4).for_each(|_| _ = server.get("/"));
-    let status = server.ctl(&["status"]);
+    let status = server.ctl(&["status", "--all"]);
     let url = format!("http://{}", busy.address());
     let row = status.lines().find(|line| line.trim_start().starts_with(&url)).expect("a row");
     let cells: Vec<_> = row.split_whitespace().collect();

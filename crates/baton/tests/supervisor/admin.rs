@@ -68,7 +68,7 @@ fn metrics_are_summed_over_workers_dead_and_alive() {
 fn status_and_health_are_pages_too() {
     let server = start(ADMIN);
     assert_eq!(admin(&server, "/healthz").status, 200);
-    assert_eq!(admin(&server, "/").status, 404);
+    assert_eq!(admin(&server, "/none").status, 404);
     let page = admin(&server, "/status");
     let status: Value = serde_json::from_slice(&page.body).expect("JSON");
     assert_eq!(status["pid"], server.pid().as_raw_nonzero().get());

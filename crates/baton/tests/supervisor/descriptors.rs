@@ -48,7 +48,7 @@ fn too_few_descriptors_are_reported() {
     assert_eq!(server.get("/").text(), "first");
     let warning = "warning: too few descriptors: a worker may open 300, but connections_max = 10000";
     server.wait_until_said(warning);
-    let told = server.ctl(&["status"]);
+    let told = server.ctl(&["status", "--all"]);
     assert!(told.contains("descriptors     300 per worker: connections_max = 1"), "{told}");
     let told = String::from_utf8(checked.stdout).expect("text");
     assert!(checked.status.success() && told.contains(warning), "{told}");

@@ -67,7 +67,7 @@ fn the_limit_of_addresses_is_respected() {
     let server = limited("architecture = \"sped\"");
     let expected = "50 MiB per worker: a quarter of a worker's 200 MiB of address space";
     assert_eq!(status(&server)["cache_memory"], expected);
-    assert!(server.ctl(&["status"]).contains(&format!("cache memory    {expected}\n")));
+    assert!(server.ctl(&["status", "--all"]).contains(&format!("cache memory    {expected}\n")));
 
     let server = limited("architecture = \"sped\"\n[cache]\nmemory_bytes_max = \"150 MiB\"");
     assert_eq!(status(&server)["cache_memory"], "150 MiB per worker, as configured");

@@ -175,7 +175,7 @@ fn short_files_are_not_the_kernels() {
     with_kernel(0, "[tls]\nkernel = \"off\"", |site| {
         site.same(&mut site.connect(), "/long.bin", "Range: bytes=0-399999\r\n");
         site.same(&mut site.connect(), "/app/bytes?100000", "");
-        assert!(site.server.ctl(&["status"]).contains("kernel tls      no: `tls.kernel` is off"));
+        assert!(site.server.ctl(&["status", "--all"]).contains("kernel tls      no: `tls.kernel` is off"));
     });
 }
 

@@ -218,6 +218,12 @@ impl Delegate {
         for name in headers.dropped() {
             cgi::push_drop(&mut fields, name);
         }
+        // Ours takes the place of the application's.
+        let mark = ctx.mark.clone();
+        let marked = mark.as_ref().and_then(|mark| mark.response_field());
+        if let Some((name, _)) = marked {
+            cgi::push_drop(&mut fields, name);
+        }
         for (name, value) in headers.defaults() {
             cgi::push_default(&mut fields, name, value);
         }
@@ -233,6 +239,9 @@ impl Delegate {
             if self.cache.is_none() {
                 reply.date(ctx.clock.stamp());
             }
+        }
+        if let Some((name, value)) = marked {
+            reply.field(name, value);
         }
         for (name, value) in headers.added() {
             reply.field(name, value);

@@ -188,7 +188,7 @@ impl Delegated {
     }
 
     /// What is needed next, or the complete response, which is in the outlet.
-    pub(super) fn poll(&mut self, env: &mut Env<'_>) -> Result<Wants, Ready> {
+    pub(super) fn poll(&mut self, env: &mut Env<'_>, record: &mut Record) -> Result<Wants, Ready> {
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
@@ -200,6 +200,7 @@ impl Delegated {
         let (body, admission, is_complete) = match progress {
             Progress::Ready { body, admission, is_complete } => (body, admission, is_complete),
             Progress::Again(request) => {
+                record.note_asked(&request, env.ctx);
                 return Ok(Wants::Delegation(Delegation { request, ask: None, terms: None }));
             }
             _ => return Ok(Wants::ResponseEvent),
@@ -215,6 +216,10 @@ impl Delegated {
             }
             (Terms::Cgi(_), _) => return Err(self.origin.page(env.ctx, Status::NOT_FOUND, &mut env.reply)),
         };
+        match delegation.ask {
+            None => record.note_asked(&delegation.request, env.ctx),
+            Some(_) => record.note_cache_asked(&env.ctx.clock),
+        }
         Ok(Wants::Delegation(delegation))
     }
 
@@ -229,6 +234,11 @@ impl Delegated {
         // By now it is known whether the socket was passed to the application.
         if env.client.was_passed() && self.origin.delegate.cgi().is_some_and(|terms| !terms.keep_passed) {
             env.reply.close_behind();
+        }
+        if let Some(ResponseEvent::End { .. } | ResponseEvent::Answered(_) | ResponseEvent::Failed(_)) =
+            &event
+        {
+            record.note_answered(&env.ctx.clock);
         }
         match event {
             None => self.begin_held(env, None, record),

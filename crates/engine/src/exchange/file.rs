@@ -40,6 +40,9 @@ impl Routed<'_> {
 
     /// The cached response: for a small file one buffer, head and body in it.
     fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
+        if ctx.mark.is_some() {
+            return self.marked_whole(ctx, stored, reply);
+        }
         let form = reply.head_form();
         // The cost of a head alone says nothing about the two ways.
         let (way, mut trial) = match self.method {
@@ -52,6 +55,17 @@ impl Routed<'_> {
             (whole, trial) = (stored.whole(form, ctx.clock.stamp(), BodySource::Memory), None);
         }
         reply.send_whole(whole);
+        Ready { trial, ..Status::OK.into() }
+    }
+
+    /// The same with a head of its own, for a request that has a mark.
+    fn marked_whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
+        let mut bytes = ctx.heads.take();
+        let mut head = self.begin(ctx, &mut bytes, Status::OK, reply);
+        head.number("Content-Length", stored.len()).raw(stored.fields()).end();
+        reply.send(&mut ctx.heads, bytes, b"");
+        let (body, trial) = range(ctx, stored, 0, stored.len(), reply.may_send_by_reference());
+        reply.send_body(body);
         Ready { trial, ..Status::OK.into() }
     }
 

@@ -13,7 +13,8 @@ use super::record::Record;
 use super::tunnel::Tunnel;
 use super::{Exchange, State};
 use crate::context::Context;
-use crate::log::{Outcome, RequestText};
+use crate::log::{NotedRequest, Outcome};
+use crate::mark::Mark;
 use crate::protocol::StreamId;
 
 impl Exchange {
@@ -87,14 +88,20 @@ impl Record {
     }
 
     fn pack(&self, packer: &mut Packer, ctx: &Context) {
-        packer.flag(self.text.is_some());
+        let site = ctx.plan.sites().get(self.site).map_or("", |site| &site.name);
+        packer.bytes(site.as_bytes()).flag(self.text.is_some());
         if let Some(text) = &self.text {
             text.pack(packer);
         }
-        let site = ctx.plan.sites().get(self.site).map_or("", |site| &site.name);
+        packer.flag(self.mark.is_some());
+        if let Some(mark) = &self.mark {
+            mark.pack(packer);
+        }
+        let first_byte_us = self.first_byte_us.map(|at_us| at_us.saturating_sub(self.started_us));
         packer
-            .bytes(site.as_bytes())
-            .number(ctx.clock.now_ms().saturating_sub(self.started_ms))
+            .number(ctx.clock.now_us().saturating_sub(self.started_us))
+            .maybe_number(first_byte_us.filter(|_| self.has_begun_to_leave))
+            .maybe_number(self.upstream_us)
             .number(u64::from(self.status.map_or(0, Status::code)))
             .bytes(self.outcome.word().as_bytes())
             .number(self.queued)
@@ -103,13 +110,20 @@ impl Record {
     }
 
     fn unpack(packed: &mut Unpacker<'_>, ctx: &Context) -> Option<Self> {
-        let text = if packed.flag()? { Some(RequestText::unpack(packed)?) } else { None };
         let site = packed.text()?;
-        let age_ms = packed.number()?;
-        let mut record = Self::new(ctx.clock.now_ms().saturating_sub(age_ms));
-        record.text = text;
+        let site = ctx.plan.sites().iter().position(|one| *one.name == *site);
+        let log = site.map(|site| &ctx.plan.sites()[site].log);
+        let text = if packed.flag()? { Some(NotedRequest::unpack(packed, log)?) } else { None };
+        let mark = if packed.flag()? { Some(Mark::unpack(packed)?) } else { None };
+        let age_us = packed.number()?;
+        let mut record = Self::new(ctx.clock.now_us().saturating_sub(age_us));
+        (record.text, record.mark) = (text, mark.map(Arc::new));
         // A site that the new configuration lacks has no name in the log.
-        record.site = ctx.plan.sites().iter().position(|one| *one.name == *site).unwrap_or(usize::MAX);
+        record.site = site.unwrap_or(usize::MAX);
+        record.row = site.and_then(|site| ctx.plan.sites()[site].figures);
+        record.first_byte_us = packed.maybe_number()?.map(|us| record.started_us.saturating_add(us));
+        record.has_begun_to_leave = record.first_byte_us.is_some();
+        record.upstream_us = packed.maybe_number()?;
         let code = u16::try_from(packed.number()?).ok()?;
         record.status = (100..1000).contains(&code).then(|| Status::new(code));
         record.outcome = Outcome::of_word(packed.text()?)?;

@@ -222,7 +222,9 @@ impl Routed<'_> {
         status: Status,
         reply: &mut Responder<'_>,
     ) -> ReplyHead<'b> {
-        reply.head(out, status, self.server_header.then_some(SERVER), ctx.clock.stamp())
+        let mut head = reply.head(out, status, self.server_header.then_some(SERVER), ctx.clock.stamp());
+        ctx.push_mark(&mut head);
+        head
     }
 }
 

@@ -4,24 +4,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_http::Status;
-use baton_upstream::{Application, Trail};
+use baton_upstream::{Application, Request, Trail};
 
 use super::env::Ready;
 use super::guarded::Visitor;
+use crate::clock::Clock;
 use crate::context::Context;
-use crate::log::{Ending, OriginPart, Outcome, RequestText};
-use crate::metrics::Metric;
+use crate::figures::Row;
+use crate::log::{Ending, NotedRequest, OriginPart, Outcome};
+use crate::mark::Mark;
+use crate::metrics::{Metric, Tally};
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
 /// when the kernel has taken the last one.
 #[derive(Debug)]
 pub(crate) struct Record {
-    pub(super) text: Option<RequestText>,
     /// Who asks, if that is not just the other end of the connection.
     pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) text: Option<NotedRequest>,
+    /// Its id, and the trace that it belongs to.
+    pub(super) mark: Option<Arc<Mark>>,
     /// `usize::MAX`: none.
     pub(super) site: usize,
-    pub(super) started_ms: u64,
+    pub(super) started_us: u64,
+    /// When the first byte of the response had left, if more was to follow.
+    pub(super) first_byte_us: Option<u64>,
+    /// Where it is counted.
+    pub(super) row: Option<Row>,
+    /// It is in flight by its row. One that has begun in another process is not.
+    is_in_flight: bool,
+    /// Since when an application or an origin has the request.
+    asked_us: Option<u64>,
+    /// The application or origin that was asked by this server itself, and where that is counted.
+    pub(super) asked: Option<(Arc<Application>, Option<Row>)>,
+    /// For how long one had it.
+    pub(super) upstream_us: Option<u64>,
     /// `None`: no response has begun.
     pub(super) status: Option<Status>,
     pub(super) outcome: Outcome,
@@ -30,6 +47,7 @@ pub(crate) struct Record {
     /// Of these, bytes of the head.
     pub(super) head_queued: u64,
     pub(super) body_sent: u64,
+    pub(super) has_begun_to_leave: bool,
     /// The response is in the outlet, as far as it will come.
     pub(super) is_closed: bool,
     /// What tells the client that this is all has not left.
@@ -49,22 +67,35 @@ pub(super) struct OriginRecord {
 }
 
 impl Record {
-    pub(super) fn new(started_ms: u64) -> Self {
+    pub(super) fn new(started_us: u64) -> Self {
         Self {
             text: None,
             visitor: None,
+            mark: None,
             site: usize::MAX,
-            started_ms,
+            started_us,
+            first_byte_us: None,
+            row: None,
+            is_in_flight: false,
+            asked_us: None,
+            asked: None,
+            upstream_us: None,
             status: None,
             outcome: Outcome::Complete,
             queued: 0,
             head_queued: 0,
             body_sent: 0,
+            has_begun_to_leave: false,
             is_closed: false,
             is_end_queued: false,
             cache: None,
             origin: None,
         }
+    }
+
+    /// Its marks.
+    pub(crate) fn mark(&self) -> Option<&Arc<Mark>> {
+        self.mark.as_ref()
     }
 
     /// What the shared cache has done.
@@ -89,8 +120,49 @@ impl Record {
         }
     }
 
+    /// Counts the request in this row, unless it was counted before a redirect.
+    pub(super) fn count(&mut self, row: Option<Row>, tally: &mut Tally) {
+        if let (None, Some(row)) = (self.row, row) {
+            (self.row, self.is_in_flight) = (Some(row), true);
+            tally.begin_request(row);
+        }
+    }
+
+    /// The request is in flight in another process from now on, which counts it when it ends.
+    pub(crate) fn leave(&self, tally: &mut Tally) {
+        let begun = self.asked.as_ref().and_then(|(_, row)| *row);
+        for row in self.row.filter(|_| self.is_in_flight).into_iter().chain(begun) {
+            tally.end_request(row, 0, 0, 0);
+        }
+    }
+
+    /// An application or an origin gets the request.
+    pub(super) fn note_asked(&mut self, asked: &Request, ctx: &mut Context) {
+        self.asked_us = Some(ctx.clock.now_us());
+        if self.asked.is_none() {
+            // Which of several origins is asked is not known yet.
+            let is_known = asked.peers.is_none();
+            let row = is_known.then(|| ctx.tally.row_of_upstream(asked.application.name())).flatten();
+            row.into_iter().for_each(|row| ctx.tally.begin_request(row));
+            self.asked = Some((Arc::clone(&asked.application), row));
+        }
+    }
+
+    /// The same of a request for the shared cache, which may need no origin.
+    pub(super) fn note_cache_asked(&mut self, clock: &Clock) {
+        self.asked_us = Some(clock.now_us());
+    }
+
+    /// It has answered, or will not.
+    pub(super) fn note_answered(&mut self, clock: &Clock) {
+        if let Some(asked_us) = self.asked_us.take() {
+            let more_us = clock.now_us().saturating_sub(asked_us);
+            self.upstream_us = Some(self.upstream_us.unwrap_or(0) + more_us);
+        }
+    }
+
     /// Notes the request for the log, unless it was noted before a redirect.
-    pub(super) fn identify(&mut self, site: usize, text: impl FnOnce() -> Option<RequestText>) {
+    pub(super) fn identify(&mut self, site: usize, text: impl FnOnce() -> Option<NotedRequest>) {
         self.site = site;
         if self.text.is_none() {
             self.text = text();
@@ -120,6 +192,7 @@ impl Record {
 
     /// An application has sent some of the body itself.
     pub(super) fn handle_sent_elsewhere(&mut self, bytes: u64) {
+        self.has_begun_to_leave = true;
         self.body_sent = self.body_sent.saturating_add(bytes);
     }
 
@@ -140,12 +213,17 @@ impl Record {
     }
 
     /// Bytes have left the outlet. Returns those that belong to the next response.
-    pub(crate) fn handle_sent(&mut self, bytes: u64) -> u64 {
+    pub(crate) fn handle_sent(&mut self, bytes: u64, clock: &Clock) -> u64 {
         let own = bytes.min(self.queued);
         let of_head = own.min(self.head_queued);
         self.queued -= own;
         self.head_queued -= of_head;
         self.body_sent = self.body_sent.saturating_add(own - of_head);
+        if own > 0 && !self.has_begun_to_leave {
+            self.has_begun_to_leave = true;
+            // A short response ends with its first byte: one look at the clock does.
+            self.first_byte_us = (!self.is_complete()).then(|| clock.exact_us());
+        }
         bytes - own
     }
 
@@ -160,7 +238,7 @@ impl Record {
     }
 
     /// Counts and logs the request. `cut`: how it ends if its response is not complete.
-    pub(crate) fn end(self, cut: Outcome, peer: Option<SocketAddr>, ctx: &mut Context) {
+    pub(crate) fn end(mut self, cut: Outcome, peer: Option<SocketAddr>, ctx: &mut Context) {
         let outcome = if self.is_complete() { self.outcome } else { cut };
         // The node that has the request knows its status.
         let is_elsewhere = self.status.is_none() && outcome == Outcome::HandedOver;
@@ -175,16 +253,31 @@ impl Record {
         if let Some(metric) = self.cache.and_then(Metric::of_cache_word) {
             ctx.tally.add(metric, 1);
         }
-        let (Some(log), Some(text)) = (&mut ctx.log, self.text) else { return };
         let real = self.visitor.as_ref().and_then(|visitor| visitor.address);
+        self.note_answered(&ctx.clock);
+        let ended_us = ctx.clock.exact_us();
+        // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
+        let after = |at_us: u64| at_us.saturating_sub(self.started_us);
+        let duration_us = after(ended_us);
+        if let Some(row) = self.row {
+            if !self.is_in_flight {
+                ctx.tally.begin_request(row);
+            }
+            ctx.tally.end_request(row, status, duration_us, self.body_sent);
+        }
+        self.count_upstream(status, ctx);
+        let Some(text) = self.text else { return };
         let ending = Ending {
             peer: real.or(peer),
             user: self.visitor.as_ref().and_then(|visitor| visitor.user.as_deref()),
             site: ctx.plan.sites().get(self.site).map_or("", |site| &site.name),
             status,
             body_bytes: self.body_sent,
-            // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
-            duration_ms: ctx.clock.now_ms().saturating_sub(self.started_ms),
+            duration_us,
+            first_byte_us: self.has_begun_to_leave.then(|| after(self.first_byte_us.unwrap_or(ended_us))),
+            upstream_us: self.upstream_us,
+            request_id: self.mark.as_ref().and_then(|mark| mark.request_id()),
+            trace_id: self.mark.as_ref().and_then(|mark| mark.trace_id()),
             outcome,
             cache: self.cache,
             origin: self.origin.as_ref().map(|record| OriginPart {
@@ -194,7 +287,24 @@ impl Record {
                 failure: record.failure,
             }),
         };
-        log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
+        ctx.log.end(text, &ending, ctx.clock.now_ms(), ctx.clock.stamp());
+    }
+}
+
+impl Record {
+    /// Counts the request for the application or origin that had it last.
+    fn count_upstream(&self, status: u16, ctx: &mut Context) {
+        let Some(us) = self.upstream_us else { return };
+        let begun = self.asked.as_ref().and_then(|(_, row)| *row);
+        let asked = self.asked.as_ref().map(|(application, _)| application);
+        let name = self.origin.as_ref().map(|record| &record.origin).or(asked).map(|one| one.name());
+        let row = begun.or_else(|| ctx.tally.row_of_upstream(name?));
+        if let Some(row) = row {
+            if begun.is_none() {
+                ctx.tally.begin_request(row);
+            }
+            ctx.tally.end_request(row, status, us, self.body_sent);
+        }
     }
 }
 
@@ -214,16 +324,17 @@ mod tests {
     /// Bytes that leave belong to the first response until it has them all; heads are no part of the body.
     #[test]
     fn what_leaves_is_shared_out_in_order() {
+        let clock = Clock::new();
         let mut first = Record::new(0);
         first.handle_queued(25, 25);
         first.handle_queued(110, 10);
-        assert_eq!(first.handle_sent(30), 0);
+        assert_eq!(first.handle_sent(30, &clock), 0);
         assert_eq!((first.body_sent, first.is_complete()), (0, false));
-        assert_eq!(first.handle_sent(105), 0);
+        assert_eq!(first.handle_sent(105, &clock), 0);
         assert_eq!((first.body_sent, first.is_complete()), (100, false), "more may come");
         first.handle_queued(7, 0);
         first.close();
-        assert_eq!(first.handle_sent(50), 43);
+        assert_eq!(first.handle_sent(50, &clock), 43);
         assert_eq!((first.body_sent, first.is_complete()), (107, true));
     }
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use baton_http::Stamp;
-use baton_parcel::{Packer, Unpacker};
 use baton_upstream::Trail;
 
+use super::field::LogField;
 use super::outcome::Outcome;
+use super::text::RequestText;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,48 +20,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// What a line says of the request itself, kept until the response has been sent.
-#[derive(Debug, Default)]
-pub(crate) struct RequestText {
-    bytes: Vec<u8>,
-    line_end: usize,
-    referer_end: usize,
-}
-
-impl RequestText {
-    pub(super) fn fill(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(line);
-        self.line_end = self.bytes.len();
-        self.bytes.extend_from_slice(referer.unwrap_or_default());
-        self.referer_end = self.bytes.len();
-        self.bytes.extend_from_slice(agent.unwrap_or_default());
-    }
-
-    /// Packs it for the process that writes the line.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
-        packer.bytes(self.line()).bytes(self.referer()).bytes(self.agent());
-    }
-
-    /// The text that another process has packed. `None`: it has packed something else.
-    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
-        let mut text = Self::default();
-        let (line, referer, agent) = (packed.bytes()?, packed.bytes()?, packed.bytes()?);
-        text.fill(line, Some(referer), Some(agent));
-        Some(text)
-    }
-
-    fn line(&self) -> &[u8] {
-        &self.bytes[..self.line_end]
-    }
-
-    fn referer(&self) -> &[u8] {
-        &self.bytes[self.line_end..self.referer_end]
-    }
-
-    fn agent(&self) -> &[u8] {
-        &self.bytes[self.referer_end..]
-    }
+/// How lines look, and what they say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineFormat {
+    /// How they look.
+    pub format: LogFormat,
+    /// What they say, in this order; `combined` says it behind its own fields. `None`: what is usual.
+    pub fields: Option<Box<[LogField]>>,
 }
 
 /// What a line says beside the request.
@@ -71,7 +37,13 @@ pub(crate) struct Ending<'a> {
     pub(crate) site: &'a str,
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
-    pub(crate) duration_ms: u64,
+    pub(crate) duration_us: u64,
+    /// Until the first byte of the response had left; `None`: none has.
+    pub(crate) first_byte_us: Option<u64>,
+    /// For which an application or an origin had the request; `None`: none had it.
+    pub(crate) upstream_us: Option<u64>,
+    pub(crate) request_id: Option<&'a str>,
+    pub(crate) trace_id: Option<&'a str>,
     pub(crate) outcome: Outcome,
     /// What the shared cache did.
     pub(crate) cache: Option<&'static str>,
@@ -89,98 +61,161 @@ pub(crate) struct OriginPart<'a> {
     pub(crate) failure: Option<&'static str>,
 }
 
-/// Apache's and nginx's `combined`: the tools that read theirs read ours.
-pub(super) fn combined(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
-    peer(out, ending);
-    out.extend_from_slice(b" - ");
-    match ending.user {
-        // A blank would end the field.
-        Some(user) => user.split_inclusive(' ').for_each(|part| {
-            escaped(out, part.trim_end_matches(' ').as_bytes(), combined_escape);
-            if part.ends_with(' ') {
-                combined_escape(out, b' ');
-            }
-        }),
-        None => out.push(b'-'),
-    }
-    out.extend_from_slice(b" [");
-    // "Sun, 06 Nov 1994 08:49:37 GMT" has all that "06/Nov/1994:08:49:37 +0000" needs.
-    let date = &stamp.date;
-    out.extend_from_slice(&date[5..7]);
-    out.push(b'/');
-    out.extend_from_slice(&date[8..11]);
-    out.push(b'/');
-    out.extend_from_slice(&date[12..16]);
-    out.push(b':');
-    out.extend_from_slice(&date[17..25]);
-    out.extend_from_slice(b" +0000] \"");
-    escaped(out, text.line(), combined_escape);
-    out.extend_from_slice(b"\" ");
-    if ending.status == 0 {
-        // As other servers write what has no status.
-        out.extend_from_slice(b"000");
-    } else {
-        number(out, u64::from(ending.status));
-    }
-    out.push(b' ');
-    number(out, ending.body_bytes);
-    for field in [text.referer(), text.agent()] {
-        out.extend_from_slice(b" \"");
-        if field.is_empty() {
-            out.push(b'-');
-        } else {
-            escaped(out, field, combined_escape);
+impl LineFormat {
+    /// Appends the line of a request.
+    pub(super) fn push(&self, out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
+        let said = Said { text, ending, stamp };
+        match self.format {
+            LogFormat::Combined => said.push_combined(out, self.fields.as_deref().unwrap_or_default()),
+            LogFormat::Json => said.push_json(out, self.fields.as_deref().unwrap_or(&LogField::USUAL)),
         }
-        out.push(b'"');
     }
-    out.push(b'\n');
 }
 
-/// A JSON object; bytes that are not ASCII are shown as the Latin-1 characters of the same number.
-pub(super) fn json(out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
-    out.extend_from_slice(b"{\"time\":");
-    number(out, stamp.unix_seconds);
-    out.extend_from_slice(b",\"peer\":\"");
-    peer(out, ending);
-    if let Some(user) = ending.user {
-        out.extend_from_slice(b"\",\"user\":\"");
-        escaped(out, user.as_bytes(), json_escape);
+/// All that a line can say.
+struct Said<'a> {
+    text: &'a RequestText,
+    ending: &'a Ending<'a>,
+    stamp: &'a Stamp,
+}
+
+/// The value of a field.
+enum Value<'a> {
+    /// There is none.
+    Absent,
+    Number(u64),
+    /// Needs no escaping.
+    Word(&'a str),
+    /// From a client, or from the configuration.
+    Text(&'a [u8]),
+    Peer,
+    Origin(&'a OriginPart<'a>),
+}
+
+impl<'a> Said<'a> {
+    fn value(&self, field: LogField) -> Value<'a> {
+        let Self { text, ending, stamp } = self;
+        let number = |value: Option<u64>| value.map_or(Value::Absent, Value::Number);
+        match field {
+            LogField::Time => Value::Number(stamp.unix_seconds),
+            LogField::Peer => Value::Peer,
+            LogField::User => ending.user.map_or(Value::Absent, |user| Value::Text(user.as_bytes())),
+            LogField::Site => Value::Text(ending.site.as_bytes()),
+            LogField::Host => Value::Text(text.host()),
+            LogField::Request => Value::Text(text.line()),
+            LogField::Method => Value::Text(text.word(0)),
+            LogField::Target => Value::Text(text.word(1)),
+            LogField::Protocol => Value::Text(text.word(2)),
+            LogField::Status => Value::Number(ending.status.into()),
+            LogField::BodyBytes => Value::Number(ending.body_bytes),
+            LogField::DurationUs => Value::Number(ending.duration_us),
+            LogField::FirstByteUs => number(ending.first_byte_us),
+            LogField::UpstreamUs => number(ending.upstream_us),
+            LogField::Outcome => Value::Word(ending.outcome.word()),
+            LogField::Cache => ending.cache.map_or(Value::Absent, Value::Word),
+            LogField::Origin => ending.origin.as_ref().map_or(Value::Absent, Value::Origin),
+            LogField::RequestId => ending.request_id.map_or(Value::Absent, Value::Word),
+            LogField::TraceId => ending.trace_id.map_or(Value::Absent, Value::Word),
+            LogField::Referer => Value::Text(text.referer()),
+            LogField::UserAgent => Value::Text(text.agent()),
+        }
     }
-    out.extend_from_slice(b"\",\"site\":\"");
-    escaped(out, ending.site.as_bytes(), json_escape);
-    out.extend_from_slice(b"\",\"request\":\"");
-    escaped(out, text.line(), json_escape);
-    out.extend_from_slice(b"\",\"status\":");
-    number(out, u64::from(ending.status));
-    out.extend_from_slice(b",\"body_bytes\":");
-    number(out, ending.body_bytes);
-    out.extend_from_slice(b",\"duration_ms\":");
-    number(out, ending.duration_ms);
-    out.extend_from_slice(b",\"outcome\":\"");
-    out.extend_from_slice(ending.outcome.word().as_bytes());
-    out.push(b'"');
-    if let Some(word) = ending.cache {
-        let _ = write!(out, ",\"cache\":\"{word}\"");
+
+    /// Apache's and nginx's `combined`: the tools that read theirs read ours.
+    fn push_combined(&self, out: &mut Vec<u8>, more: &[LogField]) {
+        let Self { text, ending, stamp } = self;
+        peer(out, ending);
+        out.extend_from_slice(b" - ");
+        match ending.user {
+            // A blank would end the field.
+            Some(user) => user.split_inclusive(' ').for_each(|part| {
+                escaped(out, part.trim_end_matches(' ').as_bytes(), combined_escape);
+                if part.ends_with(' ') {
+                    combined_escape(out, b' ');
+                }
+            }),
+            None => out.push(b'-'),
+        }
+        out.extend_from_slice(b" [");
+        // "Sun, 06 Nov 1994 08:49:37 GMT" has all that "06/Nov/1994:08:49:37 +0000" needs.
+        let date = &stamp.date;
+        out.extend_from_slice(&date[5..7]);
+        out.push(b'/');
+        out.extend_from_slice(&date[8..11]);
+        out.push(b'/');
+        out.extend_from_slice(&date[12..16]);
+        out.push(b':');
+        out.extend_from_slice(&date[17..25]);
+        out.extend_from_slice(b" +0000] \"");
+        escaped(out, text.line(), combined_escape);
+        out.extend_from_slice(b"\" ");
+        if ending.status == 0 {
+            // As other servers write what has no status.
+            out.extend_from_slice(b"000");
+        } else {
+            number(out, u64::from(ending.status));
+        }
+        out.push(b' ');
+        number(out, ending.body_bytes);
+        for field in [text.referer(), text.agent()] {
+            out.push(b' ');
+            quoted(out, field);
+        }
+        for field in more {
+            // Writing to a `Vec` does not fail.
+            let _ = write!(out, " {}=", field.word());
+            match self.value(*field) {
+                Value::Absent => out.push(b'-'),
+                Value::Number(value) => number(out, value),
+                Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+                Value::Text(text) => quoted(out, text),
+                Value::Peer => peer(out, ending),
+                Value::Origin(part) => quoted(out, part.name.as_bytes()),
+            }
+        }
+        out.push(b'\n');
     }
-    if let Some(part) = &ending.origin {
-        origin(out, part);
+
+    /// A JSON object; bytes that are not ASCII are shown as the Latin-1 characters of the same number.
+    fn push_json(&self, out: &mut Vec<u8>, fields: &[LogField]) {
+        out.push(b'{');
+        let start = out.len();
+        for field in fields {
+            let value = self.value(*field);
+            if matches!(value, Value::Absent) {
+                continue;
+            }
+            if out.len() > start {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(field.word().as_bytes());
+            out.extend_from_slice(b"\":");
+            match value {
+                Value::Absent => {}
+                Value::Number(value) => number(out, value),
+                Value::Word(word) => json_text(out, word.as_bytes()),
+                Value::Text(text) => json_text(out, text),
+                Value::Peer => {
+                    out.push(b'"');
+                    peer(out, self.ending);
+                    out.push(b'"');
+                }
+                Value::Origin(part) => origin(out, part),
+            }
+        }
+        out.extend_from_slice(b"}\n");
     }
-    out.extend_from_slice(b",\"referer\":\"");
-    escaped(out, text.referer(), json_escape);
-    out.extend_from_slice(b"\",\"user_agent\":\"");
-    escaped(out, text.agent(), json_escape);
-    out.extend_from_slice(b"\"}\n");
 }
 
 fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
-    out.extend_from_slice(b",\"origin\":{\"name\":\"");
-    escaped(out, part.name.as_bytes(), json_escape);
-    out.push(b'"');
+    out.extend_from_slice(b"{\"name\":");
+    json_text(out, part.name.as_bytes());
     if let Some((node, choice)) = part.node.zip(part.trail.choice) {
-        out.extend_from_slice(b",\"node\":\"");
-        escaped(out, node.as_bytes(), json_escape);
+        out.extend_from_slice(b",\"node\":");
+        json_text(out, node.as_bytes());
         // Writing to a `Vec` does not fail.
-        let _ = write!(out, "\",\"way\":\"{}\",\"why\":\"{}\"", choice.way.word(), choice.why);
+        let _ = write!(out, ",\"way\":\"{}\",\"why\":\"{}\"", choice.way.word(), choice.why);
     }
     out.extend_from_slice(b",\"tries\":");
     number(out, part.trail.tries.into());
@@ -193,6 +228,22 @@ fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
         let _ = write!(out, ",\"failure\":\"{why}\"");
     }
     out.push(b'}');
+}
+
+fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    if text.is_empty() {
+        out.push(b'-');
+    } else {
+        escaped(out, text, combined_escape);
+    }
+    out.push(b'"');
+}
+
+fn json_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    escaped(out, text, json_escape);
+    out.push(b'"');
 }
 
 fn peer(out: &mut Vec<u8>, ending: &Ending<'_>) {
@@ -253,9 +304,12 @@ mod tests {
 
     use super::*;
 
+    const COMBINED: LineFormat = LineFormat { format: LogFormat::Combined, fields: None };
+    const JSON: LineFormat = LineFormat { format: LogFormat::Json, fields: None };
+
     fn text(line: &[u8], referer: &[u8], agent: &[u8]) -> RequestText {
         let mut text = RequestText::default();
-        text.fill(line, Some(referer), Some(agent));
+        text.fill(line, Some("a.example"), Some(referer), Some(agent));
         text
     }
 
@@ -266,7 +320,11 @@ mod tests {
             site: "museum",
             status: 200,
             body_bytes: 1024,
-            duration_ms: 3,
+            duration_us: 3_456,
+            first_byte_us: Some(1_234),
+            upstream_us: None,
+            request_id: Some("id-1"),
+            trace_id: None,
             outcome: Outcome::Complete,
             cache: None,
             origin: None,
@@ -281,7 +339,7 @@ mod tests {
             OriginPart { name: "http://a:1/\"", node: Some("a"), trail, failure: Some("ended-early") };
         let ending = Ending { origin: Some(origin), outcome: Outcome::OriginFailed, ..ending() };
         let mut out = Vec::new();
-        json(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        JSON.push(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
             "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "tries": 2, "connect_ms": 1, "failure": "ended-early"
@@ -293,7 +351,8 @@ mod tests {
     #[test]
     fn combined_as_other_servers_write_it() {
         let mut out = Vec::new();
-        combined(&mut out, &text(b"GET /a HTTP/1.1", b"", b"curl/8"), &ending(), &Stamp::at(784_111_777));
+        let now = Stamp::at(784_111_777);
+        COMBINED.push(&mut out, &text(b"GET /a HTTP/1.1", b"", b"curl/8"), &ending(), &now);
         let expected =
             "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET /a HTTP/1.1\" 200 1024 \"-\" \"curl/8\"\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -303,9 +362,9 @@ mod tests {
     fn the_user_is_one_field() {
         let ending = Ending { user: Some("ada \"l\" [x]"), ..ending() };
         let (mut line, mut object) = (Vec::new(), Vec::new());
-        combined(&mut line, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        COMBINED.push(&mut line, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         assert!(line.starts_with(br"192.0.2.7 - ada\x20\x22l\x22\x20[x] [01/Jan"), "{}", line.escape_ascii());
-        json(&mut object, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
+        JSON.push(&mut object, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&object).unwrap();
         assert_eq!((&object["user"], &object["site"]), (&"ada \"l\" [x]".into(), &"museum".into()));
     }
@@ -315,15 +374,41 @@ mod tests {
     fn what_clients_send_is_escaped() {
         let nasty = b"GET /\"\\\n\x1b[31m\xff HTTP/1.1";
         let mut out = Vec::new();
-        combined(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
+        COMBINED.push(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
         let line = String::from_utf8(out).unwrap();
         assert!(line.contains(r#""GET /\x22\x5C\x0A\x1B[31m\xFF HTTP/1.1""#), "{line}");
         assert_eq!(line.matches('\n').count(), 1);
 
         let mut out = Vec::new();
-        json(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
+        JSON.push(&mut out, &text(nasty, b"\"", b"\r\n"), &ending(), &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(object["request"], "GET /\"\\\n\u{1b}[31m\u{ff} HTTP/1.1");
         assert_eq!(object["outcome"], "complete");
+    }
+
+    /// The user's fields, in the user's order; `combined` has them behind its own, absent ones too.
+    #[test]
+    fn lines_say_what_the_user_chose() {
+        let fields = [
+            LogField::DurationUs,
+            LogField::UpstreamUs,
+            LogField::FirstByteUs,
+            LogField::Method,
+            LogField::Target,
+            LogField::Protocol,
+            LogField::Host,
+        ];
+        let line = |format| {
+            let mut out = Vec::new();
+            let format = LineFormat { format, fields: Some(fields.into()) };
+            format.push(&mut out, &text(b"GET /a HTTP/1.1", b"", b""), &ending(), &Stamp::at(0));
+            String::from_utf8(out).unwrap()
+        };
+        let expected = "{\"duration_us\":3456,\"first_byte_us\":1234,\"method\":\"GET\",\"target\":\"/a\",\
+                        \"protocol\":\"HTTP/1.1\",\"host\":\"a.example\"}\n";
+        assert_eq!(line(LogFormat::Json), expected);
+        let expected = " \"-\" \"-\" duration_us=3456 upstream_us=- first_byte_us=1234 method=\"GET\" target=\"/a\" \
+                        protocol=\"HTTP/1.1\" host=\"a.example\"\n";
+        assert!(line(LogFormat::Combined).ends_with(expected), "{}", line(LogFormat::Combined));
     }
 }

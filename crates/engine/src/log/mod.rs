@@ -1,88 +1,180 @@
-//! The access log: one line for each request, buffered, written by a thread of its own.
+//! The access logs: one line for each request, buffered, written by threads of their own.
 //!
 //! A loop formats lines into its buffer and hands full buffers to the writer. It never touches the file: a slow disk, a
-//! full disk or a pipe without a reader costs log lines, which are counted, but never a request.
+//! full disk or a pipe without a reader costs log lines, which are counted, but never a request. A site with a log of its
+//! own has a buffer and a writer of its own, so that its disk costs the others nothing.
 
+mod field;
 mod line;
 mod outcome;
+mod site_logs;
+mod text;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use baton_http::{RequestHead, Stamp, as_uri};
+use baton_parcel::{Packer, Unpacker};
 
-pub use line::LogFormat;
-pub(crate) use line::{Ending, OriginPart, RequestText};
+pub use field::LogField;
+pub(crate) use line::{Ending, OriginPart};
+pub use line::{LineFormat, LogFormat};
 pub use outcome::Outcome;
+pub use site_logs::{SiteLog, SiteLogFile, SiteLogs};
+use text::RequestText;
 pub use writer::LogSettings;
 pub(crate) use writer::LogWriter;
 
-/// One loop's part of the access log.
+/// What a line will say of a request that has not ended.
 #[derive(Debug)]
-pub(crate) struct AccessLog {
-    writer: Arc<LogWriter>,
-    buffer: Vec<u8>,
-    oldest_ms: Option<u64>,
+pub(crate) struct NotedRequest {
+    text: RequestText,
+    /// Where the line goes; `None`: into the server's log.
+    own_log: Option<Arc<SiteLogFile>>,
+}
+
+impl NotedRequest {
+    /// Packs it for the process that writes the line.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        self.text.pack(packer);
+    }
+
+    /// What another process has packed of a request. `log`: where its site logs in this one; `None`: it has no site here.
+    pub(crate) fn unpack(packed: &mut Unpacker<'_>, log: Option<&SiteLog>) -> Option<Self> {
+        let own_log = match log {
+            Some(SiteLog::Own(file)) => Some(Arc::clone(file)),
+            Some(SiteLog::Off | SiteLog::Main) | None => None,
+        };
+        Some(Self { text: RequestText::unpack(packed)?, own_log })
+    }
+}
+
+/// One loop's part of the access logs.
+#[derive(Debug, Default)]
+pub(crate) struct AccessLogs {
+    /// The server's, if it has one.
+    main: Option<AccessLog>,
+    /// Those of sites.
+    own: Vec<(Weak<SiteLogFile>, AccessLog)>,
     /// Texts of ended requests, whose memory the next ones use.
     spare: Vec<RequestText>,
 }
 
-impl AccessLog {
-    pub(crate) fn new(writer: Arc<LogWriter>) -> Self {
-        Self {
-            buffer: Vec::with_capacity(writer.buffer_bytes + LINE_BYTES_USUAL),
-            writer,
-            oldest_ms: None,
-            spare: Vec::new(),
-        }
+/// One loop's part of one access log.
+#[derive(Debug)]
+struct AccessLog {
+    writer: Arc<LogWriter>,
+    buffer: Vec<u8>,
+    oldest_ms: Option<u64>,
+}
+
+impl AccessLogs {
+    /// With the server's log, if it has one.
+    pub(crate) fn new(main: Option<Arc<LogWriter>>) -> Self {
+        Self { main: main.map(AccessLog::new), ..Self::default() }
     }
 
-    /// Keeps what the line will say of a request.
-    pub(crate) fn note(&mut self, head: &RequestHead<'_>) -> RequestText {
-        self.note_parts(&as_uri(head.line), head.referer, head.user_agent)
+    /// Keeps what the line will say of a request. `log`: where its site logs; `None`: it has no site.
+    pub(crate) fn note(&mut self, head: &RequestHead<'_>, log: Option<&SiteLog>) -> Option<NotedRequest> {
+        let own_log = match log {
+            Some(SiteLog::Off) => return None,
+            Some(SiteLog::Own(file)) => Some(Arc::clone(file)),
+            Some(SiteLog::Main) | None if self.main.is_none() => return None,
+            Some(SiteLog::Main) | None => None,
+        };
+        let mut text = self.spare.pop().unwrap_or_default();
+        text.fill(&as_uri(head.line), head.host, head.referer, head.user_agent);
+        Some(NotedRequest { text, own_log })
     }
 
     /// The same for a request whose head could not be read.
-    pub(crate) fn note_unreadable(&mut self, input: &[u8]) -> RequestText {
+    pub(crate) fn note_unreadable(&mut self, input: &[u8]) -> Option<NotedRequest> {
+        self.main.as_ref()?;
         let first_line = input.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();
-        self.note_parts(&first_line[..first_line.len().min(UNREADABLE_BYTES_MAX)], None, None)
-    }
-
-    fn note_parts(&mut self, line: &[u8], referer: Option<&[u8]>, agent: Option<&[u8]>) -> RequestText {
         let mut text = self.spare.pop().unwrap_or_default();
-        text.fill(line, referer, agent);
-        text
+        text.fill(&first_line[..first_line.len().min(UNREADABLE_BYTES_MAX)], None, None, None);
+        Some(NotedRequest { text, own_log: None })
     }
 
     /// Writes the line of a request that has ended.
-    pub(crate) fn end(&mut self, text: RequestText, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
-        match self.writer.format {
-            LogFormat::Combined => line::combined(&mut self.buffer, &text, ending, stamp),
-            LogFormat::Json => line::json(&mut self.buffer, &text, ending, stamp),
+    pub(crate) fn end(&mut self, noted: NotedRequest, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
+        let NotedRequest { text, own_log } = noted;
+        let log = match own_log {
+            Some(file) => Some(self.of_site(&file)),
+            None => self.main.as_mut(),
+        };
+        if let Some(log) = log {
+            log.add(&text, ending, now_ms, stamp);
         }
         if self.spare.len() < SPARE_MAX {
             self.spare.push(text);
         }
+    }
+
+    fn of_site(&mut self, file: &Arc<SiteLogFile>) -> &mut AccessLog {
+        let known = self.own.iter().position(|(own, _)| Weak::as_ptr(own) == Arc::as_ptr(file));
+        let at = known.unwrap_or_else(|| {
+            let log = AccessLog::new(Arc::clone(&file.writer));
+            self.own.push((Arc::downgrade(file), log));
+            self.own.len() - 1
+        });
+        &mut self.own[at].1
+    }
+
+    /// Hands over lines that have waited for `flush_ms`.
+    pub(crate) fn handle_time(&mut self, now_ms: u64) {
+        if let Some(log) = &mut self.main {
+            log.handle_time(now_ms);
+        }
+        // Those of which no plan and no request knows any more end with their last lines.
+        self.own.retain_mut(|(file, log)| {
+            let is_used = file.strong_count() > 0;
+            if is_used {
+                log.handle_time(now_ms);
+            } else {
+                log.flush();
+            }
+            is_used
+        });
+    }
+
+    /// When [`handle_time`](Self::handle_time) will have something to do.
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        let own = self.own.iter().map(|(_, log)| log);
+        self.main.iter().chain(own).filter_map(AccessLog::deadline_ms).min()
+    }
+
+    /// Hands over all lines.
+    pub(crate) fn flush(&mut self) {
+        let own = self.own.iter_mut().map(|(_, log)| log);
+        self.main.iter_mut().chain(own).for_each(AccessLog::flush);
+    }
+}
+
+impl AccessLog {
+    fn new(writer: Arc<LogWriter>) -> Self {
+        Self { buffer: Vec::with_capacity(writer.buffer_bytes + LINE_BYTES_USUAL), writer, oldest_ms: None }
+    }
+
+    fn add(&mut self, text: &RequestText, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
+        self.writer.lines.push(&mut self.buffer, text, ending, stamp);
         self.oldest_ms.get_or_insert(now_ms);
         if self.buffer.len() >= self.writer.buffer_bytes {
             self.flush();
         }
     }
 
-    /// Hands over lines that have waited for `flush_ms`.
-    pub(crate) fn handle_time(&mut self, now_ms: u64) {
-        if self.oldest_ms.is_some_and(|oldest| now_ms.saturating_sub(oldest) >= self.writer.flush_ms) {
+    fn handle_time(&mut self, now_ms: u64) {
+        if self.deadline_ms().is_some_and(|deadline_ms| now_ms >= deadline_ms) {
             self.flush();
         }
     }
 
-    /// When [`handle_time`](Self::handle_time) will have something to do.
-    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+    fn deadline_ms(&self) -> Option<u64> {
         self.oldest_ms.map(|oldest| oldest + self.writer.flush_ms)
     }
 
-    /// Hands over all lines.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         self.oldest_ms = None;
         if !self.buffer.is_empty() {
             self.buffer = self.writer.write(std::mem::take(&mut self.buffer));

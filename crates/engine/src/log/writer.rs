@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::line::LogFormat;
+use super::line::LineFormat;
 use crate::metrics::{Counters, Metric};
 
 /// An access log, as a worker is given it.
@@ -14,8 +14,8 @@ use crate::metrics::{Counters, Metric};
 pub struct LogSettings {
     /// Where to, opened for appending.
     pub file: OwnedFd,
-    /// How lines look.
-    pub format: LogFormat,
+    /// How lines look, and what they say.
+    pub lines: LineFormat,
     /// Bytes that a loop collects before it hands them to the writer.
     pub buffer_bytes: usize,
     /// After which lines are handed over even if the buffer is not full.
@@ -25,7 +25,7 @@ pub struct LogSettings {
 /// The file, and the queue to the thread that writes to it; shared by all loops of a process.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
-    pub(super) format: LogFormat,
+    pub(super) lines: LineFormat,
     pub(super) buffer_bytes: usize,
     pub(super) flush_ms: u64,
     file: Arc<Mutex<Arc<File>>>,
@@ -51,7 +51,7 @@ impl LogWriter {
         let (full, lines) = sync_channel(BUFFERS_WAITING_MAX);
         let (written, empty) = sync_channel(BUFFERS_WAITING_MAX);
         let writer = Arc::new(Self {
-            format: settings.format,
+            lines: settings.lines,
             buffer_bytes: settings.buffer_bytes,
             flush_ms: settings.flush_ms,
             file: Arc::new(Mutex::new(Arc::new(settings.file.into()))),
@@ -62,6 +62,7 @@ impl LogWriter {
         let file = Arc::clone(&writer.file);
         std::thread::Builder::new()
             .name("access-log".into())
+            .stack_size(STACK_BYTES)
             .spawn(move || write_all(&lines, &written, &file, &counters))?;
         Ok(writer)
     }
@@ -143,6 +144,9 @@ fn count_lines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
+/// There may be a thread for each site; it writes, and calls nothing deep.
+const STACK_BYTES: usize = 64 << 10;
+
 /// Buffers that may wait for a slow disk; beyond them lines are lost.
 const BUFFERS_WAITING_MAX: usize = 16;
 
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     fn start(file: OwnedFd) -> (Arc<LogWriter>, impl Fn() -> u64) {
-        let settings = LogSettings { file, format: LogFormat::Combined, buffer_bytes: 1024, flush_ms: 1000 };
+        let settings = LogSettings { file, lines: LineFormat::default(), buffer_bytes: 1024, flush_ms: 1000 };
         let counters = Counters::allocate(1).unwrap().remove(0);
         (LogWriter::start(settings, counters).unwrap(), move || counters.get(Metric::LogLinesLost))
     }

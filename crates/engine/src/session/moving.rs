@@ -45,6 +45,9 @@ impl Session {
         let Some(departures) = &mut ctx.departures else { return Need::Turn };
         match departures.send(&passport, &descriptors, now_ms) {
             Departure::Done => {
+                if let Protocol::Http1(http1) = &self.protocol {
+                    http1.note_left(ctx);
+                }
                 self.wire.transport.handle_left();
                 self.wire.transport.leave_flow();
                 self.wire.finish(ctx)

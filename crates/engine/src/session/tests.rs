@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use super::{Need, Session, Stage};
 use crate::client::Wake;
 use crate::context::{Context, Records};
+use crate::log::{AccessLogs, SiteLog};
 use crate::metrics::{Counters, Tally};
 use crate::outlet::SendPolicy;
 use crate::place::Place;
@@ -305,7 +306,9 @@ pub(super) fn context(folder: &TempDir) -> Context {
         real_address: None,
         error_pages: Vec::new(),
         clients: None,
-        log: true,
+        figures: None,
+        marking: None,
+        log: SiteLog::Main,
     };
     let send = SendPolicy {
         sendfile: SendfileMode::NonBlocking,
@@ -314,7 +317,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
         kernel_tls: false,
     };
     let counters = Counters::allocate(1).unwrap().remove(0);
-    let records = Records { tally: Tally::new(counters), log: None, remarks: |_| {} };
+    let records = Records { tally: Tally::new(counters, None), log: AccessLogs::default(), remarks: |_| {} };
     Context::new(
         Arc::new(Plan::new(vec![site], Limits::default(), true)),
         Arc::new(Cache::new(CacheSettings::default())),

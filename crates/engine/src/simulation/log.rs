@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::log::{AccessLog, LogFormat, LogSettings, LogWriter};
+use crate::log::{AccessLogs, LineFormat, LogFormat, LogSettings, LogWriter};
 use crate::metrics::Counters;
 
 /// A log that one simulation after another writes to.
@@ -35,7 +35,7 @@ impl SharedLog {
         // Nothing is handed to the writer before the simulation is over, so that nothing depends on its thread.
         let settings = LogSettings {
             file: file.try_clone().unwrap().into(),
-            format: LogFormat::Json,
+            lines: LineFormat { format: LogFormat::Json, fields: None },
             buffer_bytes: 1 << 20,
             flush_ms: u64::MAX / 2,
         };
@@ -44,12 +44,12 @@ impl SharedLog {
     }
 
     /// The log of one simulation.
-    pub(crate) fn begin(&self) -> AccessLog {
-        AccessLog::new(Arc::clone(&self.writer))
+    pub(crate) fn begin(&self) -> AccessLogs {
+        AccessLogs::new(Some(Arc::clone(&self.writer)))
     }
 
     /// Takes all lines.
-    pub(crate) fn take(&self, mut log: AccessLog) -> Vec<Line> {
+    pub(crate) fn take(&self, mut log: AccessLogs) -> Vec<Line> {
         log.flush();
         self.writer.sync();
         let mut text = String::new();

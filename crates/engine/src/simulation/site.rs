@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
 use crate::address_range::AddressSet;
+use crate::log::SiteLog;
 use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
 use crate::settings::Limits;
@@ -182,7 +183,9 @@ impl Folder {
             real_address: None,
             error_pages: Vec::new(),
             clients: None,
-            log: true,
+            figures: None,
+            marking: None,
+            log: SiteLog::Main,
         };
         Plan::new(vec![site], limits, choices.chance(50))
     }

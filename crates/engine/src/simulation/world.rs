@@ -186,7 +186,7 @@ impl<'a> World<'a> {
         };
         let send_ways = SendWays::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
-            Records { tally: Tally::new(setting.counters), log: Some(setting.log.begin()), remarks: |_| {} };
+            Records { tally: Tally::new(setting.counters, None), log: setting.log.begin(), remarks: |_| {} };
         // `simulated_disk` decides whether an answer needs a job, not the kernel.
         let mut ctx =
             Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, send_ways, records);
@@ -687,7 +687,7 @@ impl<'a> World<'a> {
             shelf.ledger.check_fetches();
         }
         assert!(self.gateway.is_at_rest(), "the cache has requests or fetches that are over");
-        let Some(log) = self.ctx.log.take() else { return 0 };
+        let log = std::mem::take(&mut self.ctx.log);
         let lines = self.setting.log.take(log);
         let requests = lines.len();
         for (who, seat) in self.seats.iter().enumerate() {

@@ -18,6 +18,7 @@
 mod folder;
 mod pool;
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,6 +147,14 @@ impl Applications {
         {
             log::warning(format_args!("cannot remove {}: {error}", folder.path().display()));
         }
+    }
+
+    /// What each pool is called, by the name under which workers know it.
+    pub(super) fn names(&self) -> BTreeMap<String, String> {
+        self.pools
+            .iter()
+            .map(|pool| (format!("unix:{}", pool.path().display()), pool.name().to_owned()))
+            .collect()
     }
 
     /// The status of each pool.

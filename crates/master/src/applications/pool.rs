@@ -102,6 +102,11 @@ impl Pool {
         })
     }
 
+    /// What users call it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The address by which workers know its processes.
     pub(super) fn path(&self) -> &Path {
         &self.path

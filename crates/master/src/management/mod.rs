@@ -3,9 +3,12 @@
 pub(crate) mod cluster_page;
 mod connections;
 pub(crate) mod documents_page;
+pub(crate) mod figures_page;
 pub(crate) mod metrics_page;
+pub(crate) mod open_metrics;
 pub(crate) mod origins_page;
 pub(crate) mod pages;
+pub(crate) mod screen;
 
 pub(crate) use connections::{ConnectionId, Connections, Endpoint, Received, Requester};
 pub(crate) use metrics_page::ServerMetrics;

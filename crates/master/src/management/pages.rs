@@ -1,16 +1,19 @@
-//! The pages of the admin listener: `/metrics`, `/status`, `/healthz`, and a POST to `/purge`.
+//! The pages of the admin listener: `/`, `/metrics`, `/status`, `/healthz`, and a POST to `/purge`.
 
 use std::time::SystemTime;
 
 use baton_http::{BodyFraming, HeadLimits, HeadScanner, Method, ReplyHead, RequestHead, Stamp, Status};
 
+use super::open_metrics;
 use crate::control::PurgeRequest;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// Prometheus text.
-    Metrics,
+    /// The figures, in this format.
+    Metrics(MetricsFormat),
+    /// The page for humans.
+    Screen,
     /// JSON, as `baton ctl status --json`.
     Status,
     /// Whether requests are served.
@@ -23,6 +26,15 @@ pub(crate) enum Page {
     NotAllowed(&'static str),
     /// A purge that is none, and why.
     BadPurge(String),
+}
+
+/// How figures are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetricsFormat {
+    /// Prometheus text.
+    Prometheus,
+    /// OpenMetrics.
+    OpenMetrics,
 }
 
 /// Media type of the Prometheus text format.
@@ -41,7 +53,11 @@ pub(crate) fn page(request: &[u8]) -> (Page, bool) {
     let page = match request.path {
         PURGE if request.method == Method::Post => purge(&request, body),
         PURGE => Page::NotAllowed("POST"),
-        b"/metrics" if is_read => Page::Metrics,
+        b"/" if is_read => Page::Screen,
+        b"/metrics" if is_read => Page::Metrics(match open_metrics::is_accepted(request.field("Accept")) {
+            true => MetricsFormat::OpenMetrics,
+            false => MetricsFormat::Prometheus,
+        }),
         b"/status" if is_read => Page::Status,
         b"/healthz" if is_read => Page::Health,
         _ if is_read => Page::Error(Status::NOT_FOUND, Status::NOT_FOUND.reason()),
@@ -97,7 +113,8 @@ pub(crate) fn not_allowed(methods: &str, head_only: bool) -> Vec<u8> {
     response_with(status, PLAIN_TEXT, body.as_bytes(), head_only, &[("Allow", methods)])
 }
 
-fn response_with(
+/// The same with more fields.
+pub(crate) fn response_with(
     status: Status,
     media_type: &str,
     body: &[u8],
@@ -140,11 +157,16 @@ mod tests {
     fn pages_are_found_by_path() {
         let ask = |line: &str| page(format!("{line}\r\nHost: localhost\r\n\r\n").as_bytes());
         let error = |status: Status| (Page::Error(status, status.reason()), false);
-        assert_eq!(ask("GET /metrics HTTP/1.1"), (Page::Metrics, false));
-        assert_eq!(ask("GET /metrics?x=1 HTTP/1.1"), (Page::Metrics, false));
+        let text = Page::Metrics(MetricsFormat::Prometheus);
+        assert_eq!(ask("GET /metrics HTTP/1.1"), (text.clone(), false));
+        assert_eq!(ask("GET /metrics?x=1 HTTP/1.1"), (text, false));
+        let accept = "\r\nAccept: application/openmetrics-text;version=1.0.0";
+        let open = Page::Metrics(MetricsFormat::OpenMetrics);
+        assert_eq!(ask(&format!("GET /metrics HTTP/1.1{accept}")), (open, false));
         assert_eq!(ask("HEAD /status HTTP/1.1"), (Page::Status, true));
         assert_eq!(ask("GET /healthz HTTP/1.0"), (Page::Health, false));
-        assert_eq!(ask("GET / HTTP/1.1"), error(Status::NOT_FOUND));
+        assert_eq!(ask("GET / HTTP/1.1"), (Page::Screen, false));
+        assert_eq!(ask("GET /other HTTP/1.1"), error(Status::NOT_FOUND));
         assert_eq!(ask("POST /metrics HTTP/1.1"), (Page::NotAllowed("GET, HEAD"), false));
         assert_eq!(ask("GET /purge HTTP/1.1"), (Page::NotAllowed("POST"), false));
         assert_eq!(ask("GET  /metrics HTTP/1.1"), error(Status::BAD_REQUEST));

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_config::{Format, Server};
+use baton_config::Server;
+use baton_engine::LogSettings;
 use baton_engine::listen::Listener;
-use baton_engine::{LogFormat, LogSettings};
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise::{End, describe_end, describe_signal};
@@ -92,14 +92,16 @@ impl Master {
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
             listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
             counters: slot.counters,
+            figures: self.figures,
             heartbeats: slot.heartbeats,
             all_counters: self.workers.slots.iter().map(|slot| slot.counters).collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
-                format: log_format(self.config.log.format),
+                lines: self.config.log.lines(),
                 buffer_bytes: self.config.log.buffer_bytes as usize,
                 flush_ms: self.config.log.flush_ms,
             }),
+            site_logs: self.logs.sites_for_worker()?,
             tuning,
             purges: slot.missed.orders.clone(),
             pem_files: self.certificates.files,
@@ -289,7 +291,7 @@ impl Master {
                 Ok(orders) => return self.begin_purge(&orders, requester, now),
                 Err(why) => Answer::Error(why),
             },
-            Command::ReopenLogs => match self.logs.reopened(&self.config.log) {
+            Command::ReopenLogs => match Logs::reopened(&self.config) {
                 Ok(logs) => {
                     let reopened: Vec<&str> = logs.names().collect();
                     let answer = Answer::Ok(json!({ "reopened": reopened }));
@@ -409,16 +411,12 @@ impl Master {
             ToWorker::ReopenLogs { access: reopened.access().is_some(), error: reopened.error().is_some() };
         let files: Vec<_> = reopened.access().into_iter().chain(reopened.error()).collect();
         self.workers.tell_all(&order, &files);
+        for (paths, files) in reopened.sites() {
+            self.workers.tell_all(&ToWorker::SiteLogs { paths, reopened: true }, &files);
+        }
         self.logs.replace(reopened);
         if let Err(error) = self.logs.take_over_stderr() {
             log::error(format_args!("cannot write to the new error log: {error}"));
         }
-    }
-}
-
-fn log_format(configured: Format) -> LogFormat {
-    match configured {
-        Format::Combined => LogFormat::Combined,
-        Format::Json => LogFormat::Json,
     }
 }

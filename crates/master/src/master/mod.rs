@@ -26,6 +26,7 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{ClusterNode, Config, ConfigSource};
 use baton_engine::Tuning;
+use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
@@ -37,6 +38,7 @@ use crate::applications::Applications;
 use crate::certificates::{Certificates, Watching};
 use crate::control::ControlSocket;
 use crate::documents::Documents;
+use crate::figures::ProcessFigures;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::{Connections, Requester, ServerMetrics};
@@ -95,6 +97,9 @@ pub(crate) struct Master {
     pub(crate) origins: Origins,
     /// How often clients have asked.
     pub(crate) rates: RateTable,
+    /// What is counted of each site, application and origin.
+    pub(crate) figures: FigureTable,
+    pub(crate) process_figures: ProcessFigures,
     // Control.
     pub(crate) signals: SignalQueue,
     pub(crate) control: Option<ControlSocket>,

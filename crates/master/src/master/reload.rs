@@ -28,6 +28,7 @@ use crate::certificates::Certificates;
 use crate::channel::ToWorker;
 use crate::control::Answer;
 use crate::listeners::{Listeners, Listening, listen_addresses};
+use crate::logs::Logs;
 use crate::management::Requester;
 use crate::pending::{Change, LastReload, Reload, Subject};
 use crate::phase::Phase;
@@ -150,7 +151,7 @@ impl Master {
         let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
         let documents =
             self.documents.settings_of(&config, &certificates).map_err(|trouble| trouble.to_string())?;
-        let logs = self.logs.reopened(&config.log).map_err(|trouble| trouble.to_string())?;
+        let logs = Logs::reopened(&config).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
         self.origins.begin(&config);
         let text = self.applications.settled(&config, self.workers.slots.len()).to_toml();
@@ -203,6 +204,9 @@ impl Master {
         }
         for (path, table) in self.applications.process_tables() {
             self.workers.tell(index, &ToWorker::ProcessTable { path }, &table.descriptors())?;
+        }
+        for (paths, files) in change.logs.sites() {
+            self.workers.tell(index, &ToWorker::SiteLogs { paths, reopened: false }, &files)?;
         }
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
         self.workers.tell(

@@ -10,9 +10,10 @@ use rustix::net::SocketFlags;
 
 use super::Master;
 use crate::control::{self, Answer};
+use crate::management::pages::MetricsFormat;
 use crate::management::{
-    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, documents_page, metrics_page,
-    origins_page, pages,
+    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, documents_page, figures_page,
+    metrics_page, open_metrics, origins_page, pages, screen,
 };
 use crate::phase::Phase;
 
@@ -61,7 +62,8 @@ impl Master {
         let (page, head_only) = pages::page(request);
         let response = match page {
             pages::Page::Status => return self.collect_status(Requester::Admin(id, head_only), now),
-            pages::Page::Metrics => {
+            pages::Page::Screen => screen::response(head_only),
+            pages::Page::Metrics(format) => {
                 let counters: Vec<_> = self.workers.slots.iter().map(|slot| slot.counters).collect();
                 let metrics = ServerMetrics {
                     workers_serving: self.workers.serving().count() as u64,
@@ -69,11 +71,19 @@ impl Master {
                     ..self.metrics
                 };
                 let days_left = self.certificates.days_left(SystemTime::now());
+                let taken = self.taken();
                 let text = metrics_page::page(&counters, &metrics, &days_left)
+                    + &figures_page::page(&self.all_figures(), &taken, metrics.start_time_seconds)
                     + &origins_page::page(&self.origins.figures(&self.config))
                     + &cluster_page::page(self.members.members(), self.members.etcd(), self.members.age_s())
                     + &documents_page::page(self.documents.sites());
-                pages::response(Status::OK, pages::PROMETHEUS_TEXT, text.as_bytes(), head_only)
+                let (media_type, text) = match format {
+                    MetricsFormat::Prometheus => (pages::PROMETHEUS_TEXT, text),
+                    MetricsFormat::OpenMetrics => {
+                        (open_metrics::MEDIA_TYPE, open_metrics::of_prometheus(&text))
+                    }
+                };
+                pages::response(Status::OK, media_type, text.as_bytes(), head_only)
             }
             pages::Page::Health => {
                 let serves = self.phase == Phase::Serving && self.workers.serving().next().is_some();

@@ -6,11 +6,12 @@ use std::time::{Instant, SystemTime};
 use baton_config::ConfigSource;
 use baton_engine::metrics::{Counters, Metric};
 use baton_report::utc;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Master;
 use crate::channel::ToWorker;
 use crate::control::Answer;
+use crate::figures::{AllFigures, Taken};
 use crate::management::Requester;
 use crate::pending::StatusCollection;
 use crate::workers::WorkerSlot;
@@ -71,7 +72,38 @@ impl Master {
         }
     }
 
-    fn report(&self, mut engines: BTreeMap<usize, Value>, now: Instant) -> Value {
+    /// What is counted of each site, application and origin.
+    pub(super) fn all_figures(&self) -> AllFigures {
+        let settled = self.applications.settled(&self.config, self.workers.slots.len());
+        AllFigures::of(self.figures, &settled, &self.applications.names())
+    }
+
+    /// What the master and its workers take.
+    pub(super) fn taken(&mut self) -> Taken {
+        let workers = self.workers.pids().filter_map(|pid| u32::try_from(pid).ok());
+        self.process_figures.look(std::iter::once(self.pid).chain(workers))
+    }
+
+    /// Sums over all workers.
+    fn totals(&mut self) -> Value {
+        let Taken { cpu_seconds, resident_bytes, open_fds, threads, .. } = self.taken();
+        let sum = |metric: Metric| {
+            let values = self.workers.slots.iter().map(|slot| slot.counters.get(metric));
+            values.fold(0, u64::wrapping_add)
+        };
+        let of_cache = Metric::ALL.iter().filter(|metric| metric.name() == Metric::CacheHits.name());
+        let shared_cache: Map<_, _> = of_cache
+            .map(|&metric| (metric.label().unwrap_or_default().1.to_owned(), sum(metric).into()))
+            .collect();
+        json!({
+            "sent_bytes": sum(Metric::BytesSent),
+            "log_lines_lost": sum(Metric::LogLinesLost),
+            "shared_cache": shared_cache,
+            "process": { "cpu_seconds": cpu_seconds, "resident_bytes": resident_bytes, "open_fds": open_fds, "threads": threads },
+        })
+    }
+
+    fn report(&mut self, mut engines: BTreeMap<usize, Value>, now: Instant) -> Value {
         let workers: Vec<Value> = self
             .workers
             .slots
@@ -93,6 +125,7 @@ impl Master {
                 json!({ "name": site.name(), "hosts": site.settings.hosts, "listen": listen, "root": site.files.root })
             })
             .collect();
+        let totals = self.totals();
         let (successor, predecessor) = self.other_servers();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -116,6 +149,8 @@ impl Master {
             "documents": self.documents.report(),
             "certificates": self.certificates.report(SystemTime::now()),
             "workers": workers,
+            "figures": self.all_figures().report(),
+            "totals": totals,
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
             "mover": self.mover.report(),

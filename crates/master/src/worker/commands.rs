@@ -144,6 +144,7 @@ impl CommandThread {
                 self.fresh.clear();
             }
             ToWorker::ReopenLogs { access, error } => self.reopen_logs(access, error, descriptors),
+            ToWorker::SiteLogs { paths, reopened } => self.take_site_logs(paths, reopened, descriptors),
             ToWorker::AcceptFor { slot, ids } => {
                 self.accepted_for.entry(slot).or_default().extend(listeners(ids, descriptors));
                 self.accept();
@@ -331,6 +332,17 @@ impl CommandThread {
             && let Err(why) = log::redirect_to(file)
         {
             log::error(format_args!("cannot write to the new error log: {why}"));
+        }
+    }
+
+    fn take_site_logs(&self, paths: Vec<PathBuf>, reopened: bool, descriptors: Vec<OwnedFd>) {
+        let Some(logs) = &self.resources.site_logs else { return };
+        for (path, file) in paths.into_iter().zip(descriptors) {
+            if !reopened {
+                logs.put(path, file);
+            } else if let Err(why) = logs.reopen(&path, file) {
+                log::error(format_args!("cannot write to the new log {}: {why}", path.display()));
+            }
         }
     }
 

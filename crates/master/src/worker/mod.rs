@@ -17,11 +17,12 @@ use std::sync::Arc;
 use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
 use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTables, Proofs, Resources};
 use baton_content::Roots;
+use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
-use baton_engine::{Arrivals, LogSettings, Steering, Tuning};
+use baton_engine::{Arrivals, LogSettings, SiteLogs, Steering, Tuning};
 use baton_names::Names;
 use baton_report::log;
 use baton_sys::process;
@@ -71,10 +72,14 @@ pub(crate) struct WorkerSetup {
     pub(crate) counters: Counters,
     /// The counters of all workers, this one included.
     pub(crate) all_counters: Vec<Counters>,
+    /// Where requests of sites, applications and origins are counted.
+    pub(crate) figures: FigureTable,
     /// The heartbeats of its loops.
     pub(crate) heartbeats: Heartbeats,
     /// The access log.
     pub(crate) log: Option<LogSettings>,
+    /// Those that sites have for themselves.
+    pub(crate) site_logs: Vec<(PathBuf, OwnedFd)>,
     /// What the worker before this one should have purged.
     pub(crate) purges: Vec<PurgeOrder>,
     /// Where clients arrive of the server whose place this one takes.
@@ -110,6 +115,13 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
     let space = TemporarySpace::new(own, all, remarks);
     let tickets = Arc::new(Tickets::new(setup.ticket_secrets));
+    let worker = setup.origins.1;
+    let log = &setup.config.log;
+    let site_logs = SiteLogs::new(setup.counters, log.buffer_bytes as usize, log.flush_ms);
+    let site_logs = Arc::new(site_logs);
+    for (path, file) in setup.site_logs {
+        site_logs.put(path, file);
+    }
     let mut resources = Resources {
         process_tables: setup.process_tables,
         notices: setup.notices,
@@ -123,6 +135,8 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         rates: Some(setup.rates),
         stand_in: None,
         names: Names::default(),
+        site_logs: Some(Arc::clone(&site_logs)),
+        figures: Some(setup.figures),
         peers: PeersByRoute::default(),
     };
     let plan = make_plan(&setup.config, &setup.listener_ids, &resources, &setup.user)?;
@@ -161,8 +175,10 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         plan,
         listeners: setup.listeners,
         counters: setup.counters,
+        figures: Some((setup.figures, worker)),
         heartbeats: setup.heartbeats,
         log: setup.log,
+        site_logs,
         steering,
         arrivals,
         to_mover,

@@ -12,8 +12,8 @@ use std::time::Duration;
 use baton_cache::SharedCache;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
-    ArchitectureName, Counters, ListenAddress, ListenOptions, Listener, Plan, Steering, Tuning, Worker, bind,
-    run,
+    ArchitectureName, Counters, ListenAddress, ListenOptions, Listener, Plan, SiteLogs, Steering, Tuning,
+    Worker, bind, run,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -78,8 +78,10 @@ impl DryRun {
             plan,
             listeners: vec![Arc::new(Listener { id: listener, address, socket })],
             counters,
+            figures: None,
             heartbeats,
             log: None,
+            site_logs: Arc::new(SiteLogs::new(counters, 0, 0)),
             steering: Arc::clone(&steering),
             arrivals: Vec::new(),
             to_mover: None,

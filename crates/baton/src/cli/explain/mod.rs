@@ -17,7 +17,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition};
+use baton_config::{
+    AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition,
+};
 use baton_engine::{Action, AddressSet, ListenAddress};
 use baton_http::origin::HostRule;
 use clap::{Args, ValueHint};
@@ -315,12 +317,13 @@ fn no_file(
 }
 
 fn logged(config: &Config, site: &Site) -> String {
-    match &config.log.access {
-        _ if !site.settings.access_log => "off for this site".into(),
-        Destination::Off => "off".into(),
-        Destination::Stdout => "standard output".into(),
-        Destination::Stderr => "standard error".into(),
-        Destination::File(path) => path.display().to_string(),
+    match (&site.settings.access_log, &config.log.access) {
+        (AccessLog::Off, _) => "off for this site".into(),
+        (AccessLog::Own(own), _) => own.file.display().to_string(),
+        (_, Destination::Off) => "off".into(),
+        (_, Destination::Stdout) => "standard output".into(),
+        (_, Destination::Stderr) => "standard error".into(),
+        (_, Destination::File(path)) => path.display().to_string(),
     }
 }
 

@@ -13,7 +13,6 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::AccessLog;
 use crate::session::{Need, Session, Stage};
 use crate::steering::{Subscription, WorkerPhase};
 
@@ -79,7 +78,7 @@ impl Stages {
         };
         let (mut batch, mut steps, mut back) = (Vec::new(), Steps::default(), Vec::new());
         loop {
-            let patience = ctx.log.as_ref().and_then(AccessLog::deadline_ms);
+            let patience = ctx.log.deadline_ms();
             let patience =
                 patience.map(|at| Duration::from_millis(at.saturating_sub(ctx.clock.now_ms()) + 1));
             match queue.take(BATCH_MAX, patience, &mut batch) {
@@ -119,15 +118,11 @@ impl Stages {
                     self.back.send(back.drain(..));
                 }
             }
-            if let Some(log) = &mut ctx.log {
-                log.handle_time(ctx.clock.now_ms());
-            }
+            ctx.log.handle_time(ctx.clock.now_ms());
             ctx.tally.publish();
             subscription.rest();
         }
-        if let Some(log) = &mut ctx.log {
-            log.flush();
-        }
+        ctx.log.flush();
         Ok(())
     }
 }

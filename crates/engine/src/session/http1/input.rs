@@ -91,7 +91,7 @@ impl Http1Driver {
                         at += head_len;
                         requests += 1;
                         let stream = self.protocol.stream();
-                        self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
+                        self.exchanges.push_back(Exchange::new(stream, &ctx.clock));
                         let begin =
                             |exchange: &mut Exchange, env: &mut Env<'_>| exchange.begin(env, &plan, &head);
                         let ((), taken) = self.drive(stream, &input[at..], wire, ctx, begin);
@@ -170,7 +170,7 @@ impl Http1Driver {
         self.inbox_untried = false;
         let stream = self.protocol.take_unreadable(input);
         wire.note_request_begun(ctx);
-        self.exchanges.push_back(Exchange::new(stream, ctx.clock.now_ms()));
+        self.exchanges.push_back(Exchange::new(stream, &ctx.clock));
         self.drive(stream, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         wire.state = WireState::Ending(LastClose::Linger);
     }

@@ -237,6 +237,7 @@ impl Http1Driver {
         let by_reference = wire.transport.sends_files();
         let is_last = ctx.is_last_request_of(&wire.transport);
         let reply = self.protocol.respond(&mut wire.outlet, is_last, by_reference, input);
+        ctx.mark = exchange.record.mark().cloned();
         let mut env = Env {
             stream,
             ctx,
@@ -341,7 +342,7 @@ impl Http1Driver {
     /// The kernel has taken so many bytes: logs the requests whose responses they complete.
     fn handle_sent(&mut self, mut bytes: u64, wire: &mut Wire, ctx: &mut Context) {
         while let Some(exchange) = self.exchanges.front_mut() {
-            bytes = exchange.record.handle_sent(bytes);
+            bytes = exchange.record.handle_sent(bytes, &ctx.clock);
             if !exchange.record.is_complete() {
                 return;
             }
@@ -371,7 +372,7 @@ impl Http1Driver {
             && !self.inbox.trim_ascii_start().is_empty()
         {
             let stream = self.protocol.take_unreadable(&self.inbox);
-            let mut exchange = Exchange::new(stream, ctx.clock.now_ms());
+            let mut exchange = Exchange::new(stream, &ctx.clock);
             exchange.note_unreadable(self.inbox.trim_ascii_start(), ctx);
             wire.note_request_begun(ctx);
             self.exchanges.push_back(exchange);

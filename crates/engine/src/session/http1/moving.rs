@@ -90,6 +90,13 @@ impl Http1Driver {
         passport.parts.push(Part { kind: PartKind::Response, bytes: packer.finish() });
     }
 
+    /// Another process goes on with the connection.
+    pub(in crate::session) fn note_left(&self, ctx: &mut Context) {
+        for exchange in &self.exchanges {
+            exchange.record.leave(&mut ctx.tally);
+        }
+    }
+
     /// HTTP/1 on a connection that another process has had until now, with the files of which it was sending, or with the
     /// connection to the origin of a tunnel. `None`: it is not what the passport says.
     pub(in crate::session) fn resumed(

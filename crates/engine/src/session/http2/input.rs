@@ -98,7 +98,7 @@ impl Http2Driver {
                 None if consumed == 0 => return at,
                 None => {}
                 Some(h2::Event::Request { stream, head, protocol, ends, .. }) => {
-                    let mut begun = Stream::new(stream, Some(&head), ends, now_ms);
+                    let mut begun = Stream::new(stream, Some(&head), ends, &ctx.clock);
                     if let Some(protocol) = protocol {
                         begun.exchange.set_protocol(protocol);
                     }
@@ -109,7 +109,7 @@ impl Http2Driver {
                     *requests_left = requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Refused { stream, refusal, ends }) => {
-                    self.begin(Stream::new(stream, None, ends, now_ms), wire, ctx);
+                    self.begin(Stream::new(stream, None, ends, &ctx.clock), wire, ctx);
                     self.refuse(refusal, wire, ctx);
                     *requests_left = requests_left.saturating_sub(1);
                 }
@@ -189,7 +189,7 @@ impl Http2Driver {
 
 /// Logs input that is no request.
 fn log_unreadable(what: &[u8], wire: &Wire, ctx: &mut Context) {
-    let mut exchange = Exchange::new(crate::protocol::StreamId::of(0), ctx.clock.now_ms());
+    let mut exchange = Exchange::new(crate::protocol::StreamId::of(0), &ctx.clock);
     exchange.note_unreadable(what, ctx);
     exchange.record.end(Outcome::Refused, wire.transport.peer(), ctx);
 }

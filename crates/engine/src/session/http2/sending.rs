@@ -86,7 +86,7 @@ impl Http2Driver {
         if bytes > 0 {
             stream.taken += bytes;
             self.data_sent_ms = ctx.clock.now_ms();
-            stream.exchange.record.handle_sent(bytes);
+            stream.exchange.record.handle_sent(bytes, &ctx.clock);
         }
         if stream.exchange.is_answered() {
             self.end_if_sent(at, wire, ctx);

@@ -2,6 +2,7 @@
 
 use baton_http::{RequestHead, h2};
 
+use crate::clock::Clock;
 use crate::exchange::Exchange;
 use crate::protocol::{ResponseState, StreamBody, StreamId};
 
@@ -56,10 +57,11 @@ impl Left {
 }
 
 impl Stream {
-    pub(super) fn new(id: h2::StreamId, head: Option<&RequestHead<'_>>, ends: bool, now_ms: u64) -> Self {
+    pub(super) fn new(id: h2::StreamId, head: Option<&RequestHead<'_>>, ends: bool, clock: &Clock) -> Self {
+        let now_ms = clock.now_ms();
         Self {
             id,
-            exchange: Exchange::new(name(id), now_ms),
+            exchange: Exchange::new(name(id), clock),
             response: ResponseState::of(head),
             body: StreamBody::of(head, ends),
             lent: None,

@@ -1,0 +1,141 @@
+//! What lines of the access log say, and the logs that sites have for themselves.
+
+use std::fs;
+use std::io::Write as _;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
+use crate::common::server::{Server, wait_until};
+use crate::origin;
+
+const SITES: &str = "\
+processes = 2
+[log]
+access = \"{base}/main.log\"
+format = \"json\"
+flush_ms = 10
+[[site]]
+listen = \"127.0.0.1:0\"
+root = \"{root}\"
+[[site]]
+hosts = [\"own.example\"]
+listen = \"127.0.0.1:0\"
+root = \"{root}\"
+access_log = { file = \"{base}/own.log\", format = \"combined\", fields = [\"duration_us\", \"upstream_us\", \"host\"] }
+";
+
+fn start(configuration: &str) -> Server {
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    folder.write("large.bin", vec![b'x'; 8 << 20]);
+    Server::run(folder, configuration)
+}
+
+fn read(server: &Server, name: &str) -> String {
+    fs::read_to_string(server.folder().base().join(name)).unwrap_or_default()
+}
+
+/// The lines of a JSON log, once there are so many.
+fn lines(server: &Server, name: &str, count: usize) -> Vec<Value> {
+    wait_until("the lines are there", || read(server, name).lines().count() >= count);
+    read(server, name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// Goal: a duration is no multiple of the ticks of a coarse clock, and the first byte leaves before the last. Method: a
+/// client takes a long file only after the server has logged another request.
+#[test]
+fn times_are_exact() {
+    let server = start(SITES);
+    let mut slow = server.agent();
+    slow.begin("GET", "localhost", "/large.bin", "", crate::common::agent::Body::None);
+    assert_eq!(slow.head().status, 200);
+    for _ in 0..32 {
+        server.get("/small.txt");
+    }
+    lines(&server, "main.log", 32);
+    assert_eq!(slow.body().expect("all of it").len(), 8 << 20);
+    let lines = lines(&server, "main.log", 33);
+    let us = |line: &Value, name: &str| line[name].as_u64().expect("a number");
+    for line in &lines {
+        assert!(us(line, "first_byte_us") <= us(line, "duration_us"), "{line}");
+        assert!(line.get("upstream_us").is_none() && line.get("duration_ms").is_none(), "{line}");
+    }
+    let large = lines.iter().find(|line| line["body_bytes"] == 8 << 20).expect("its line");
+    assert!(us(large, "first_byte_us") < us(large, "duration_us"), "{large}");
+    assert!(lines.iter().any(|line| us(line, "duration_us") % 1000 != 0), "{lines:?}");
+}
+
+/// An origin's time is part of the request's.
+#[test]
+fn the_time_of_an_origin_is_logged() {
+    let origin = origin::Origin::start(|client| {
+        while client.request().is_some() {
+            client.answer("", "ok");
+        }
+    });
+    let site = format!("[[site.route]]\npath = \"/\"\nproxy = \"http://{}\"\n", origin.address());
+    let server = start(&SITES.replacen("[[site]]\nhosts", &format!("{site}[[site]]\nhosts"), 1));
+    assert_eq!(server.get("/").text(), "ok");
+    let line = lines(&server, "main.log", 1).remove(0);
+    let upstream = line["upstream_us"].as_u64().expect("a number");
+    assert!(upstream <= line["duration_us"].as_u64().expect("a number"), "{line}");
+}
+
+/// Goal: a site's requests are in its log and nowhere else, in its format, over both versions; USR1 and a reload open it
+/// again. Method: its file is renamed, and another site gets a log by a reload.
+#[test]
+fn a_site_has_a_log_of_its_own() {
+    let server = start(SITES);
+    let ask = |path: &str| {
+        for protocol in [Protocol::Http, Protocol::H2c] {
+            let response = server.over(protocol).agent().ask_host("own.example", "GET", path, "");
+            assert_eq!(response.status, 404, "{path}");
+        }
+    };
+    let has = |name: &str, path: &str| read(&server, name).matches(path).count() == 2;
+    ask("/first");
+    wait_until("the site's log has its requests", || has("own.log", "/first"));
+    let line = read(&server, "own.log").lines().next().expect("a line").to_owned();
+    assert!(line.contains(" \"-\" \"-\" duration_us="), "{line}");
+    assert!(line.ends_with(" upstream_us=- host=\"own.example\""), "{line}");
+
+    let path = |name: &str| server.folder().base().join(name);
+    fs::rename(path("own.log"), path("own.log.1")).expect("renamed");
+    server.signal(Signal::USR1);
+    wait_until("the new file exists", || path("own.log").exists());
+    wait_until("new requests are in the new file", || {
+        ask("/second");
+        read(&server, "own.log").contains("/second")
+    });
+    assert!(has("own.log.1", "/first") && !read(&server, "main.log").contains("/first"));
+
+    let mut file = fs::File::options().append(true).open(path("baton.toml")).expect("the file");
+    let more =
+        "[[site]]\nhosts = [\"more.example\"]\nlisten = \"127.0.0.1:0\"\nroot = \"/usr\"\naccess_log = ";
+    writeln!(file, "{more}\"{}\"", path("more.log").display()).expect("written");
+    server.ctl(&["reload"]);
+    server.agent().ask_host("more.example", "GET", "/third", "");
+    let line = lines(&server, "more.log", 1).remove(0);
+    assert_eq!((&line["site"], &line["request"]), (&"more.example".into(), &"GET /third HTTP/1.1".into()));
+    ask("/fourth");
+    wait_until("the old log goes on", || has("own.log", "/fourth"));
+}
+
+/// Goal: the full disk of one site costs that site's lines, which are counted, and no others. Method: its log is `/dev/full`.
+#[test]
+fn a_full_disk_costs_one_site_its_lines() {
+    let configuration = SITES.replace("{base}/own.log", "/dev/full") + "[admin]\nlisten = \"127.0.0.1:0\"\n";
+    let server = start(&configuration);
+    for _ in 0..5 {
+        let response = server.agent().ask_host("own.example", "GET", "/small.txt", "");
+        assert_eq!(response.text(), "small");
+        server.get("/small.txt");
+    }
+    let admin = *server.addresses().last().expect("the admin listener");
+    let metrics = || crate::common::client::Client::connect(admin).get("/metrics").text().to_owned();
+    wait_until("lost lines are counted", || metrics().contains("\nbaton_log_lines_lost_total 5\n"));
+    assert_eq!(lines(&server, "main.log", 5).len(), 5);
+}

@@ -1,0 +1,12 @@
+//! What operators see of a running server: logs, metrics, the status on a terminal and in a browser.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/origin.rs"]
+mod origin;
+
+mod logs;
+mod marks;
+mod metrics;
+mod screen;
+mod terminal;

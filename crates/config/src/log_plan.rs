@@ -1,0 +1,92 @@
+//! The access logs of a server and its sites: how their lines look, who writes where, and what contradicts itself.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+use baton_engine::{LineFormat, SiteLog};
+
+use super::check::{Conflicts, of_site};
+use super::config::Config;
+use super::error::Complaint;
+use super::log::{Destination, LogSettings};
+use super::log_fields::lines;
+use super::raw::Step;
+use super::resources::Resources;
+use super::site_log::{AccessLog, OwnLog};
+
+impl LogSettings {
+    /// How the lines of the server's access log look.
+    pub fn lines(&self) -> LineFormat {
+        lines(self.format, self.fields.as_deref())
+    }
+}
+
+impl OwnLog {
+    fn lines(&self, log: &LogSettings) -> LineFormat {
+        let format = self.format.unwrap_or(log.format);
+        let inherited = log.fields.as_ref().filter(|_| format == log.format);
+        lines(format, self.fields.as_ref().or(inherited).map(Vec::as_slice))
+    }
+}
+
+impl AccessLog {
+    /// Where the requests go. `log`: what `[log]` says.
+    ///
+    /// # Errors
+    /// There can be no further thread.
+    pub(crate) fn plan(&self, log: &LogSettings, resources: &Resources) -> io::Result<SiteLog> {
+        Ok(match (self, &resources.site_logs) {
+            (Self::Own(own), Some(logs)) => logs.log(&own.file, &own.lines(log))?,
+            // Without them, the plan is only inspected.
+            (Self::Off | Self::Own(_), _) => SiteLog::Off,
+            (Self::Server, _) => SiteLog::Main,
+        })
+    }
+}
+
+impl Config {
+    /// The files of the logs that sites have for themselves.
+    pub fn site_logs(&self) -> BTreeSet<&PathBuf> {
+        self.own_logs().map(|(_, own)| &own.file).collect()
+    }
+
+    fn own_logs(&self) -> impl Iterator<Item = (usize, &OwnLog)> {
+        self.sites.iter().enumerate().filter_map(|(index, site)| match &site.settings.access_log {
+            AccessLog::Own(own) => Some((index, own)),
+            AccessLog::Off | AccessLog::Server => None,
+        })
+    }
+}
+
+impl Conflicts<'_> {
+    /// Logs of one file that would look different.
+    pub(super) fn logs(&mut self) {
+        let log = &self.config.log;
+        let mut found = Vec::new();
+        let own: Vec<_> =
+            self.config.own_logs().map(|(site, own)| (of_site(site, "access_log"), own)).collect();
+        for (at, (path, own_log)) in own.iter().enumerate() {
+            if !self.is_sound(path) {
+                continue;
+            }
+            let lines = own_log.lines(log);
+            let file = own_log.file.display();
+            let other =
+                own[..at].iter().find(|(_, other)| other.file == own_log.file && other.lines(log) != lines);
+            let server = [Step::Key("log"), Step::Key("access")];
+            if let Some((other, _)) = other {
+                let complaint = Complaint::new(format!("two sites write different lines to {file}"))
+                    .at(self.raw.span(path), "this one")
+                    .at(self.raw.span(other), "and this one");
+                found.push(complaint.help("give them different files, or the same `format` and `fields`"));
+            } else if log.access == Destination::File(own_log.file.clone()) && self.is_sound(&server) {
+                let complaint = Complaint::new(format!("{file} is the access log of the server"))
+                    .at(self.raw.span(path), "would be opened once more")
+                    .at(self.raw.span(&server), "here");
+                found.push(complaint.help("write `access_log = true`, or choose another file"));
+            }
+        }
+        self.found.extend(found);
+    }
+}

@@ -1,0 +1,124 @@
+//! `request_id` and `traceparent` of a site: the names by which a request is found again.
+
+use std::sync::Arc;
+
+use baton_engine::{IdRule, Marking};
+use baton_http::field_name_is_safe;
+use baton_http::origin::field_may_be_ruled;
+
+use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::kind::{Flag, Kind, ListOf, Reading};
+use super::raw::{Node, Value};
+use super::setting::{Inline, settings};
+use super::text::{TextOf, Wrong};
+
+/// The clients whose words are believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// All, or none.
+    Any(bool),
+    /// These.
+    Peers(Vec<ClientAddress>),
+}
+
+settings! {
+    /// Ids of requests.
+    RequestId in "request_id" {
+        /// The field with the id, in requests and responses.
+        header: String = "X-Request-Id".into(), FIELD_NAME;
+        /// Whose ids are taken: `true`, those of all clients; `["10.0.0.0/8", "unix:"]`, those of these; `false`, none.
+        /// Other requests get an id of this server, whatever they say.
+        trust: Trust = Trust::Any(false), TrustKind;
+    }
+}
+
+/// The name of a field that the server may set.
+const FIELD_NAME: TextOf = TextOf {
+    accepted: "the name of a field",
+    check: |name| {
+        let is_fine = field_name_is_safe(name.as_bytes())
+            && field_may_be_ruled(&name)
+            && !["host", "traceparent"].iter().any(|other| name.eq_ignore_ascii_case(other));
+        match is_fine {
+            true => Ok(name),
+            false => Err(Wrong::new(
+                "is no field that can have an id",
+                "expected a name such as X-Request-Id, with another meaning in neither HTTP nor this server",
+            )),
+        }
+    },
+};
+
+/// `true`, or a table: how; `false`: not at all.
+pub(crate) struct RequestIdKind;
+
+impl Kind for RequestIdKind {
+    type Value = Option<RequestId>;
+
+    fn accepted(&self) -> String {
+        format!("{}, or {}", Flag.accepted(), Inline::<RequestId>::new().accepted())
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {
+        match reading.unquoted(node) {
+            Value::Table(_) => Inline::<RequestId>::new().read(node, reading).map(Some),
+            Value::Boolean(is_on) => Some(is_on.then(RequestId::default)),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Self::Value) -> toml::Value {
+        match value {
+            Some(id) => Inline::<RequestId>::new().write(id),
+            None => false.into(),
+        }
+    }
+}
+
+/// All, none, or certain addresses.
+struct TrustKind;
+
+impl Kind for TrustKind {
+    type Value = Trust;
+
+    fn accepted(&self) -> String {
+        format!("{}, or {}", Flag.accepted(), ListOf(ClientAddressKind).accepted())
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Trust> {
+        match reading.unquoted(node) {
+            Value::Array(_) => ListOf(ClientAddressKind).read(node, reading).map(Trust::Peers),
+            Value::Boolean(any) => Some(Trust::Any(any)),
+            _ => {
+                reading.mismatch(node, &self.accepted());
+                None
+            }
+        }
+    }
+
+    fn write(&self, value: &Trust) -> toml::Value {
+        match value {
+            Trust::Any(any) => (*any).into(),
+            Trust::Peers(peers) => ListOf(ClientAddressKind).write(peers),
+        }
+    }
+}
+
+impl Trust {
+    fn plan(&self) -> baton_engine::Trust {
+        match self {
+            Self::Any(false) => baton_engine::Trust::None,
+            Self::Any(true) => baton_engine::Trust::All,
+            Self::Peers(peers) => baton_engine::Trust::Some(address_set(peers)),
+        }
+    }
+}
+
+/// How the requests of a site are marked, if they are.
+pub(crate) fn marking(id: Option<&RequestId>, begins_traces: bool) -> Option<Arc<Marking>> {
+    let id = id.map(|id| IdRule { field: id.header.clone(), trust: id.trust.plan() });
+    (id.is_some() || begins_traces).then(|| Arc::new(Marking { id, begins_traces }))
+}
