@@ -10,6 +10,7 @@ pub mod http2_connection;
 pub mod http2_moved;
 pub mod names;
 pub mod origin;
+pub mod nginx;
 pub mod passport;
 pub mod pieces;
 pub mod preload;

@@ -1,0 +1,223 @@
+//! What becomes of a directive, by its name.
+
+/// What becomes of a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is translated; what cannot be has a note of its own.
+    Translated,
+    /// Baton does so by itself, or has no need of it.
+    Needless,
+    /// It is left out, and answers may differ.
+    LeftOut,
+    /// It guards something, and is left out.
+    Guard,
+}
+
+/// The fate of directives with this name.
+pub(crate) fn fate(name: &str) -> Fate {
+    if TRANSLATED.contains(&name) {
+        Fate::Translated
+    } else if NEEDLESS.contains(&name) || NEEDLESS_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
+        Fate::Needless
+    } else if GUARDS.iter().any(|start| name.starts_with(start)) {
+        Fate::Guard
+    } else {
+        Fate::LeftOut
+    }
+}
+
+const TRANSLATED: &[&str] = &[
+    "access_by_lua",
+    "access_by_lua_block",
+    "access_by_lua_file",
+    "access_log",
+    "add_header",
+    "alias",
+    "allow",
+    "auth_basic",
+    "auth_basic_user_file",
+    "auth_jwt",
+    "auth_request",
+    "autoindex",
+    "client_body_timeout",
+    "client_header_timeout",
+    "client_max_body_size",
+    "default_type",
+    "deny",
+    "disable_symlinks",
+    "error_log",
+    "error_page",
+    "events",
+    "expires",
+    "fastcgi_connect_timeout",
+    "fastcgi_param",
+    "fastcgi_pass",
+    "fastcgi_read_timeout",
+    "fastcgi_send_timeout",
+    "http",
+    "if",
+    "index",
+    "internal",
+    "ip_hash",
+    "js_access",
+    "keepalive",
+    "keepalive_requests",
+    "keepalive_timeout",
+    "least_conn",
+    "limit_conn",
+    "limit_except",
+    "limit_req",
+    "listen",
+    "location",
+    "proxy_connect_timeout",
+    "proxy_pass",
+    "proxy_read_timeout",
+    "proxy_redirect",
+    "proxy_send_timeout",
+    "proxy_set_header",
+    "proxy_ssl_name",
+    "proxy_ssl_trusted_certificate",
+    "proxy_ssl_verify",
+    "return",
+    "rewrite",
+    "root",
+    "satisfy",
+    "scgi_param",
+    "scgi_pass",
+    "secure_link",
+    "send_timeout",
+    "server",
+    "server_name",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_client_certificate",
+    "ssl_crl",
+    "ssl_verify_client",
+    "try_files",
+    "types",
+    "upstream",
+    "user",
+    "worker_connections",
+    "log_format",
+    "limit_req_zone",
+    "limit_conn_zone",
+];
+
+/// Tuning that Baton does by itself, and what it always or never does.
+const NEEDLESS: &[&str] = &[
+    "absolute_redirect",
+    "accept_mutex",
+    "aio",
+    "charset",
+    "charset_types",
+    "chunked_transfer_encoding",
+    "client_body_buffer_size",
+    "client_body_temp_path",
+    "client_header_buffer_size",
+    "connection_pool_size",
+    "daemon",
+    "directio",
+    "etag",
+    "fastcgi_index",
+    "fastcgi_keep_conn",
+    "fastcgi_split_path_info",
+    "gzip_static",
+    "http2",
+    "http3",
+    "if_modified_since",
+    "ignore_invalid_headers",
+    "keepalive_disable",
+    "large_client_header_buffers",
+    "load_module",
+    "log_not_found",
+    "log_subrequest",
+    "master_process",
+    "max_ranges",
+    "merge_slashes",
+    "multi_accept",
+    "output_buffers",
+    "pcre_jit",
+    "pid",
+    "port_in_redirect",
+    "postpone_output",
+    "proxy_buffering",
+    "proxy_cache_bypass",
+    "proxy_http_version",
+    "proxy_max_temp_file_size",
+    "proxy_request_buffering",
+    "proxy_socket_keepalive",
+    "proxy_ssl_server_name",
+    "proxy_ssl_session_reuse",
+    "quic_retry",
+    "read_ahead",
+    "request_pool_size",
+    "reset_timedout_connection",
+    "sendfile",
+    "sendfile_max_chunk",
+    "server_name_in_redirect",
+    "server_tokens",
+    "ssl_buffer_size",
+    "ssl_ciphers",
+    "ssl_dhparam",
+    "ssl_early_data",
+    "ssl_ecdh_curve",
+    "ssl_prefer_server_ciphers",
+    "ssl_protocols",
+    "tcp_nodelay",
+    "tcp_nopush",
+    "types_hash_max_size",
+    "use",
+];
+
+const NEEDLESS_BEGINNINGS: &[&str] = &[
+    "fastcgi_buffer",
+    "fastcgi_busy",
+    "fastcgi_temp",
+    "gzip_",
+    "http2_",
+    "lingering_",
+    "open_file_cache",
+    "proxy_buffer",
+    "proxy_busy",
+    "proxy_temp",
+    "scgi_buffer",
+    "scgi_temp",
+    "uwsgi_temp",
+    "server_names_hash",
+    "ssl_session_",
+    "types_hash",
+    "worker_",
+];
+
+/// How names of directives begin that guard something.
+const GUARDS: &[&str] = &[
+    "access_by_lua",
+    "auth_",
+    "js_access",
+    "limit_",
+    "modsecurity",
+    "naxsi",
+    "perl_access",
+    "proxy_ssl_certificate",
+    "referer_",
+    "secure_link",
+    "set_real_ip",
+    "ssl_trusted",
+    "ssl_verify",
+    "valid_referers",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guards_are_not_mistaken_for_tuning() {
+        for name in ["auth_delay", "limit_rate", "ssl_verify_depth", "secure_link_md5"] {
+            assert_eq!(fate(name), Fate::Guard, "{name}");
+        }
+        assert_eq!(fate("ssl_session_cache"), Fate::Needless);
+        assert_eq!(fate("sub_filter"), Fate::LeftOut);
+        assert_eq!(fate("server_name"), Fate::Translated);
+    }
+}

@@ -1,0 +1,211 @@
+//! How files are served, and which fields responses have.
+
+use super::scope::Scope;
+use super::translator::Translator;
+use crate::note::Weight;
+use crate::redirect::template;
+use crate::tree::Directive;
+use crate::values::{extensions, is_constant, milliseconds};
+use crate::written::{Keys, Value};
+
+/// What answers where nothing is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// The value of `try_files`.
+    Tried(Vec<String>),
+    /// The named location.
+    Named(String),
+}
+
+impl Translator<'_> {
+    /// The keys that say how files are served. `prefix`: the path of the location, if it is none of the whole server.
+    pub(super) fn files(&mut self, scope: &Scope<'_>, prefix: Option<&str>) -> Keys {
+        let mut keys = Keys::default();
+        self.root(scope, prefix, &mut keys);
+        if let Some(index) = scope.find("index") {
+            let names = index.arguments.iter();
+            let (names, others): (Vec<_>, Vec<_>) =
+                names.cloned().partition(|name| is_constant(name) && !name.contains('/'));
+            if !others.is_empty() {
+                self.leave_out(index);
+            }
+            if !names.is_empty() {
+                keys.set("index", names);
+            }
+        }
+        if let Some(word) = scope.word("autoindex") {
+            keys.set("browse", word == "on");
+        }
+        if let Some(links) = scope.find("disable_symlinks") {
+            match links.argument(0) {
+                "off" => {}
+                "on" => keys.set("symlinks", "refused"),
+                _ => {
+                    keys.set("symlinks", "refused");
+                    self.note(links, Weight::Remark, "here no link is followed, whoever owns it");
+                }
+            }
+        }
+        keys
+    }
+
+    fn root(&mut self, scope: &Scope<'_>, prefix: Option<&str>, keys: &mut Keys) {
+        let Some(root) = scope.all(&["root", "alias"]).last().copied() else { return };
+        let path = root.argument(0);
+        if !is_constant(path) || path.is_empty() {
+            return self.leave_out(root);
+        }
+        let path = match path.starts_with('/') {
+            true => path.to_owned(),
+            false => {
+                let text = format!("\"{path}\" is taken as below {PREFIX}, as Debian's nginx has it");
+                self.note(root, Weight::Remark, text);
+                format!("{PREFIX}/{path}")
+            }
+        };
+        let trimmed = path.trim_end_matches('/');
+        keys.set("root", if trimmed.is_empty() { "/" } else { trimmed });
+        if root.name == "root" && prefix.is_some_and(|prefix| prefix != "/") {
+            keys.set("strip_prefix", false);
+        }
+    }
+
+    /// What `try_files` of this place says; `None`: nothing, or what is done anyway.
+    pub(super) fn fallback(&mut self, scope: &Scope<'_>) -> Option<Fallback> {
+        let directive = scope.find("try_files")?;
+        let (last, tried) = directive.arguments.split_last()?;
+        if last.starts_with('@') {
+            return Some(Fallback::Named(last.clone()));
+        }
+        let candidates: Option<Vec<_>> = tried.iter().map(|word| candidate(word)).collect();
+        let last = match last.strip_prefix('=') {
+            Some(status) => status.parse::<u16>().ok().map(|status| format!("={status}")),
+            None => template(last).filter(|target| target.starts_with('/')),
+        };
+        let (Some(candidates), Some(last)) = (candidates.filter(|each| !each.is_empty()), last) else {
+            self.leave_out(directive);
+            return None;
+        };
+        let is_usual = last == "=404" && candidates.iter().all(|each| matches!(&**each, "$path" | "$path/"));
+        (!is_usual).then(|| Fallback::Tried(candidates.into_iter().chain([last]).collect()))
+    }
+
+    /// `Cache-Control` and other fields. `rules`: those of the site for some files, which come first.
+    pub(super) fn fields(&mut self, scope: &Scope<'_>, rules: &[Value], is_of_files: bool, keys: &mut Keys) {
+        let added = scope.all(&["add_header"]);
+        let mut cache: Vec<String> =
+            scope.find("expires").and_then(|expires| self.expires(expires)).into_iter().collect();
+        let (mut once, mut several) = (Keys::default(), Keys::default());
+        for directive in added {
+            let [name, value, ..] = directive.arguments.as_slice() else { continue };
+            if !is_constant(value) || RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+                self.leave_out(directive);
+            } else if name.eq_ignore_ascii_case("Cache-Control") {
+                cache.push(value.clone());
+            } else if !value.is_empty() {
+                // nginx adds; an application's own field stays.
+                let list = match several.get(name) {
+                    Some(Value::List(list)) => [&list[..], &[Value::from(value.clone())]].concat(),
+                    _ => vec![Value::from(value.clone())],
+                };
+                several.set(name, list);
+            }
+        }
+        let cache = cache.join(", ");
+        if is_of_files {
+            let everything = (!cache.is_empty()).then(|| cache_rule("*", &cache));
+            let rules: Vec<_> = rules.iter().cloned().chain(everything).collect();
+            if !rules.is_empty() {
+                keys.set("cache_control", rules);
+            }
+        } else if !cache.is_empty() {
+            once.set("Cache-Control", cache);
+        }
+        let mut headers = Keys::default();
+        for (word, fields) in [("set", once), ("add", several)] {
+            if !fields.is_empty() {
+                headers.set(word, fields);
+            }
+        }
+        if !headers.is_empty() {
+            keys.set("headers", headers);
+        }
+    }
+
+    /// The rules for files by their extensions, of a location that says nothing else.
+    pub(super) fn rules_by_extension(&mut self, pattern: &str, block: &[Directive]) -> Option<Vec<Value>> {
+        let only = ["expires", "add_header", "access_log", "log_not_found", "try_files", "tcp_nodelay"];
+        let names = extensions(pattern)?;
+        let scope = Scope::of(block);
+        let is_about_the_cache = block.iter().all(|directive| only.contains(&&*directive.name))
+            && scope
+                .all(&["add_header"])
+                .iter()
+                .all(|field| field.argument(0).eq_ignore_ascii_case("Cache-Control"));
+        if !is_about_the_cache {
+            return None;
+        }
+        let mut keys = Keys::default();
+        self.fields(&scope, &[], false, &mut keys);
+        let Some(Value::Table(headers)) = keys.get("headers") else { return Some(Vec::new()) };
+        let Some(Value::Table(set)) = headers.get("set") else { return Some(Vec::new()) };
+        let Some(Value::Text(value)) = set.get("Cache-Control") else { return Some(Vec::new()) };
+        Some(names.iter().map(|name| cache_rule(&format!("*.{name}"), value)).collect())
+    }
+
+    fn expires(&mut self, expires: &Directive) -> Option<String> {
+        match expires.arguments.as_slice() {
+            [word] if word == "off" => None,
+            [word] if word == "max" => Some("max-age=315360000".into()),
+            [word] if word == "epoch" || word.starts_with('-') => Some("no-cache".into()),
+            [word] => match milliseconds(word.trim_start_matches('+'), 1000) {
+                Some(time) => Some(format!("max-age={}", time / 1000)),
+                None => {
+                    self.leave_out(expires);
+                    None
+                }
+            },
+            _ => {
+                self.leave_out(expires);
+                None
+            }
+        }
+    }
+}
+
+/// A file that is tried, as Baton writes it.
+fn candidate(word: &str) -> Option<String> {
+    let behind = match word {
+        "$fastcgi_script_name" => "",
+        word => word.strip_prefix("$uri")?,
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
+    behind.bytes().all(is_plain).then(|| format!("$path{behind}"))
+}
+
+fn cache_rule(pattern: &str, value: &str) -> Value {
+    let mut rule = Keys::default();
+    rule.set("match", pattern);
+    rule.set("value", value);
+    Value::Table(rule)
+}
+
+/// Where Debian's nginx looks for what has no absolute path.
+const PREFIX: &str = "/usr/share/nginx";
+
+/// Fields that follow from content and connection.
+const RESERVED: [&str; 13] = [
+    "accept-ranges",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "date",
+    "etag",
+    "keep-alive",
+    "last-modified",
+    "server",
+    "transfer-encoding",
+    "vary",
+];

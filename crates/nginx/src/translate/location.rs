@@ -1,0 +1,482 @@
+//! Routes from locations.
+
+use super::files::Fallback;
+use super::guards::{Access, closed_with};
+use super::scope::Scope;
+use super::translator::Translator;
+use crate::note::{Note, Weight};
+use crate::redirect::{self, Answer};
+use crate::tree::Directive;
+use crate::values::is_of_php_scripts;
+use crate::written::{Keys, Value};
+
+/// Which requests a location is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Matcher<'t> {
+    Exact(&'t str),
+    /// `first`: it comes before regular expressions.
+    Prefix {
+        path: &'t str,
+        first: bool,
+    },
+    Pattern {
+        text: &'t str,
+        any_case: bool,
+    },
+    Named(&'t str),
+}
+
+/// A location with the blocks around it.
+#[derive(Clone, Debug)]
+pub(super) struct Spot<'t> {
+    pub(super) matcher: Matcher<'t>,
+    pub(super) directive: &'t Directive,
+    /// All of them.
+    pub(super) scope: Scope<'t>,
+    /// The locations among them: what a route does not have from its site.
+    pub(super) own: Scope<'t>,
+    /// What it is within.
+    outer: Outer<'t>,
+}
+
+/// What a location is within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outer<'t> {
+    Server,
+    Prefix(&'t str),
+    /// A location with a regular expression, or of one path.
+    Other,
+}
+
+/// What a route needs to know of its site.
+#[derive(Debug)]
+pub(super) struct Surroundings<'t> {
+    pub(super) spots: Vec<Spot<'t>>,
+    /// Rules of `cache_control` by extension.
+    pub(super) rules: Vec<Value>,
+    /// What runs the PHP scripts of the server.
+    pub(super) php: Option<(&'t Directive, Scope<'t>)>,
+    pub(super) is_https: Option<bool>,
+    pub(super) is_closed: bool,
+    /// Whether a location for all paths says something that others must not have from it.
+    pub(super) has_whole: bool,
+    /// Whether the site has rules about addresses.
+    pub(super) is_guarded: bool,
+    pub(super) has_fallback: bool,
+    /// Targets of `error_page`.
+    pub(super) error_pages: Vec<String>,
+}
+
+/// A route.
+#[derive(Debug)]
+pub(super) struct Route {
+    /// What it is found by, and the value: `path`, `exact` or `regex`.
+    pub(super) key: &'static str,
+    pub(super) value: String,
+    /// Whether it comes before regular expressions.
+    pub(super) is_first: bool,
+    pub(super) keys: Keys,
+    pub(super) notes: Vec<Note>,
+    /// A redirection to the same host over TLS, with this status.
+    pub(super) to_https: Option<u64>,
+}
+
+impl Route {
+    /// Whether it is for all that no other route is for.
+    pub(super) fn is_whole(&self) -> bool {
+        self.key == "path" && self.value == "/"
+    }
+
+    /// One for all that no other route is for.
+    pub(super) fn whole(keys: Keys, to_https: Option<u64>) -> Self {
+        Self { key: "path", value: "/".into(), is_first: false, keys, notes: Vec::new(), to_https }
+    }
+}
+
+impl<'t> Spot<'t> {
+    /// All locations in a block, and within them.
+    pub(super) fn all(block: &'t [Directive], scope: &Scope<'t>) -> Vec<Self> {
+        let mut spots = Vec::new();
+        Self::gather(block, scope, &Scope::default(), Outer::Server, &mut spots);
+        spots
+    }
+
+    fn gather(
+        block: &'t [Directive],
+        scope: &Scope<'t>,
+        own: &Scope<'t>,
+        outer: Outer<'t>,
+        spots: &mut Vec<Self>,
+    ) {
+        for directive in block.iter().filter(|directive| directive.name == "location") {
+            let Some(matcher) = matcher(directive) else { continue };
+            let (scope, own) = (scope.within(&directive.block), own.within(&directive.block));
+            spots.push(Self { matcher, directive, scope: scope.clone(), own: own.clone(), outer });
+            let outer = match (matcher, outer) {
+                (Matcher::Prefix { path, .. }, Outer::Server | Outer::Prefix(_)) => Outer::Prefix(path),
+                _ => Outer::Other,
+            };
+            Self::gather(&directive.block, &scope, &own, outer, spots);
+        }
+    }
+
+    /// A server as one location for all of it.
+    pub(super) fn whole(server: &'t Directive, scope: &Scope<'t>) -> Self {
+        let own = Scope::of(&server.block);
+        let matcher = Matcher::Prefix { path: "/", first: false };
+        Self { matcher, directive: server, scope: scope.clone(), own, outer: Outer::Server }
+    }
+
+    /// What runs PHP scripts, if it is for these.
+    pub(super) fn php(&self) -> Option<&'t Directive> {
+        match self.matcher {
+            Matcher::Pattern { text, .. } if is_of_php_scripts(text) => self.scope.find("fastcgi_pass"),
+            _ => None,
+        }
+    }
+}
+
+fn matcher(directive: &Directive) -> Option<Matcher<'_>> {
+    Some(match directive.arguments.as_slice() {
+        [sign, path] => match sign.as_str() {
+            "=" => Matcher::Exact(path),
+            "^~" => Matcher::Prefix { path, first: true },
+            "~" => Matcher::Pattern { text: path, any_case: false },
+            "~*" => Matcher::Pattern { text: path, any_case: true },
+            _ => return None,
+        },
+        [word] => {
+            let signed = [("~*", false), ("^~", true), ("~", false), ("=", false)];
+            let signed =
+                signed.iter().find_map(|(sign, first)| Some((*sign, *first, word.strip_prefix(sign)?)));
+            match signed {
+                Some(("=", _, path)) => Matcher::Exact(path),
+                Some(("^~", first, path)) => Matcher::Prefix { path, first },
+                Some((sign, _, text)) => Matcher::Pattern { text, any_case: sign == "~*" },
+                None if word.starts_with('@') => Matcher::Named(word),
+                None => Matcher::Prefix { path: word, first: false },
+            }
+        }
+        _ => return None,
+    })
+}
+
+impl<'t> Translator<'t> {
+    /// The route of a location, if it says anything that its site does not.
+    pub(super) fn route(&mut self, spot: &Spot<'t>, site: &Surroundings<'t>) -> Option<Route> {
+        let said = self.notes.len();
+        let block = &spot.directive.block;
+        self.account(block);
+        self.account_limits(block);
+        self.account_one_for_all(block);
+        let (path, key, value) = match spot.matcher {
+            Matcher::Prefix { path, .. } => (path, "path", encoded(path)),
+            Matcher::Exact(path) => (path, "exact", encoded(path)),
+            Matcher::Named(_) => return None,
+            Matcher::Pattern { text, any_case } => ("/", "regex", self.pattern(text, any_case, spot)?),
+        };
+        if spot.outer == Outer::Other || !path.starts_with('/') {
+            self.leave_out_location(spot);
+            return None;
+        }
+        let is_first = matches!(spot.matcher, Matcher::Prefix { first: true, .. });
+        let mut route =
+            Route { key, value, is_first, keys: Keys::default(), notes: Vec::new(), to_https: None };
+        self.fill(&mut route, path, spot, site);
+        let says_something = !route.keys.is_empty() || route.to_https.is_some();
+        if !says_something && !site.has_whole && !site.is_closed && !route.is_whole() {
+            return None;
+        }
+        route.notes = self.said_since(said);
+        Some(route)
+    }
+
+    fn fill(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        let mut allowed = Keys::default();
+        match self.access(&spot.scope) {
+            Access::Closed(answer) => {
+                route.keys = answer;
+                return;
+            }
+            // What the site says holds here, too, unless this place says something else.
+            Access::Some(_) | Access::Open if spot.own.all(&["allow", "deny"]).is_empty() => {}
+            Access::Some(rules) => {
+                if site.is_guarded {
+                    allowed.set("allow", "all");
+                    allowed.set("deny", Value::List(Vec::new()));
+                }
+                for (key, value) in rules.0 {
+                    allowed.set(&key, value);
+                }
+            }
+            Access::Open if site.is_guarded => {
+                allowed.set("allow", "all");
+                allowed.set("deny", Value::List(Vec::new()));
+            }
+            Access::Open => {}
+        }
+        self.fill_with_content(route, path, spot, site);
+        route.keys.0.extend(allowed.0);
+    }
+
+    fn fill_with_content(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        let block = &spot.directive.block;
+        if block.iter().any(|directive| directive.name == "internal") {
+            return self.internal(route, path, spot, site);
+        }
+        self.conditions(block);
+        let own = Scope::of(block);
+        if let Some(answer) = own.find("return") {
+            match redirect::of_return(answer, site.is_https) {
+                Some(known) => self.answer(answer, &known, spot, route),
+                None => self.leave_out(answer),
+            }
+            return;
+        }
+        let mut start = None;
+        for rewrite in own.all(&["rewrite"]) {
+            start = redirect::of_prefix(rewrite, path);
+            match redirect::of_rewrite(rewrite, site.is_https) {
+                _ if start.is_some() && own.find("proxy_pass").is_some() => {}
+                Some((from, answer)) if from == "/" || from == path.trim_end_matches('/') => {
+                    return self.answer(rewrite, &answer, spot, route);
+                }
+                _ => self.leave_out(rewrite),
+            }
+        }
+        if let Some(pass) = own.find("proxy_pass") {
+            match self.origin(pass, &spot.scope, path, start) {
+                Some(keys) => route.keys.set("proxy", keys),
+                None => {
+                    self.leave_out(pass);
+                    route.keys = closed_with(502);
+                }
+            }
+            return self.fields_of(spot, route);
+        }
+        for (name, key) in [("fastcgi_pass", "fastcgi"), ("scgi_pass", "scgi")] {
+            if let Some(pass) = own.find(name) {
+                match self.application(pass, &spot.scope) {
+                    Some(mut keys) => {
+                        // One script alone, or some of them.
+                        let is_pattern = matches!(spot.matcher, Matcher::Pattern { .. });
+                        if path.ends_with(".php") || is_pattern {
+                            keys.set("scripts", vec![".php".to_owned()]);
+                        }
+                        route.keys.set(key, keys);
+                    }
+                    None => {
+                        self.leave_out(pass);
+                        route.keys = closed_with(502);
+                    }
+                }
+                return self.fields_of(spot, route);
+            }
+        }
+        self.fill_with_files(route, path, spot, site);
+    }
+
+    fn fill_with_files(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        route.keys = self.files(&spot.own, Some(path));
+        let rules = match spot.matcher {
+            Matcher::Prefix { first: true, .. } => &[][..],
+            _ => &site.rules,
+        };
+        let says_fields = !spot.own.all(&["add_header", "expires"]).is_empty();
+        if says_fields {
+            self.fields(&spot.scope, rules, true, &mut route.keys);
+        }
+        let fallback = self.fallback(&Scope::of(&spot.directive.block));
+        let nested = site.spots.iter().find(|other| {
+            spot.directive.block.iter().any(|inner| std::ptr::eq(inner, other.directive))
+                && other.php().is_some()
+        });
+        let nested = nested.and_then(|inner| Some((inner.php()?, inner.scope.clone())));
+        let is_first = matches!(spot.matcher, Matcher::Prefix { first: true, .. });
+        let php = nested.or_else(|| site.php.clone().filter(|_| !is_first));
+        match fallback {
+            Some(Fallback::Tried(tried)) => route.keys.set("try_files", tried),
+            Some(Fallback::Named(name)) => return self.named(&name, route, spot, site),
+            None if site.has_fallback => route.keys.set("try_files", "off"),
+            None => {}
+        }
+        if let Some((pass, scope)) = php.filter(|_| matches!(spot.matcher, Matcher::Prefix { .. })) {
+            self.php(pass, &scope, route);
+        }
+    }
+
+    /// Has PHP scripts run among the files of a route.
+    pub(super) fn php(&mut self, pass: &'t Directive, scope: &Scope<'t>, route: &mut Route) {
+        match self.application(pass, scope) {
+            Some(mut keys) => {
+                keys.set("scripts", vec![".php".to_owned()]);
+                route.keys.set("fastcgi", keys);
+            }
+            None => self.leave_out(pass),
+        }
+    }
+
+    /// What answers where there is no file: an origin, which then answers everything.
+    fn named(&mut self, name: &str, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        let target = site.spots.iter().find(|other| other.matcher == Matcher::Named(name));
+        let origin = target.and_then(|target| {
+            let pass = Scope::of(&target.directive.block).find("proxy_pass")?;
+            self.origin(pass, &target.scope, "/", None)
+        });
+        let Some(tried) = spot.own.find("try_files") else { return };
+        match origin {
+            Some(origin) => {
+                route.keys = Keys::default();
+                route.keys.set("proxy", origin);
+                self.note(
+                    tried,
+                    Weight::LeftOut,
+                    "the origin is asked for everything; files are not tried first",
+                );
+            }
+            None => self.leave_out(tried),
+        }
+    }
+
+    fn internal(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        if site.error_pages.iter().any(|page| page == path) {
+            let text = "the error page can be asked for by its own address, too";
+            return self.note(spot.directive, Weight::Remark, text);
+        }
+        route.keys = closed_with(404);
+        let text = "clients cannot ask for this; name its folder in `internal_files` of the application that may (X-Accel-Redirect)";
+        self.note(spot.directive, Weight::Remark, text);
+    }
+
+    fn answer(&mut self, directive: &Directive, answer: &Answer, spot: &Spot<'t>, route: &mut Route) {
+        let mut keys = Keys::default();
+        match answer {
+            Answer::Https { status } => route.to_https = Some(*status),
+            Answer::Elsewhere { status, to } => {
+                keys.set("to", to.as_str());
+                keys.set("status", *status);
+                route.keys.set("redirect", keys);
+            }
+            Answer::Fixed { status, text } => {
+                keys.set("status", *status);
+                if !text.is_empty() {
+                    keys.set("body", text.as_str());
+                    keys.set("media_type", spot.scope.word("default_type").unwrap_or("text/plain"));
+                }
+                route.keys.set("respond", keys);
+            }
+            Answer::Closed => {
+                route.keys = closed_with(404);
+                self.note(directive, Weight::Remark, "clients get a 404 instead of no answer");
+            }
+        }
+        self.fields_of(spot, route);
+    }
+
+    /// Fields of answers that are no files. Those of the site hold anyway, but for its rules about files.
+    fn fields_of(&mut self, spot: &Spot<'t>, route: &mut Route) {
+        if !spot.own.all(&["add_header"]).is_empty() || spot.scope.find("expires").is_some() {
+            self.fields(&spot.scope, &[], false, &mut route.keys);
+        }
+    }
+
+    /// Says which conditions of a place are left out.
+    pub(super) fn conditions(&mut self, block: &[Directive]) {
+        for condition in block.iter().filter(|directive| directive.name == "if") {
+            if redirect::is_for_tls(condition) {
+                continue;
+            }
+            let refuses = |inner: &Directive| {
+                inner.name == "deny" || inner.name == "return" && inner.argument(0).starts_with('4')
+            };
+            let (weight, what) = match condition.block.iter().any(refuses) {
+                true => (Weight::Guard, "refuses requests, and has no counterpart: left out"),
+                false => (Weight::LeftOut, "has no counterpart: left out"),
+            };
+            self.note(condition, weight, format!("\"if {}\" {what}", condition.arguments.join(" ")));
+        }
+    }
+
+    /// The regular expression of a route; `None`: it has none of its own, or cannot have it.
+    fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Option<String> {
+        let is_known = spot.outer != Outer::Other
+            && (spot.php().is_some() || self.rules_by_extension(text, &spot.directive.block).is_some());
+        if is_known {
+            return None;
+        }
+        if ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"].iter().any(|part| text.contains(part)) {
+            match HIDDEN_NAMES.contains(&text) && self.access(&spot.own) != Access::Open {
+                true => {
+                    let text = "names that begin with a dot are never served: clients get 404";
+                    self.note(spot.directive, Weight::Remark, text);
+                }
+                false => self.leave_out_location(spot),
+            }
+            return None;
+        }
+        let flags = if any_case { "(?i)" } else { "" };
+        Some(match (spot.outer, text.strip_prefix('^')) {
+            (Outer::Prefix(_), Some(_)) | (Outer::Server, _) => format!("{flags}{text}"),
+            (Outer::Prefix(path), None) => {
+                format!("{flags}^{}.*(?:{text})", quoted(path.trim_end_matches('/')))
+            }
+            (Outer::Other, _) => {
+                self.leave_out_location(spot);
+                return None;
+            }
+        })
+    }
+
+    fn leave_out_location(&mut self, spot: &Spot<'t>) {
+        let guards = ["allow", "auth_basic", "auth_request", "deny", "internal", "limit_except", "return"];
+        let is_guard = spot.directive.block.iter().any(|inner| guards.contains(&&*inner.name));
+        let (weight, what) = match is_guard {
+            true => (Weight::Guard, "guards something, and has no counterpart: left out"),
+            false => (Weight::LeftOut, "has no counterpart: left out"),
+        };
+        let words = spot.directive.arguments.join(" ");
+        self.note(spot.directive, weight, format!("\"location {words}\" {what}"));
+    }
+}
+
+/// The path of a route as Baton reads it: as in a URL.
+fn encoded(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => encoded.push(char::from(byte)),
+            b'/' | b'-' | b'.' | b'_' | b'~' | b'!' | b'\'' | b'(' | b')' | b'+' | b',' | b'=' | b'@'
+            | b':' => {
+                encoded.push(char::from(byte));
+            }
+            _ => {
+                use std::fmt::Write as _;
+                // Writing to a string cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+    }
+    encoded
+}
+
+/// A text as a regular expression that matches it alone.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r".+*?()|[]{}^$\#&-~".contains(character) {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+    }
+    quoted
+}
+
+/// Patterns of names that begin with a dot, which look ahead.
+const HIDDEN_NAMES: &[&str] = &[
+    r"/\.(?!well-known)",
+    r"/\.(?!well-known).*",
+    r"/\.(?!well-known\/)",
+    r"/\.(?!well-known/)",
+    r"^/\.(?!well-known)",
+    r"^/\.(?!well-known).*",
+];

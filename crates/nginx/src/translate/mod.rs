@@ -1,0 +1,39 @@
+//! Sites and routes from servers and locations.
+
+mod elsewhere;
+mod files;
+mod guards;
+mod listen;
+mod location;
+mod ports;
+mod scope;
+mod server;
+mod translator;
+mod whole;
+
+use crate::note::Note;
+use crate::tree::{Directive, Includes};
+use crate::written::Document;
+use ports::Ports;
+use scope::Scope;
+use translator::Translator;
+
+/// A configuration of Baton with what this one says, and what is to be said of its lines.
+pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> (Document, Vec<Note>) {
+    // A file for `sites-enabled` alone has what is in the block of `http`.
+    let block = tree.iter().find(|directive| directive.name == "http").map(|http| http.block.as_slice());
+    let (main, http) = block.map_or((&[][..], tree), |block| (tree, block));
+    let upstreams = http.iter().filter(|directive| directive.name == "upstream").collect();
+    let servers: Vec<_> = http.iter().filter(|directive| directive.name == "server").collect();
+    let ports = Ports::of(&servers);
+    let mut translator = Translator::new(includes, upstreams, ports);
+    translator.account(main);
+    translator.account(http);
+    let mut sections = translator.whole(main, http);
+    let scope = Scope::of(http);
+    let mut sites: Vec<_> = servers.iter().map(|server| translator.server(server, &scope)).collect();
+    // The first site of an address answers for names that no site has.
+    sites.sort_by_key(|site| !site.is_default);
+    sections.extend(sites.into_iter().flat_map(|site| site.sections));
+    (Document { sections }, translator.notes)
+}

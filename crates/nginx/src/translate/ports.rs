@@ -1,0 +1,73 @@
+//! Addresses of servers, and in which form Baton listens there.
+
+use std::collections::BTreeSet;
+
+use crate::tree::Directive;
+
+/// The ports on which servers listen on all addresses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ports {
+    of_v4: BTreeSet<u16>,
+    of_v6: BTreeSet<u16>,
+}
+
+/// An address of nginx.
+pub(super) enum Address<'a> {
+    EveryV4(u16),
+    EveryV6(u16),
+    One(&'a str, u16),
+    Local(&'a str),
+}
+
+impl Ports {
+    pub(super) fn of(servers: &[&Directive]) -> Self {
+        let mut ports = Self::default();
+        for server in servers {
+            let listens: Vec<_> =
+                server.block.iter().filter(|directive| directive.name == "listen").collect();
+            for listen in &listens {
+                match address(listen.argument(0)) {
+                    Some(Address::EveryV4(port)) => ports.of_v4.insert(port),
+                    Some(Address::EveryV6(port)) => ports.of_v6.insert(port),
+                    Some(Address::One(..) | Address::Local(_)) | None => false,
+                };
+            }
+            if listens.is_empty() {
+                ports.of_v4.insert(80);
+            }
+        }
+        ports
+    }
+
+    /// In the form that Baton reads. One socket takes both families where servers listen for both.
+    pub(super) fn written(&self, address: &Address<'_>) -> String {
+        match address {
+            Address::EveryV4(port) if self.of_v6.contains(port) => format!(":{port}"),
+            Address::EveryV4(port) => format!("0.0.0.0:{port}"),
+            Address::EveryV6(port) if self.of_v4.contains(port) => format!(":{port}"),
+            Address::EveryV6(port) => format!("[::]:{port}"),
+            Address::One(host, port) => format!("{host}:{port}"),
+            Address::Local(path) => format!("unix:{path}"),
+        }
+    }
+}
+
+/// Reads an address.
+pub(super) fn address(word: &str) -> Option<Address<'_>> {
+    if let Some(path) = word.strip_prefix("unix:") {
+        return path.starts_with('/').then_some(Address::Local(path));
+    }
+    if let Ok(port) = word.parse() {
+        return Some(Address::EveryV4(port));
+    }
+    let (host, port) = match word.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+        _ => (word, 80),
+    };
+    match host {
+        "*" | "0.0.0.0" => Some(Address::EveryV4(port)),
+        "[::]" => Some(Address::EveryV6(port)),
+        "" => None,
+        host => Some(Address::One(host, port)),
+    }
+}

@@ -1,0 +1,416 @@
+//! Sites from servers.
+
+use std::collections::HashSet;
+
+use super::files::Fallback;
+use super::guards::{Access, closed_with};
+use super::listen::Listens;
+use super::location::{Matcher, Route, Spot, Surroundings};
+use super::scope::Scope;
+use super::translator::Translator;
+use crate::names::{Fate, fate};
+use crate::note::{Note, Weight};
+use crate::redirect::{self, Answer, Rewrite};
+use crate::tree::Directive;
+use crate::values::is_constant;
+use crate::written::{Keys, Section, Value};
+
+/// The sections of a server.
+#[derive(Debug, Default)]
+pub(super) struct Site {
+    pub(super) sections: Vec<Section>,
+    /// Whether it answers for names that no site has.
+    pub(super) is_default: bool,
+}
+
+impl<'t> Translator<'t> {
+    pub(super) fn server(&mut self, server: &'t Directive, http: &Scope<'t>) -> Site {
+        let said = self.notes.len();
+        let scope = http.within(&server.block);
+        self.account(&server.block);
+        self.account_one_for_all(&server.block);
+        self.account_limits(&server.block);
+        let listens = self.listens(server);
+        let is_default = listens.is_default;
+        let (Some(hosts), Some(mut keys)) = (self.hosts(server), self.addresses(server, &scope, listens))
+        else {
+            return Site::default();
+        };
+        let is_https = match (keys.is_in_clear, keys.is_over_tls) {
+            (true, false) => Some(false),
+            (false, true) => Some(true),
+            _ => None,
+        };
+        let spots = Spot::all(&server.block, &scope);
+        let rules = spots.iter().filter_map(|spot| match spot.matcher {
+            Matcher::Pattern { text, .. } => Some((text, &spot.directive.block)),
+            _ => None,
+        });
+        let rules: Vec<_> =
+            rules.filter_map(|(text, block)| self.rules_by_extension(text, block)).flatten().collect();
+        let access = self.access(&scope);
+        let fallback = self.fallback(&Scope::of(&server.block));
+        let php = server.block.iter().find_map(|directive| {
+            let spot = spots.iter().find(|spot| std::ptr::eq(spot.directive, directive))?;
+            Some((spot.php()?, spot.scope.clone()))
+        });
+        let is_whole = |spot: &Spot<'_>| matches!(spot.matcher, Matcher::Prefix { path: "/", .. });
+        let has_whole =
+            spots.iter().any(|spot| is_whole(spot) && says_more_than_files(&spot.directive.block));
+        let mut site = Surroundings {
+            has_whole,
+            spots,
+            rules,
+            php,
+            is_https,
+            is_closed: matches!(access, Access::Closed(_)),
+            is_guarded: matches!(access, Access::Some(_)),
+            has_fallback: false,
+            error_pages: error_pages(&scope),
+        };
+        if let Access::Some(rules) = access {
+            keys.keys.0.extend(rules.0);
+        }
+        let files = self.files(&scope, None);
+        keys.keys.0.extend(files.0);
+        self.fields(&scope, &site.rules, true, &mut keys.keys);
+        if let Some(Fallback::Tried(tried)) = fallback {
+            keys.keys.set("try_files", tried);
+            site.has_fallback = true;
+        }
+        self.error_pages(&scope, &site, &mut keys.keys);
+        if scope.word("access_log") == Some("off") {
+            keys.keys.set("access_log", false);
+        } else if let Some(log) = Scope::of(&server.block).find("access_log") {
+            self.note(log, Weight::Remark, "all sites share one access log");
+        }
+        let mut routes = self.routes(server, &scope, &site);
+        hoist(&mut keys.keys, &mut routes);
+        let notes = self.said_since(said);
+        let below: HashSet<_> = routes.iter().flat_map(|route| route.notes.clone()).collect();
+        let notes: Vec<_> = notes.into_iter().filter(|note| !below.contains(note)).collect();
+        let sections = match routes.iter().position(|route| route.to_https.is_some()) {
+            Some(at) if hosts.is_empty() || hosts.iter().any(|host| host.contains('*')) => {
+                routes.remove(at);
+                keys.keys.set("redirect_https", 443_u64);
+                self.note(server, Weight::Remark, "the redirection to https has the status 308");
+                sections(&hosts, &keys.keys, &routes, &notes)
+            }
+            // The location names the host, which each of these sites knows.
+            Some(_) => {
+                let each = hosts.iter().map(std::slice::from_ref);
+                each.flat_map(|host| sections(host, &keys.keys, &routes, &notes)).collect()
+            }
+            None => sections(&hosts, &keys.keys, &routes, &notes),
+        };
+        Site { sections, is_default }
+    }
+
+    /// The route of a `rewrite` by its expression.
+    fn rewritten(&mut self, rewrite: &Directive) -> Option<Route> {
+        let keys = match redirect::of_any_rewrite(rewrite) {
+            Some(Rewrite::Redirect { status, to }) => {
+                if to.contains('$') || !to.contains('?') {
+                    self.note(rewrite, Weight::Remark, "the redirection leaves the query of the request out");
+                }
+                redirection(status, &to)
+            }
+            Some(Rewrite::Within { to }) => {
+                let mut target = Keys::default();
+                target.set("to", to);
+                let mut keys = Keys::default();
+                keys.set("rewrite", target);
+                keys
+            }
+            None => {
+                self.leave_out(rewrite);
+                return None;
+            }
+        };
+        Some(Route { key: "regex", value: rewrite.argument(0).to_owned(), ..Route::whole(keys, None) })
+    }
+
+    /// The names that it answers to; `None`: it has names, and Baton can have none of them.
+    fn hosts(&mut self, server: &Directive) -> Option<Vec<String>> {
+        let mut hosts = Vec::new();
+        let mut names = 0;
+        for directive in server.block.iter().filter(|directive| directive.name == "server_name") {
+            for name in &directive.arguments {
+                names += 1;
+                match name.as_str() {
+                    "_" | "" | "localhost.localdomain" => names -= 1,
+                    name if name.starts_with('~') || name.contains(['$', ' ']) => {
+                        self.left_out_name(directive, name);
+                    }
+                    name if name.starts_with('.') => {
+                        hosts.extend([name[1..].to_owned(), format!("*{name}")]);
+                    }
+                    name if name.strip_prefix("*.").unwrap_or(name).contains('*') => {
+                        self.left_out_name(directive, name);
+                    }
+                    name => hosts.push(name.to_ascii_lowercase()),
+                }
+            }
+        }
+        if hosts.is_empty() && names > 0 {
+            self.note(server, Weight::LeftOut, "none of the names has a counterpart: the server is left out");
+            return None;
+        }
+        hosts.dedup();
+        Some(hosts)
+    }
+
+    fn left_out_name(&mut self, directive: &Directive, name: &str) {
+        self.note(directive, Weight::LeftOut, format!("the name \"{name}\" has no counterpart: left out"));
+    }
+
+    /// Addresses and certificates; `None`: there is none to serve at.
+    fn addresses(&mut self, server: &Directive, scope: &Scope<'t>, listens: Listens) -> Option<Addresses> {
+        let mut keys = Keys::default();
+        let Listens { clear, mut tls, .. } = listens;
+        let certificates = self.certificates(scope);
+        if !tls.is_empty() && certificates.is_empty() {
+            if scope.word("ssl_reject_handshake") == Some("on") {
+                self.note(server, Weight::Remark, "handshakes for names of no site are refused in any case");
+            } else {
+                self.note(
+                    server,
+                    Weight::LeftOut,
+                    "there is no certificate: its addresses with TLS are left out",
+                );
+            }
+            tls.clear();
+        }
+        if clear.is_empty() && tls.is_empty() {
+            return None;
+        }
+        let (is_in_clear, is_over_tls) = (!clear.is_empty(), !tls.is_empty());
+        let tls = tls.into_iter().map(|address| format!("{address} tls"));
+        keys.set("listen", clear.into_iter().chain(tls).collect::<Vec<String>>());
+        if is_over_tls {
+            match certificates.as_slice() {
+                [only] => keys.set("tls", only.clone()),
+                _ => keys.set("tls", certificates),
+            }
+            self.certificates_of_clients(scope, &mut keys);
+        }
+        if is_in_clear && is_over_tls && server.block.iter().any(redirect::is_for_tls) {
+            keys.set("redirect_https", true);
+            self.note(server, Weight::Remark, "the redirection to https has the status 308");
+        }
+        Some(Addresses { keys, is_in_clear, is_over_tls })
+    }
+
+    fn certificates(&mut self, scope: &Scope<'t>) -> Vec<Value> {
+        let (certificates, keys) = (scope.all(&["ssl_certificate"]), scope.all(&["ssl_certificate_key"]));
+        let mut pairs = Vec::new();
+        for (index, certificate) in certificates.iter().enumerate() {
+            if !is_constant(certificate.argument(0)) {
+                self.leave_out(certificate);
+                continue;
+            }
+            let mut pair = Keys::default();
+            pair.set("certificate", self.path_of_configuration(certificate.argument(0)));
+            if let Some(key) = keys.get(index) {
+                pair.set("key", self.path_of_configuration(key.argument(0)));
+            }
+            pairs.push(Value::Table(pair));
+        }
+        pairs
+    }
+
+    fn certificates_of_clients(&mut self, scope: &Scope<'t>, keys: &mut Keys) {
+        let Some(verify) = scope.find("ssl_verify_client") else { return };
+        let mode = match verify.argument(0) {
+            "on" => "require",
+            "optional" => "request",
+            "off" => return,
+            _ => {
+                let text =
+                    "\"ssl_verify_client\" with this word has no counterpart: clients need no certificate";
+                return self.note(verify, Weight::Guard, text);
+            }
+        };
+        let Some(authorities) = scope.word("ssl_client_certificate") else {
+            return self.note(
+                verify,
+                Weight::Guard,
+                "no \"ssl_client_certificate\": clients need no certificate",
+            );
+        };
+        let mut table = Keys::default();
+        table.set("mode", mode);
+        table.set("authorities", self.path_of_configuration(authorities));
+        if let Some(revoked) = scope.word("ssl_crl") {
+            table.set("revoked", self.path_of_configuration(revoked));
+        }
+        keys.set("client_certificates", table);
+    }
+
+    fn error_pages(&mut self, scope: &Scope<'t>, site: &Surroundings<'t>, keys: &mut Keys) {
+        let mut pages = Keys::default();
+        for directive in scope.all(&["error_page"]) {
+            let Some((target, codes)) = directive.arguments.split_last() else { continue };
+            let is_page = target.starts_with('/') && is_constant(target) && !target.contains('?');
+            let codes: Vec<_> = codes.iter().filter_map(|code| code.parse::<u16>().ok()).collect();
+            let has_other_status = directive.arguments.iter().any(|word| word.starts_with('='));
+            if !is_page || has_other_status || target.ends_with(".php") {
+                self.leave_out(directive);
+                continue;
+            }
+            let Some(file) = self.file_of(target, site, scope).filter(|file| self.includes.exists(file))
+            else {
+                self.note(directive, Weight::LeftOut, format!("there is no file for \"{target}\": left out"));
+                continue;
+            };
+            for code in codes.into_iter().filter(|code| (400..600).contains(code)) {
+                pages.set(&code.to_string(), file.as_str());
+            }
+        }
+        if !pages.is_empty() {
+            keys.set("error_pages", pages);
+        }
+    }
+
+    /// The file that nginx would serve at a path, as far as prefixes tell.
+    fn file_of(&self, path: &str, site: &Surroundings<'t>, scope: &Scope<'t>) -> Option<String> {
+        let spot = site.spots.iter().filter_map(|spot| match spot.matcher {
+            Matcher::Exact(own) if own == path => Some((usize::MAX, spot)),
+            Matcher::Prefix { path: own, .. } if path.starts_with(own) => Some((own.len(), spot)),
+            _ => None,
+        });
+        let spot = spot.max_by_key(|(length, _)| *length).map(|(_, spot)| spot);
+        let scope = spot.map_or(scope, |spot| &spot.scope);
+        let root = scope.all(&["root", "alias"]).last().copied()?;
+        let rest = match (root.name.as_str(), spot.map(|spot| spot.matcher)) {
+            ("alias", Some(Matcher::Prefix { path: own, .. } | Matcher::Exact(own))) => {
+                path.strip_prefix(own)?
+            }
+            _ => path,
+        };
+        let folder = root.argument(0);
+        is_constant(folder).then(|| match rest.starts_with('/') || rest.is_empty() {
+            true => format!("{}{rest}", folder.trim_end_matches('/')),
+            false => format!("{folder}{rest}"),
+        })
+    }
+
+    fn routes(&mut self, server: &'t Directive, scope: &Scope<'t>, site: &Surroundings<'t>) -> Vec<Route> {
+        let mut routes = Vec::new();
+        for condition in server.block.iter().filter(|directive| directive.name == "if") {
+            // As certbot leaves a server: `return 404` is for what no condition has sent elsewhere.
+            if let Some((_, Answer::Https { status })) = redirect::of_host(condition) {
+                return vec![whole_over_tls(status)];
+            }
+        }
+        self.conditions(&server.block);
+        let own = Scope::of(&server.block);
+        for rewrite in own.all(&["rewrite"]) {
+            match redirect::of_rewrite(rewrite, site.is_https) {
+                Some((path, Answer::Elsewhere { status, to })) => {
+                    let keys = redirection(status, &to);
+                    routes.push(Route { value: path, ..Route::whole(keys, None) });
+                }
+                Some((_, Answer::Https { status })) => return vec![whole_over_tls(status)],
+                _ => routes.extend(self.rewritten(rewrite)),
+            }
+        }
+        if own.find("return").is_some() {
+            // It answers in the place of every location.
+            return self.route(&Spot::whole(server, scope), site).into_iter().collect();
+        }
+        for spot in &site.spots {
+            if let Some(route) = self.route(spot, site)
+                && routes.iter().all(|known: &Route| (known.key, &known.value) != (route.key, &route.value))
+            {
+                routes.push(route);
+            }
+        }
+        if !routes.iter().any(Route::is_whole) && (site.php.is_some() || site.is_closed) {
+            let mut whole = Route::whole(Keys::default(), None);
+            match &site.php {
+                _ if site.is_closed => whole.keys = closed_with(403),
+                Some((pass, scope)) => self.php(pass, scope, &mut whole),
+                None => {}
+            }
+            routes.insert(0, whole);
+        }
+        routes
+    }
+}
+
+/// The answer of a route that sends clients elsewhere.
+fn redirection(status: u64, to: &str) -> Keys {
+    let mut redirect = Keys::default();
+    redirect.set("to", to);
+    redirect.set("status", status);
+    let mut keys = Keys::default();
+    keys.set("redirect", redirect);
+    keys
+}
+
+/// Whether a block says something that other locations must not have from it.
+fn says_more_than_files(block: &[Directive]) -> bool {
+    let is_usual = |words: &[String]| words.iter().all(|word| matches!(&**word, "$uri" | "$uri/" | "=404"));
+    block.iter().any(|directive| match directive.name.as_str() {
+        "try_files" => !is_usual(&directive.arguments),
+        name => fate(name) == Fate::Translated && !matches!(name, "access_log" | "location"),
+    })
+}
+
+/// Addresses and certificates of a site.
+struct Addresses {
+    keys: Keys,
+    is_in_clear: bool,
+    is_over_tls: bool,
+}
+
+fn whole_over_tls(status: u64) -> Route {
+    Route::whole(Keys::default(), Some(status))
+}
+
+fn error_pages(scope: &Scope<'_>) -> Vec<String> {
+    scope.all(&["error_page"]).iter().filter_map(|page| page.arguments.last().cloned()).collect()
+}
+
+/// A route of the whole site that only says how files are served says so as the site.
+fn hoist(site: &mut Keys, routes: &mut Vec<Route>) {
+    let Some(at) = routes.iter().position(Route::is_whole) else { return };
+    let answers = ["redirect", "respond", "proxy", "fastcgi", "scgi"];
+    let whole = &routes[at];
+    if whole.to_https.is_some()
+        || answers.iter().any(|key| whole.keys.get(key).is_some())
+        || routes.len() > 1 && !whole.keys.is_empty()
+    {
+        return;
+    }
+    let whole = routes.remove(at);
+    for (key, value) in whole.keys.0 {
+        site.set(&key, value);
+    }
+}
+
+/// A site and its routes. A redirection to the same host leads to the only one.
+fn sections(hosts: &[String], site: &Keys, routes: &[Route], notes: &[Note]) -> Vec<Section> {
+    let mut keys = Keys::default();
+    for (key, value) in &site.0 {
+        keys.set(key, value.clone());
+        if key == "listen" && !hosts.is_empty() {
+            keys.set("hosts", hosts.to_vec());
+        }
+    }
+    let mut sections = vec![Section { header: "[[site]]", notes: notes.to_vec(), keys }];
+    for route in routes {
+        let mut keys = Keys::default();
+        keys.set(route.key, route.value.as_str());
+        if route.is_first && routes.iter().any(|other| other.key == "regex") {
+            keys.set("before_patterns", true);
+        }
+        if let (Some(status), [host]) = (route.to_https, hosts) {
+            keys.0.extend(redirection(status, &format!("https://{host}$uri")).0);
+        }
+        keys.0.extend(route.keys.0.iter().cloned());
+        sections.push(Section { header: "[[site.route]]", notes: route.notes.clone(), keys });
+    }
+    sections
+}

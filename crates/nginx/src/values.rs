@@ -1,0 +1,152 @@
+//! Values as nginx writes them.
+
+/// Milliseconds of a time such as `60`, `1h30m` or `500ms`; a number alone has this unit.
+pub(crate) fn milliseconds(text: &str, alone: u64) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|character: char| character.is_ascii_digit()).len();
+        let number: u64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let units = [
+            ("ms", 1),
+            ("s", 1000),
+            ("m", 60_000),
+            ("h", 3_600_000),
+            ("d", DAY),
+            ("w", 7 * DAY),
+            ("M", 30 * DAY),
+            ("y", 365 * DAY),
+        ];
+        let unit = units.iter().find_map(|(unit, length)| Some((rest.strip_prefix(unit)?, *length)));
+        let (behind, length) = match unit {
+            Some(unit) => unit,
+            None if rest.is_empty() => (rest, alone),
+            None => return None,
+        };
+        rest = behind.trim_start();
+        total = total.checked_add(number.checked_mul(length)?)?;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+const DAY: u64 = 86_400_000;
+
+/// Bytes of a size such as `8k` or `10m`.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Whether a text has no variables.
+pub(crate) fn is_constant(text: &str) -> bool {
+    !text.contains('$')
+}
+
+/// Extensions that a regular expression such as `\.(css|jpe?g)$` matches, and nothing else.
+pub(crate) fn extensions(pattern: &str) -> Option<Vec<String>> {
+    let pattern =
+        ["^.+", "^.*", ".+", ".*"].iter().find_map(|any| pattern.strip_prefix(any)).unwrap_or(pattern);
+    let names = pattern.strip_prefix("\\.")?.strip_suffix('$')?;
+    let names = match names.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => inner.strip_prefix("?:").unwrap_or(inner),
+        None if names.contains('|') => return None,
+        None => names,
+    };
+    let mut extensions = Vec::new();
+    for name in names.split('|') {
+        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        match name.split_once('?') {
+            None if is_plain(name) && !name.is_empty() => extensions.push(name.to_owned()),
+            Some((with, behind)) if is_plain(with) && is_plain(behind) && !with.is_empty() => {
+                extensions.push(format!("{}{behind}", &with[..with.len() - 1]));
+                extensions.push(format!("{with}{behind}"));
+            }
+            _ => return None,
+        }
+    }
+    extensions.retain(|extension| !extension.is_empty());
+    Some(extensions)
+}
+
+/// Whether a regular expression matches the names of PHP scripts, in one of the forms that nginx's users write.
+pub(crate) fn is_of_php_scripts(pattern: &str) -> bool {
+    const FORMS: &[&str] = &[
+        r"\.php$",
+        r"\.php",
+        r"\.php(/|$)",
+        r"\.php($|/)",
+        r"\.php(?:$|/)",
+        r"\.php(?:/|$)",
+        r"[^/]\.php(/|$)",
+        r"[^/]\.php($|/)",
+        r"^.+\.php$",
+        r"^.+\.php(/|$)",
+        r"^.+\.php",
+        r"^(.+\.php)(.*)$",
+        r"^(.+\.php)(/.*)?$",
+        r".*\.php$",
+    ];
+    FORMS.contains(&pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes() {
+        for (text, expected) in [
+            ("60", Some(60_000)),
+            ("60s", Some(60_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1h 30m", Some(5_400_000)),
+            ("500ms", Some(500)),
+            ("30d", Some(2_592_000_000)),
+            ("1M", Some(2_592_000_000)),
+            ("", None),
+            ("x", None),
+            ("5x", None),
+            ("-1", None),
+            ("99999999999999999999", None),
+            ("999999999999999y", None),
+        ] {
+            assert_eq!(milliseconds(text, 1000), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("8k", Some(8192)),
+            ("10m", Some(10 << 20)),
+            ("2G", Some(2 << 30)),
+            ("7", Some(7)),
+            ("é", None),
+            ("", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn extensions_of_a_pattern() {
+        for (pattern, expected) in [
+            (r"\.css$", "css"),
+            (r"\.(js|jpe?g|woff2?)$", "js jpg jpeg woff woff2"),
+            (r"^.+\.(?:ico|mp4)$", "ico mp4"),
+        ] {
+            assert_eq!(
+                extensions(pattern).map(|each| each.join(" ")).as_deref(),
+                Some(expected),
+                "{pattern}"
+            );
+        }
+        for pattern in
+            [r"\.css", r"/\.", r"\.(a|b.c)$", r"\.a|b$", r"\.($)", "", r"\.(a?b?)$", r"\.?$", r"x\.css$"]
+        {
+            assert_eq!(extensions(pattern), None, "{pattern}");
+        }
+    }
+}

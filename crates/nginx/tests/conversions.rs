@@ -1,0 +1,237 @@
+//! Goal: each directive becomes what users of both servers expect, or is said to be left out. Method: short
+//! configurations, with the tables and the notes that they become.
+
+use baton_nginx::{Converted, Includes, Weight, convert};
+
+/// No file but an error page.
+struct ErrorPage;
+
+impl Includes for ErrorPage {
+    fn read(&mut self, _pattern: &str) -> Option<Vec<(String, String)>> {
+        None
+    }
+
+    fn exists(&mut self, path: &str) -> bool {
+        path == "/srv/50x.html"
+    }
+
+    fn folder(&self) -> &'static str {
+        "/etc/nginx"
+    }
+}
+
+fn converted(text: &str) -> Converted {
+    convert("t", text, &mut ErrorPage).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The result without its comments.
+fn tables(text: &str) -> String {
+    let toml = converted(text).toml;
+    let lines = toml.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// A server with these directives becomes a site with these keys behind its addresses.
+#[track_caller]
+fn becomes(directives: &str, expected: &str) {
+    let text = format!("server {{ listen 8080; {directives} }}");
+    let expected = format!("[[site]]\nlisten = [\"0.0.0.0:8080\"]\n{expected}");
+    assert_eq!(tables(&text), expected, "{directives}");
+}
+
+#[test]
+fn files() {
+    becomes(
+        "server_name a.example www.a.example; root /srv/a/; index index.html index.htm; autoindex on;",
+        "hosts = [\"a.example\", \"www.a.example\"]\nroot = \"/srv/a\"\nindex = [\"index.html\", \"index.htm\"]\nbrowse = true\n",
+    );
+    becomes(
+        "root /srv; location / { try_files $uri $uri/ /index.html; }",
+        "root = \"/srv\"\ntry_files = [\"$path\", \"$path/\", \"/index.html\"]\n",
+    );
+    becomes("root /srv; location / { try_files $uri $uri/ =404; }", "root = \"/srv\"\n");
+    becomes(
+        "root /srv; location /pictures/ { alias /data/pictures/; autoindex on; } location /films { root /data; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/pictures/\"\nroot = \"/data/pictures\"\nbrowse = true\n\
+         [[site.route]]\npath = \"/films\"\nroot = \"/data\"\nstrip_prefix = false\n",
+    );
+}
+
+#[test]
+fn fields() {
+    becomes(
+        r"root /srv; add_header X-A b; add_header X-A c always; location ~* \.(css|jpe?g)$ { expires 30d; access_log off; }",
+        "root = \"/srv\"\ncache_control = [{ match = \"*.css\", value = \"max-age=2592000\" }, { match = \"*.jpg\", value = \
+         \"max-age=2592000\" }, { match = \"*.jpeg\", value = \"max-age=2592000\" }]\nheaders = { add = { X-A = [\"b\", \"c\"] } }\n",
+    );
+    becomes(
+        "root /srv; location /a/ { expires max; add_header Cache-Control public; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\ncache_control = [{ match = \"*\", value = \"max-age=315360000, public\" }]\n",
+    );
+}
+
+#[test]
+fn answers_and_redirections() {
+    becomes(
+        "server_name a.example b.example; return 301 https://$host$request_uri;",
+        "hosts = [\"a.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \"https://a.example$uri\", status = 301 }\n\
+         [[site]]\nlisten = [\"0.0.0.0:8080\"]\nhosts = [\"b.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \
+         \"https://b.example$uri\", status = 301 }\n",
+    );
+    becomes("return 301 https://$host$request_uri;", "redirect_https = 443\n");
+    becomes(
+        "return 301 $scheme://www.a.example$request_uri;",
+        "[[site.route]]\npath = \"/\"\nredirect = { to = \"http://www.a.example$uri\", status = 301 }\n",
+    );
+    becomes(
+        "location /old { return 302 /new; } location /ping { default_type text/x; return 200 'pong'; }",
+        "[[site.route]]\npath = \"/old\"\nredirect = { to = \"/new\", status = 302 }\n[[site.route]]\npath = \"/ping\"\n\
+         respond = { status = 200, body = \"pong\", media_type = \"text/x\" }\n",
+    );
+    becomes(
+        "root /srv; rewrite ^/old/(.*)$ /new/$1 permanent;",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/old\"\nredirect = { to = \"/new$rest\", status = 301 }\n",
+    );
+    becomes(
+        "root /srv; error_page 500 502 /50x.html; error_page 404 /none.html; location = /50x.html { internal; }",
+        "root = \"/srv\"\nerror_pages = { 500 = \"/srv/50x.html\", 502 = \"/srv/50x.html\" }\n",
+    );
+}
+
+#[test]
+fn origins() {
+    becomes(
+        "location / { proxy_pass http://127.0.0.1:3000; proxy_set_header Host $host; proxy_set_header X-Key k; }",
+        "[[site.route]]\npath = \"/\"\nproxy = { to = \"http://127.0.0.1:3000\", host = \"client\", request_headers = { set = { \
+         X-Key = \"k\" } }, body_bytes_max = 1048576 }\n",
+    );
+    let text = "upstream b { least_conn; server 10.0.0.1:80 weight=2; server 10.0.0.2:80 backup; server 10.0.0.3 down; }
+        server { location /api/ { proxy_pass http://b/; client_max_body_size 0; proxy_read_timeout 5s; } }";
+    let expected = "proxy = { policy = \"least-connections\", to = [{ to = \"http://10.0.0.1:80/\", weight = 2 }, { to = \
+                    \"http://10.0.0.2:80/\", backup = true }], host = \"origin\", head_ms = 5000, gap_ms = 5000, body_bytes_max = \
+                    1125899906842624 }\n";
+    assert!(tables(text).ends_with(expected), "{}", tables(text));
+}
+
+#[test]
+fn applications() {
+    let php = "include fastcgi_params; fastcgi_pass unix:/run/php.sock;";
+    becomes(
+        &format!(
+            r"root /srv; index index.php; location / {{ try_files $uri $uri/ /index.php?$args; }} location ~ \.php$ {{ {php} }}"
+        ),
+        "root = \"/srv\"\nindex = [\"index.php\"]\n[[site.route]]\npath = \"/\"\ntry_files = [\"$path\", \"$path/\", \"/index.php\"]\nfastcgi = { to = \
+         \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n",
+    );
+    becomes(
+        "root /srv; location /app { fastcgi_pass 127.0.0.1:9000; fastcgi_param APP_ENV prod; fastcgi_param QUERY_STRING $query_string; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/app\"\nfastcgi = { to = \"127.0.0.1:9000\", params = { APP_ENV = \"prod\" }, \
+         body_bytes_max = 1048576 }\n",
+    );
+}
+
+#[test]
+fn locations() {
+    becomes(
+        r"root /srv; location = /ping { return 200 x; } location ^~ /a/ { alias /b/; } location ~* ^/c/\d+$ { deny all; }",
+        "root = \"/srv\"\n[[site.route]]\nexact = \"/ping\"\nrespond = { status = 200, body = \"x\", media_type = \"text/plain\" }\n\
+         [[site.route]]\npath = \"/a/\"\nbefore_patterns = true\nroot = \"/b\"\n[[site.route]]\nregex = \"(?i)^/c/\\\\d+$\"\n\
+         respond = { status = 403 }\n",
+    );
+    // A regular expression within a location holds below its path only.
+    becomes(
+        r"root /srv; location /up.loads/ { location ~ \.php$ { deny all; } }",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*(?:\\\\.php$)\"\nrespond = { status = 403 }\n",
+    );
+    becomes(
+        r"root /srv; rewrite ^/a/(\d+)$ /b?id=$1 last; location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://b; }",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^/a/(\\\\d+)$\"\nrewrite = { to = \"/b?id=$1&$query\" }\n[[site.route]]\npath = \
+         \"/api/\"\nproxy = { to = \"http://b/\", host = \"origin\", body_bytes_max = 1048576 }\n",
+    );
+    // What looks ahead has no counterpart: a guard is said to be one.
+    let notes = converted(
+        r"server { location ~ /(?!open) { deny all; } location ~ /\.(?!well-known) { deny all; } }",
+    )
+    .notes;
+    let weights: Vec<_> = notes.iter().map(|note| note.weight).collect();
+    assert_eq!(weights, [Weight::Guard, Weight::Remark], "{notes:?}");
+}
+
+#[test]
+fn addresses_and_certificates() {
+    let text = "server { listen 80; listen [::]:80; server_name b.example; }
+        server { listen 80 default_server; listen 443 ssl http2; server_name .a.example; ssl_certificate a.pem; \
+        ssl_certificate_key /k.pem; if ($scheme = http) { return 301 https://$host$request_uri; } }";
+    assert_eq!(
+        tables(text),
+        "[[site]]\nlisten = [\":80\", \"0.0.0.0:443 tls\"]\nhosts = [\"a.example\", \"*.a.example\"]\ntls = { certificate = \
+         \"/etc/nginx/a.pem\", key = \"/k.pem\" }\nredirect_https = true\n[[site]]\nlisten = [\":80\"]\nhosts = [\"b.example\"]\n",
+    );
+}
+
+#[test]
+fn what_holds_for_the_whole_server() {
+    let text = "user web; events { worker_connections 512; } http { keepalive_timeout 20; access_log /var/log/a; server_tokens off; }";
+    let expected = "[server]\nuser = \"web\"\n[limits]\nconnections_max = 512\n[timeouts]\nidle_ms = 20000\n[log]\naccess = \"/var/log/a\"\n";
+    assert_eq!(tables(text), expected);
+    assert_eq!(converted(text).notes, []);
+}
+
+/// Goal: what is left out is said, with its place and its weight, in the report and in the result.
+#[test]
+fn what_is_left_out_is_said() {
+    let text = "server {\n  listen 80;\n  sub_filter a b;\n  location / {\n    auth_request /a;\n  }\n}\n";
+    let converted = converted(text);
+    let notes: Vec<_> = converted.notes.iter().map(|note| (note.weight, note.to_string())).collect();
+    assert_eq!(notes[0], (Weight::LeftOut, "t:3:3: \"sub_filter\" has no counterpart: left out".into()));
+    assert!(
+        notes
+            .iter()
+            .any(|(weight, text)| *weight == Weight::Guard && text.starts_with("t:5:5: \"auth_request\""))
+    );
+    for (_, note) in &notes {
+        assert!(converted.toml.contains(&format!("# {note}\n")), "{note}: {}", converted.toml);
+    }
+}
+
+#[test]
+fn addresses_of_clients() {
+    becomes(
+        "root /srv; deny 10.0.0.1; location /a/ { allow 10.0.0.0/8; allow ::1; deny all; } location /b/ { allow all; }",
+        "deny = [\"10.0.0.1\"]\nroot = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nallow = [\"10.0.0.0/8\", \"::1\"]\ndeny = []\n\
+         [[site.route]]\npath = \"/b/\"\nallow = \"all\"\ndeny = []\n",
+    );
+    becomes(
+        "root /srv; location /a/ { deny 10.0.0.1; allow 10.0.0.0/8; deny all; return 200 x; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nrespond = { status = 200, body = \"x\", media_type = \"text/plain\" }\n\
+         allow = [\"10.0.0.0/8\"]\ndeny = [\"10.0.0.1\"]\n",
+    );
+}
+
+/// Goal: a place whose guard is not known is closed, not open, whatever else it does; nothing else is.
+#[test]
+fn what_cannot_be_guarded_is_closed() {
+    for guard in [
+        "auth_request /a;",
+        "auth_basic x;",
+        "deny all;",
+        "allow 10.0.0.1; deny 10.0.0.0/8;",
+        "limit_except GET { deny all; }",
+    ] {
+        let closed = "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n";
+        for content in ["", "proxy_pass http://b;", "alias /x/;", "return 200 x;"] {
+            becomes(
+                &format!("root /srv; location /a/ {{ {guard} {content} }}"),
+                &format!("root = \"/srv\"\n{closed}"),
+            );
+        }
+        let whole =
+            tables(&format!("server {{ root /srv; {guard} location /a/ {{ proxy_pass http://b; }} }}"));
+        assert_eq!(whole.matches("respond = { status = 403 }").count(), 2, "{guard}: {whole}");
+    }
+    becomes(
+        "root /srv; auth_basic x; location /open/ { auth_basic off; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/\"\nrespond = { status = 403 }\n[[site.route]]\npath = \"/open/\"\n",
+    );
+    becomes("root /srv; allow all; deny all;", "root = \"/srv\"\n");
+}
