@@ -1,21 +1,31 @@
-//! `baton config`: the default configuration, the effective one, the reference.
+//! `baton config`: the default configuration, the effective one, the reference, one made of nginx's.
 
 use std::process::ExitCode;
 
 use baton_config::{ConfigSource, default_toml, reference_markdown};
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::config_file::{ConfigFile, load};
+use super::convert::Convert;
 use super::output::{Failure, print};
 
-/// Print a configuration or its reference
+/// Print a configuration or its reference, or convert one of nginx
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Configuration {
+    #[command(subcommand)]
+    task: Option<Task>,
+
     #[command(flatten)]
     what: What,
 
     #[command(flatten)]
     file: ConfigFile,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    Convert(Convert),
 }
 
 #[derive(Debug, Args)]
@@ -35,9 +45,11 @@ struct What {
 }
 
 impl Configuration {
-    /// Prints what was asked for.
+    /// Does what was asked for.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        if self.what.default {
+        if let Some(Task::Convert(convert)) = self.task {
+            convert.run()
+        } else if self.what.default {
             print(&default_toml())
         } else if self.what.reference {
             print(&reference_markdown())

@@ -8,6 +8,7 @@ mod cluster;
 mod command_line;
 mod config_file;
 mod configuration;
+mod convert;
 mod ctl;
 mod ctl_cluster;
 mod documents_status;

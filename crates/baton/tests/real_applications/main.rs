@@ -17,6 +17,7 @@ mod common;
 mod browser;
 mod built;
 mod comparison;
+mod converted;
 mod everywhere;
 mod faults;
 mod fpm;

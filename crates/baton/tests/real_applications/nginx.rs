@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::folder::Folder;
@@ -32,6 +33,11 @@ impl Nginx {
             directives = directives
                 .replace("{parameters}", "include /etc/nginx/fastcgi_params; fastcgi_keep_conn on;"),
         );
+        Self::run(folder, &own, &text, address)
+    }
+
+    /// Starts it with this configuration, which is written into a folder, and waits for it at an address.
+    pub(crate) fn run(folder: &Folder, own: &Path, text: &str, address: SocketAddr) -> Self {
         let file = own.join("nginx.conf");
         fs::write(&file, text).expect("settings");
         let mut command = Command::new(installed("nginx-light", &["/usr/sbin/nginx", "/usr/bin/nginx"]));
