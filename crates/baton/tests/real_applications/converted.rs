@@ -162,7 +162,7 @@ fn the_default_site_of_debian() {
         pair.agree_on((CLEAR, "any.example", path));
     }
     // nginx has a listing to refuse, Baton nothing to show.
-    assert_eq!(pair.statuses("any.example", "/bare/"), [404, 404]);
+    assert_eq!(pair.statuses("any.example", "/bare/"), [403, 404]);
     assert_eq!(pair.code, Some(0), "{}", pair.report);
 }
 
