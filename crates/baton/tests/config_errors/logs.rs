@@ -25,7 +25,7 @@ error: `log.fields` has an unknown word
  --> baton.toml:2:11
   |
 2 | fields = ["duration_ms"]
-  |           ^^^^^^^^^^^^^ expected one of "time", "peer", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "origin", "request_id", "trace_id", "referer", "user_agent"
+  |           ^^^^^^^^^^^^^ expected one of "time", "peer", "user", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "origin", "request_id", "trace_id", "referer", "user_agent"
   |
   = help: did you mean `duration_us`?
 "#,

@@ -81,12 +81,19 @@ fn in_memory(architecture: &str) -> Proxy {
 fn in_folder(architecture: &str) -> Proxy {
     let proxy = cached(architecture, "folder = '{base}/cache'\ndisk_reserve_bytes = 0");
     proxy.exchange(&mut proxy.server.connect(), LONG_BYTES);
-    let status = || proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
-    wait_until("all is written", || status().contains(r#""queue_bytes":0,"recovered":true"#));
+    let is_written = || {
+        let status = proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+        let disk = status.split_once(r#""disk":{"bytes":"#).map(|(_, disk)| disk);
+        let bytes = disk.and_then(|disk| disk.split(',').next()?.parse::<usize>().ok());
+        bytes >= Some(LONG_BYTES)
+            && disk.is_some_and(|disk| disk.contains(r#""queue_bytes":0,"recovered":true"#))
+    };
+    wait_until("all is written", is_written);
     let first = proxy.server.workers()[0];
     kill_process(first, Signal::KILL).expect("the worker is there");
     wait_until("another worker has the folder", || {
-        !proxy.server.workers().contains(&first) && status().contains(r#""recovered":true"#)
+        let workers = proxy.server.workers();
+        !workers.is_empty() && !workers.contains(&first) && is_written()
     });
     proxy
 }
