@@ -27,16 +27,17 @@ fn metrics(server: &Server) -> HashMap<String, u64> {
     for line in answer.text().lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
             let (name, kind) = declared.split_once(' ').expect("a type");
-            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert!(types.insert(name.to_owned(), kind.to_owned()).is_none(), "twice: {line}");
         } else if !line.starts_with("# HELP ") {
             let (sample, value) = line.rsplit_once(' ').expect("a sample");
             let name = sample.split('{').next().expect("a name");
-            assert!(types.contains_key(name), "no type: {line}");
-            assert!(
-                samples.insert(sample.to_owned(), value.parse().expect("a number")).is_none(),
-                "twice: {line}"
-            );
+            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let is_histogram =
+                of_histogram.is_some_and(|name| types.get(name).is_some_and(|kind| kind == "histogram"));
+            assert!(is_histogram || types.contains_key(name), "no type: {line}");
+            let value: f64 = value.parse().expect("a number");
+            assert!(samples.insert(sample.to_owned(), value as u64).is_none(), "twice: {line}");
         }
     }
     samples
