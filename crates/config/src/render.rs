@@ -204,6 +204,7 @@ mod tests {
                 let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
                 let elsewhere = [
                     "documents",
+                    "try_files",
                     "redirect",
                     "respond",
                     "proxy",
