@@ -205,6 +205,11 @@ mod tests {
                 let elsewhere = [
                     "documents",
                     "try_files",
+                    "exact",
+                    "glob",
+                    "regex",
+                    "before_patterns",
+                    "rewrite",
                     "redirect",
                     "respond",
                     "proxy",
