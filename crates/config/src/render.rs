@@ -30,7 +30,7 @@ impl Config {
                 pairs(&site.settings).chain(pairs(&site.guards)).chain(pairs(&site.files)),
             );
             for route in &site.routes {
-                write_table(&mut out, "[[site.route]]", route.write().into_iter());
+                write_table(&mut out, "[[site.route]]", route.write(&site.guards).into_iter());
             }
         }
         out
@@ -190,69 +190,49 @@ mod tests {
                 );
             }
         }
-        let site = |table: &toml::Table| table["site"][0].as_table().cloned().expect("a site");
-        let route = |table: &toml::Table, index: usize| {
-            site(table)["route"][index].as_table().cloned().expect("a route")
-        };
-        for (written, given) in [(site(&written), site(&given)), (route(&written, 0), route(&given, 0))] {
-            for (key, value) in given.iter().filter(|(key, _)| *key != "route") {
-                assert_eq!(written.get(key), Some(value), "{key}");
+        let sites = |table: &toml::Table| tables(table, "site");
+        for (written, given) in sites(&written).iter().zip(sites(&given)) {
+            agree(written, &given);
+            let routes = tables(written, "route");
+            assert_eq!(routes.len(), tables(&given, "route").len());
+            for (written, given) in routes.iter().zip(tables(&given, "route")) {
+                agree(written, &given);
+                let is_short = ["redirect", "respond", "rewrite"].iter().any(|key| given.contains_key(*key));
+                assert!(!is_short || *written == given, "{written} {given}");
             }
         }
+        let routes = sites(&given).iter().flat_map(|site| tables(site, "route")).collect::<Vec<_>>();
         for section in sections().iter().filter(|section| section.form == Form::Tables) {
+            let places = if section.name == "site" { &sites(&given) } else { &routes };
             for setting in &section.settings {
-                let given = if section.name == "site" { site(&given) } else { route(&given, 0) };
-                let elsewhere = [
-                    "documents",
-                    "try_files",
-                    "exact",
-                    "glob",
-                    "regex",
-                    "before_patterns",
-                    "rewrite",
-                    "redirect",
-                    "respond",
-                    "proxy",
-                    "cluster",
-                    "fastcgi",
-                    "scgi",
-                    "cgi",
-                    "cache",
-                ]
-                .contains(&setting.name);
-                assert!(
-                    elsewhere || given.get(setting.name).is_some_and(|value| *value != setting.default),
-                    "{}",
-                    setting.name
-                );
+                let differs = |place: &toml::Table| {
+                    place.get(setting.name).is_some_and(|value| *value != setting.default)
+                };
+                assert!(places.iter().any(differs), "{}.{}", section.name, setting.name);
             }
         }
-        for redirect_or_respond in [1, 2] {
-            // Beside what it inherits.
-            let written = route(&written, redirect_or_respond);
-            for (key, value) in &route(&given, redirect_or_respond) {
-                assert_eq!(written.get(key), Some(value), "{key}");
+        for name in ["proxy", "fastcgi", "cluster"] {
+            let section = format!("site.route.{name}");
+            let section = sections().into_iter().find(|one| one.name == section).unwrap();
+            let given = routes.iter().find_map(|route| route.get(name)).expect("a route");
+            for setting in &section.settings {
+                let is_default = given.get(setting.name).is_none_or(|value| *value == setting.default);
+                assert!(!is_default || ["to", "scripts"].contains(&setting.name), "{}", setting.name);
             }
         }
-        for (index, key, name, differ) in [
-            (3, "proxy", "proxy", true),
-            (4, "fastcgi", "fastcgi", true),
-            (5, "scgi", "fastcgi", false),
-            (5, "cache", "cache", false),
-            (6, "cluster", "cluster", true),
-        ] {
-            let name = format!("site.route.{name}");
-            let section = sections().into_iter().find(|section| section.name == name).unwrap();
-            let (written, given) = (route(&written, index)[key].clone(), route(&given, index)[key].clone());
-            for setting in &section.settings {
-                let value = given.get(setting.name);
-                assert!(value.is_none() || written.get(setting.name) == value, "{}", setting.name);
-                let is_default = value.is_none_or(|value| *value == setting.default);
-                assert!(
-                    !differ || !is_default || ["to", "scripts"].contains(&setting.name),
-                    "{}",
-                    setting.name
-                );
+    }
+
+    fn tables(table: &toml::Table, key: &str) -> Vec<toml::Table> {
+        let list = table.get(key).and_then(toml::Value::as_array).into_iter().flatten();
+        list.map(|one| one.as_table().cloned().expect("a table")).collect()
+    }
+
+    /// What was given is written, whatever else is.
+    fn agree(written: &toml::Table, given: &toml::Table) {
+        for (key, value) in given.iter().filter(|(key, _)| *key != "route") {
+            match (written.get(key), value) {
+                (Some(toml::Value::Table(written)), toml::Value::Table(given)) => agree(written, given),
+                (written, given) => assert_eq!(written, Some(given), "{key}"),
             }
         }
     }

@@ -169,10 +169,13 @@ impl Route {
         Self { settings, guards, files }
     }
 
-    /// The keys that count, with their values: what is written back.
-    pub fn write(&self) -> Vec<(&'static str, toml::Value)> {
+    /// The keys that count, with their values: what is written back. Guards that it has from its site are left out, since there
+    /// methods and addresses may be named that a route of its own could not have.
+    pub fn write(&self, of_site: &Guards) -> Vec<(&'static str, toml::Value)> {
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
-        let keys = keys.chain(Guards::settings().into_iter().zip(self.guards.write()));
+        let guards = Guards::settings().into_iter().zip(self.guards.write()).zip(of_site.write());
+        let own = guards.filter(|((_, value), of_site)| value != of_site).map(|(own, _)| own);
+        let keys = keys.chain(own);
         let keys = keys.chain(Files::settings().into_iter().zip(self.files.write()));
         let answer = self.settings.answer();
         let place = self.settings.place_key();

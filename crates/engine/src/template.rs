@@ -463,6 +463,8 @@ mod tests {
             ("/i.php$path", "/a%20b?c", some("/i.php/a%20b", "c")),
             ("/i$uri", "/a?c", some("/i/a", "c")),
             ("/i$uri", "/a", ("/i/a".into(), None)),
+            // A path that leaves the root is refused before any route. Nothing of it would be taken.
+            ("/s/$1", "/../x", ("/s/".into(), None)),
         ] {
             assert_eq!(rewritten(to, "^/(.*)$", target), expected, "{to} {target}");
         }

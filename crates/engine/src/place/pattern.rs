@@ -55,7 +55,8 @@ impl Pattern {
     /// # Errors
     /// It is none, is too large, or matches no path.
     pub fn regex(text: &str) -> Result<Self, BadPattern> {
-        let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+        let mut parser =
+            regex_syntax::ParserBuilder::new().unicode(false).utf8(false).nest_limit(DEPTH_MAX).build();
         let parsed = parser.parse(text).map_err(|error| {
             BadPattern(match error {
                 regex_syntax::Error::Parse(error) => error.kind().to_string(),
@@ -207,6 +208,7 @@ mod tests {
             ("^(a|b)", "every path begins with `/`"),
             ("(?:a{1000}){1000}", "more than 1048576 bytes"),
             (&"(".repeat(200), "unclosed group"),
+            (&format!("{}{}", "(".repeat(200), ")".repeat(200)), "nest"),
             (&"a".repeat(5000), "more than 4096 bytes"),
         ] {
             let told = Pattern::regex(text).unwrap_err().to_string();
