@@ -2,12 +2,12 @@
 
 use crate::common::client::Client;
 use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::protocols;
 use crate::site::{Site, Visitor, allow, status};
 
 protocols::over_every_protocol!(
-    operators_purge_urls_prefixes_and_tags,
     what_is_fetched_during_a_change_is_not_for_later_clients,
     what_is_fetched_while_its_tag_is_purged_is_not_for_later_clients,
 );
@@ -20,14 +20,20 @@ fn purge(site: &Site, what: &[&str]) -> String {
     site.server.ctl(&[&["purge"], what].concat())
 }
 
-/// How many responses were dropped, as the operator is told. Other tests purge at the same server: a worker confirms together what
-/// it has done together.
-fn dropped(told: &str) -> u64 {
-    let count = told.strip_prefix("purged: ").and_then(|told| told.split(' ').next()?.parse().ok());
-    count.unwrap_or_else(|| panic!("{told}"))
+mod operators {
+    use super::operators_purge_urls_prefixes_and_tags;
+
+    crate::architectures::under_every_architecture!(by name: operators_purge_urls_prefixes_and_tags);
 }
 
-fn operators_purge_urls_prefixes_and_tags(site: &Site) {
+/// Goal: an operator purges just what is named, and is told how much that was. Method: a server of its own, since what other
+/// clients have invalidated there is dropped and counted with the next purge.
+fn operators_purge_urls_prefixes_and_tags(architecture: &str) {
+    let site = Site::start(architecture);
+    Protocol::ALL.into_iter().for_each(|protocol| purge_urls_prefixes_and_tags(&site.over(protocol)));
+}
+
+fn purge_urls_prefixes_and_tags(site: &Site) {
     let mut visitor = site.visitor("purged");
     let path = visitor.path.clone();
     let at = |host: &str, rest: &str| format!("{}://{host}{path}{rest}", site.server.protocol().scheme());
@@ -43,21 +49,21 @@ fn operators_purge_urls_prefixes_and_tags(site: &Site) {
         holds(rest, &tagged, "old");
     }
     for other in others {
-        purge(site, &[&other]);
+        assert!(purge(site, &[&other]).starts_with("purged: 0 stored responses dropped"), "{other}");
     }
     holds("", "500", "old");
 
     let url = at("LOCALHOST", "#top");
-    assert!(dropped(&purge(site, &[&url])) >= 1);
+    assert!(purge(site, &[&url]).starts_with("purged: 1 stored response dropped, in "));
     holds("", NEW, "new");
     holds("?q", "500", "old");
 
-    assert!(dropped(&purge(site, &["--prefix", &at("localhost", "/")])) >= 2);
+    assert!(purge(site, &["--prefix", &at("localhost", "/")]).starts_with("purged: 2 "));
     holds("/a", NEW, "new");
     holds("/a/b", NEW, "new");
     holds("", "500", "new");
 
-    assert!(dropped(&purge(site, &["--tag", &tag])) >= 1);
+    assert!(purge(site, &["--tag", &tag]).starts_with("purged: 1 "));
     holds("?q", NEW, "new");
     holds("/a", "500", "new");
 }

@@ -27,6 +27,17 @@ pub(crate) static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin::start(serv
 static ALLOWED: LazyLock<(Mutex<HashMap<String, usize>>, Condvar)> = LazyLock::new(Default::default);
 
 impl Site {
+    /// A server of its own.
+    pub(crate) fn start(architecture: &str) -> Self {
+        // A process has a cache, and under `mp` a process has one client.
+        let configuration = SITE
+            .replace("{architecture}", architecture)
+            .replace("{processes}", &processes(architecture, 1).to_string())
+            .replace("{origin}", &ORIGIN.address().to_string())
+            .replace("{films}", &FILMS.address().to_string());
+        Self { server: Server::run(Folder::new(), &configuration) }
+    }
+
     /// The same for clients of a protocol.
     pub(crate) fn over(&self, protocol: Protocol) -> Self {
         Self { server: self.server.over(protocol) }
@@ -190,15 +201,7 @@ fn act(peer: &mut Peer, seen: &Seen, answer: &str) -> bool {
 pub(crate) fn site(architecture: &str) -> &'static Site {
     static SITES: [OnceLock<Site>; ARCHITECTURES.len()] = [const { OnceLock::new() }; _];
     let index = ARCHITECTURES.iter().position(|word| *word == architecture).expect("an architecture");
-    SITES[index].get_or_init(|| {
-        // A process has a cache, and under `mp` a process has one client.
-        let configuration = SITE
-            .replace("{architecture}", architecture)
-            .replace("{processes}", &processes(architecture, 1).to_string())
-            .replace("{origin}", &ORIGIN.address().to_string())
-            .replace("{films}", &FILMS.address().to_string());
-        Site { server: Server::run(Folder::new(), &configuration) }
-    })
+    SITES[index].get_or_init(|| Site::start(architecture))
 }
 
 /// An interim response.
