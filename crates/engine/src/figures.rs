@@ -83,8 +83,15 @@ impl FigureTable {
         let last = Self::ROWS_MAX - 1;
         let start = (key % last as u64) as usize;
         for at in (start..last).chain(0..start) {
-            let taken = self.0[at].compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed);
-            if taken.is_ok() || taken == Err(key) {
+            // A row that is taken is only read: other workers have it in their caches, too.
+            let seen = match self.0[at].load(Ordering::Relaxed) {
+                0 => self.0[at]
+                    .compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed)
+                    .err()
+                    .unwrap_or(key),
+                seen => seen,
+            };
+            if seen == key {
                 return Row(at as u16);
             }
         }
@@ -136,8 +143,14 @@ pub struct FigureTally {
     table: FigureTable,
     worker: usize,
     /// By row; it grows as rows are used.
-    pending: Vec<[u64; CELLS]>,
+    pending: Vec<Pending>,
     dirty: Vec<u16>,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    cells: [u64; CELLS],
+    is_dirty: bool,
 }
 
 impl FigureTally {
@@ -176,7 +189,8 @@ impl FigureTally {
     pub(crate) fn publish(&mut self) {
         for row in self.dirty.drain(..) {
             let row = usize::from(row);
-            for (cell, pending) in self.pending[row].iter_mut().enumerate() {
+            self.pending[row].is_dirty = false;
+            for (cell, pending) in self.pending[row].cells.iter_mut().enumerate() {
                 if *pending != 0 {
                     let amount = std::mem::take(pending);
                     self.table.cell(self.worker, row, cell).fetch_add(amount, Ordering::Relaxed);
@@ -188,12 +202,13 @@ impl FigureTally {
     fn cells(&mut self, row: Row) -> &mut [u64; CELLS] {
         let at = usize::from(row.0);
         if self.pending.len() <= at {
-            self.pending.resize(at + 1, [0; CELLS]);
+            self.pending.resize(at + 1, Pending { cells: [0; CELLS], is_dirty: false });
         }
-        if !self.dirty.contains(&row.0) {
+        let pending = &mut self.pending[at];
+        if !std::mem::replace(&mut pending.is_dirty, true) {
             self.dirty.push(row.0);
         }
-        &mut self.pending[at]
+        &mut pending.cells
     }
 }
 

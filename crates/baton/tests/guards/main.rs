@@ -14,6 +14,7 @@ mod methods;
 mod passwords;
 mod proxies;
 mod rates;
+mod rewritten;
 mod site;
 
 /// Runs a test under an architecture, with clients that speak a protocol.

@@ -42,7 +42,7 @@ impl Translator<'_> {
                 "on" => keys.set("symlinks", "refused"),
                 _ => {
                     keys.set("symlinks", "refused");
-                    self.note(links, Weight::Remark, "here no link is followed, whoever owns it");
+                    self.note(links, Weight::Remark, "here no link is followed, its owner's neither");
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! TLS that another process goes on with.
 //!
-//! Whoever has the part of a passport that is packed here can read what the client sends, and speak in the server's place.
+//! A process that has the part of a passport that is packed here can read what the client sends, and speak in the server's place.
 //! It goes over the socket pair between two processes of one host, and nowhere else; its memory is cleared.
 
 use baton_parcel::{Packer, Unpacker};
