@@ -4,9 +4,8 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::fs;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -15,6 +14,8 @@ use std::time::{Duration, Instant};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::port::free_port;
 
 /// Nothing that is waited for takes longer, unless it never comes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -190,17 +191,6 @@ pub(crate) fn write_identity(folder: &Path) {
     fs::write(folder.join("roots.pem"), root_pem).expect("a file");
     fs::write(folder.join("pebble.pem"), leaf.pem()).expect("a file");
     fs::write(folder.join("pebble.key"), key.serialize_pem()).expect("a file");
-}
-
-/// A port that was free a moment ago, for TCP and UDP. It is none of those that the kernel gives to clients: another
-/// test's connection could take it before its server does.
-pub(crate) fn free_port() -> u16 {
-    let is_free = |port: &u16| {
-        let address = (Ipv4Addr::LOCALHOST, *port);
-        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
-    };
-    let any = || 10_240 + (RandomState::new().hash_one(0) % 22_000) as u16;
-    std::iter::repeat_with(any).find(is_free).expect("a port")
 }
 
 fn wait_until_open(port: u16) {

@@ -2,6 +2,8 @@
 
 mod authority;
 mod master;
+#[path = "../../../baton/tests/common/port.rs"]
+mod port;
 mod refusing;
 mod workers;
 
@@ -140,7 +142,7 @@ fn external_accounts_are_bound() {
 fn a_failed_proof_is_explained() {
     let folder = tempfile::tempdir().expect("a folder");
     let (workers, mut ports) = Workers::start();
-    ports.http = authority::free_port();
+    ports.http = port::free_port();
     let Some(pebble) = Pebble::start(folder.path(), ports, Habits::default()) else { return };
     let names: &[&[&str]] = &[&["blocked.example"], &["example.org"]];
     let mut master = Master::start(&settings(&pebble, &folder.path().join("store"), names), &workers);

@@ -11,8 +11,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use self::authority::{Habits, Pebble, ProofPorts, free_port, wait_until};
+use self::authority::{Habits, Pebble, ProofPorts, wait_until};
 use self::common::folder::Folder;
+use self::common::port::{self, free_port};
 use self::common::server::Server;
 
 /// A folder with a page, the authority and the ports of the site, on which the authority looks for proofs.

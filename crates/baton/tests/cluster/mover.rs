@@ -2,7 +2,6 @@
 //! hosts.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -13,6 +12,7 @@ use serde_json::Value;
 
 use crate::common::folder::Folder;
 use crate::common::leave_out;
+use crate::common::port::free_address;
 use crate::common::server::{BATON, Server, wait_until};
 use crate::front::{configuration, node_of_cluster};
 
@@ -41,11 +41,6 @@ fn make_key(path: &Path) {
     let key = Command::new(BATON).args(["cluster", "key"]).output().expect("a key");
     let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     std::io::Write::write_all(&mut file.expect("a file"), &key.stdout).expect("a key");
-}
-
-/// An address that was free a moment ago.
-fn free_address() -> std::net::SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("an address")
 }
 
 fn mover(server: &Server) -> Value {

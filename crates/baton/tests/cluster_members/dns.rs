@@ -6,7 +6,8 @@ use crate::common::dns::Dns;
 use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::hosts::{answer, nodes};
-use crate::store::{free_port, wait_until};
+use crate::port::free_port;
+use crate::store::wait_until;
 
 fn node(address: SocketAddr) -> Server {
     Server::run(

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::common::folder::Folder;
 use crate::common::server::Server;
-use crate::store::{Store, free_port, wait_until};
+use crate::port::free_port;
+use crate::store::{Store, wait_until};
 
 /// A server that says its name, and registers by it.
 pub(crate) fn node(store: &Store, name: &str) -> Server {

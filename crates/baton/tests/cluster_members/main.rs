@@ -9,3 +9,5 @@ mod load;
 mod operator;
 #[path = "../../../members/tests/etcd/store.rs"]
 mod store;
+
+use self::common::port;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::common::client::{Client, Response};
 use crate::common::folder::{Folder, pattern};
+use crate::common::port::free_address;
 use crate::common::server::{PATIENCE, Server};
 
 /// The secret of all servers of a test.
@@ -138,10 +139,4 @@ fn configuration(addresses: &[SocketAddr], index: usize, more: &str) -> String {
 fn run(folder: Folder, configuration: &str) -> Server {
     std::fs::write(folder.base().join("documents.key"), SECRET).expect("a key");
     Server::run(folder, configuration)
-}
-
-/// An address of loopback that no other test has: the kernel has just given its port away.
-fn free_address() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address")
 }

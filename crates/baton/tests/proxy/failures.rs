@@ -1,9 +1,8 @@
 //! Origins that fail: the client can tell, the two logs say why, and the next request is not concerned.
 
-use std::net::TcpListener;
-
 use crate::common::agent::{Body, CutOff};
 use crate::common::folder::Folder;
+use crate::common::port::free_address;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::manners::allow;
@@ -71,11 +70,10 @@ fn nothing_of_anothers(site: &Site) {
     }
 }
 
-/// Goal: an origin at which nothing listens, and one that is not there, say so. The first was listening a moment ago.
+/// Goal: an origin at which nothing listens, and one that is not there, say so.
 #[test]
 fn nothing_listens() {
-    let address =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let address = free_address();
     let server = Server::run(
         Folder::new(),
         &format!(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::agent::{Agent, Body};
 use crate::common::folder::Folder;
+use crate::common::port::free_address;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::origin::{Origin, Peer};
@@ -32,11 +33,6 @@ pub(crate) fn silent(peer: &mut Peer) {
 /// Ends each connection instead of an answer.
 fn gone(peer: &mut Peer) {
     peer.request();
-}
-
-/// An address at which nothing listens any more.
-fn deserted() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
 /// One process, so that one count of loads decides. `to` is the array of origins.
@@ -102,7 +98,7 @@ fn a_path_stays_at_its_origin() {
 /// Goal: a dead origin costs no client anything, whatever it asks for, is soon not asked, and serves again when it returns.
 #[test]
 fn one_that_is_dead_and_returns() {
-    let (dead, alive) = (deserted(), Origin::start(well));
+    let (dead, alive) = (free_address(), Origin::start(well));
     let server =
         server(&urls(&[dead, alive.address()]), "eject = { failures = 3, out_ms = 300, out_ms_max = 300 }");
     for protocol in Protocol::ALL {

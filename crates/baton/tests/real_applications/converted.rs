@@ -9,11 +9,12 @@ use crate::common::agent::Agent;
 use crate::common::certificate;
 use crate::common::client::Response;
 use crate::common::folder::Folder;
+use crate::common::port::free_address;
 use crate::common::protocol::Protocol;
 use crate::common::server::Server;
 use crate::fpm::{Aid, Fpm};
 use crate::nginx::Nginx;
-use crate::program::{free_address, is_root};
+use crate::program::is_root;
 
 /// A site of both servers, in clear and over TLS.
 struct Pair {

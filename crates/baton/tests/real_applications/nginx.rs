@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::folder::Folder;
+use crate::common::port::free_address;
 use crate::common::server::wait_until;
-use crate::program::{Program, free_address, installed, is_root};
+use crate::program::{Program, installed, is_root};
 
 /// A running nginx.
 pub(crate) struct Nginx {

@@ -1,11 +1,9 @@
 //! Programs of the tests, which end with them.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -67,19 +65,6 @@ pub(crate) fn wait_for_listener(socket: &Path) {
             false
         }
     });
-}
-
-/// A free address, for programs that do not report theirs.
-///
-/// The kernel assigns ports from 32,768 on (`ip_local_port_range`), so none below is taken meanwhile. Each test
-/// process starts its search elsewhere.
-pub(crate) fn free_address() -> SocketAddr {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let free = std::iter::repeat_with(|| {
-        let number = std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed);
-        SocketAddr::from(([127, 0, 0, 1], 20_000 + (number % 12_000) as u16))
-    });
-    free.take(12_000).find(|address| TcpListener::bind(address).is_ok()).expect("a port")
 }
 
 /// Whether the tests run as root, for which programs need extra flags.

@@ -1,14 +1,17 @@
 //! The process against a real etcd: leases, watches, and what goes wrong.
 
 mod host;
+#[path = "../../../baton/tests/common/port.rs"]
+mod port;
 mod relay;
 mod store;
 
 use baton_members::{Etcd, Login};
 
 use host::{Host, names};
+use port::free_port;
 use relay::Relay;
-use store::{Store, free_port};
+use store::Store;
 
 /// Goal: nodes see each other; one that ends in order is gone at once, one that is killed when its lease has expired.
 #[test]

@@ -4,12 +4,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use baton_members::{Etcd, Login};
+
+use crate::port::free_port;
 
 /// Nothing that is waited for takes longer, unless it never comes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
@@ -156,11 +157,6 @@ impl Drop for Store {
             let _ = child.wait();
         }
     }
-}
-
-/// A port that is free, and likely stays so for a moment.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 /// Waits for something that comes by itself.
