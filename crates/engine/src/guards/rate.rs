@@ -75,6 +75,8 @@ impl RateTable {
         for word in &self.0[..SECRET_WORDS] {
             hasher.write_u64(word.load(Relaxed));
         }
+        // No key that a client chooses can begin with the rest of another scope.
+        hasher.write_usize(scope.len());
         hasher.write(scope.as_bytes());
         hasher.write_u8(kind);
         hasher.write(key);
