@@ -35,7 +35,7 @@ adapters: ## What runs in other people's programs, optimised: drop-in libfcgi an
 
 test: ## All tests (installs what they need, where it may)
 	@scripts/setup-tests
-	cargo test --workspace --locked
+	@scripts/test-workspace
 	@scripts/test-adapters
 	@scripts/test-kernel-tls
 	@scripts/test-deb
