@@ -4,6 +4,7 @@
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
 //! - [`proxy`] compares them in front of an origin, passing on and from a cache;
+//! - [`guards`] tells what guards, ids and logs cost;
 //! - [`relay`] tells what `splice` saves a proxy at most;
 //! - [`restart`] tells how soon a cache serves after a crash what it had before;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
@@ -30,6 +31,7 @@ pub mod disk;
 pub mod documents;
 pub mod files;
 pub mod front_cost;
+pub mod guards;
 pub mod load;
 mod markdown;
 pub mod mix;

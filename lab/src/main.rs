@@ -21,6 +21,7 @@ use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::documents::{self, DocumentsSettings};
 use baton_lab::front_cost::{self, FrontCostSettings};
+use baton_lab::guards::{self, GuardsSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::proxy::{self, ProxySettings};
 use baton_lab::relay::{self, RelaySettings};
@@ -31,8 +32,8 @@ use baton_lab::{files, mix};
 
 use arguments::{
     ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CopiesArguments,
-    DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments, LoadArguments,
-    ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
+    DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments, GuardsArguments,
+    LoadArguments, ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench(arguments),
         Command::Tls(arguments) => compare_tls(arguments),
         Command::Proxy(arguments) => compare_proxies(arguments),
+        Command::Guards(arguments) => compare_guards(arguments),
         Command::Relay(arguments) => compare_relays(arguments),
         Command::Restart(arguments) => restart(arguments),
         Command::Cluster(arguments) => compare_policies(arguments),
@@ -147,6 +149,18 @@ fn compare_proxies(arguments: ProxyArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-proxy")),
     };
     print(&format!("{}\n", proxy::run(&settings)?))?;
+    Ok(true)
+}
+
+fn compare_guards(arguments: GuardsArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    let settings = GuardsSettings {
+        batons: arguments.batons,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-guards")),
+    };
+    print(&format!("{}\n", guards::run(&settings)?))?;
     Ok(true)
 }
 

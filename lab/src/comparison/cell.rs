@@ -19,6 +19,11 @@ pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
     /// The requests, in turn.
     fn requests(self) -> Vec<Request>;
 
+    /// More fields of each request, each with its line's end.
+    fn fields(self) -> &'static str {
+        ""
+    }
+
     /// Whether each request opens a connection.
     fn connection_per_request(self) -> bool {
         false
@@ -138,6 +143,7 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
         verify: false,
     };
     let requests = RequestList::new(settings.address, settings.connection_per_request, task.requests());
+    let requests = requests.with_fields(task.fields());
     let memory_before = memory_bytes(&server.processes());
     let mut load = Load::connect(&settings, requests)?;
 

@@ -57,6 +57,16 @@ impl RequestList {
         Self { prepared, order, next: 0 }
     }
 
+    /// The same requests with more fields, each with its line's end.
+    #[must_use]
+    pub(crate) fn with_fields(mut self, fields: &str) -> Self {
+        for prepared in &mut self.prepared {
+            let end = prepared.wire.len() - "\r\n".len();
+            prepared.wire.splice(end..end, fields.bytes());
+        }
+        self
+    }
+
     /// The next request's number.
     pub(super) fn take_next(&mut self) -> usize {
         let request = self.order[self.next];
@@ -123,6 +133,12 @@ mod tests {
         assert!(!text(false).contains("Connection"));
         assert!(text(true).contains("\r\nConnection: close\r\n"));
         assert!(text(true).ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn more_fields_are_the_last() {
+        let list = list(&["/a"], false).with_fields("X-A: 1\r\n");
+        assert!(list.bytes(0).ends_with(b"\r\nUser-Agent: baton-lab\r\nX-A: 1\r\n\r\n"));
     }
 
     #[test]
