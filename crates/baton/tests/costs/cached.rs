@@ -80,13 +80,17 @@ fn in_memory(architecture: &str) -> Proxy {
 /// one finds it in the folder.
 fn in_folder(architecture: &str) -> Proxy {
     let proxy = cached(architecture, "folder = '{base}/cache'\ndisk_reserve_bytes = 0");
+    let disk = || {
+        let status = proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+        status.split_once(r#""disk":{"bytes":"#).map(|(_, disk)| disk.to_owned()).unwrap_or_default()
+    };
+    // What comes before is not written.
+    wait_until("the folder is in use", || disk().contains(r#""recovered":true"#));
     proxy.exchange(&mut proxy.server.connect(), LONG_BYTES);
     let is_written = || {
-        let status = proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
-        let disk = status.split_once(r#""disk":{"bytes":"#).map(|(_, disk)| disk);
-        let bytes = disk.and_then(|disk| disk.split(',').next()?.parse::<usize>().ok());
-        bytes >= Some(LONG_BYTES)
-            && disk.is_some_and(|disk| disk.contains(r#""queue_bytes":0,"recovered":true"#))
+        let disk = disk();
+        let bytes = disk.split(',').next().and_then(|bytes| bytes.parse::<usize>().ok());
+        bytes >= Some(LONG_BYTES) && disk.contains(r#""queue_bytes":0,"recovered":true"#)
     };
     wait_until("all is written", is_written);
     let first = proxy.server.workers()[0];
