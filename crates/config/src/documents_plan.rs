@@ -59,6 +59,7 @@ pub(super) fn cooperate(
         planned.push(plan::Route {
             place: Place::prefix(peer.copies_path()),
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             action,
             otherwise: None,
@@ -71,6 +72,7 @@ pub(super) fn cooperate(
         planned.push(plan::Route {
             place: Place::prefix(COPIES),
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             action,
             otherwise: None,

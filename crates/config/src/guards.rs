@@ -4,12 +4,12 @@ use baton_engine::guards::{self, Access, AllowedMethods, RateKey};
 
 use super::basic_auth::{BasicAuth, BasicAuthKind};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::cors::{Cors, CorsKind};
 use super::error::Complaint;
 use super::kind::{Kind, ListOf, Or, Reading};
+use super::method_name::MethodName;
 use super::rate_limit::RateLimit;
-use super::raw::Node;
 use super::setting::{Inline, Section, Table, settings};
-use super::text::Text;
 
 settings! {
     /// What guards a site. A route inherits unset keys from its site.
@@ -28,6 +28,9 @@ settings! {
         /// Users that have to say their name and password: `{ users = { ada = "$2y$12$…" }, file = "/etc/baton/htpasswd" }`. Others:
         /// 401. `off`: none, also below a site that has some.
         basic_auth: Option<BasicAuth> = None, Or("off", BasicAuthKind);
+        /// Which pages of other origins may read responses (CORS): `"*"`, `["https://app.example", "https://*.example.com"]`, or
+        /// a table with more. Preflights are answered by the server itself, also where a password is asked for.
+        cors: Option<Cors> = None, Or("off", CorsKind);
     }
 }
 
@@ -117,37 +120,3 @@ fn shown(client: &ClientAddress) -> String {
     let written = ClientAddressKind.write(client);
     written.as_str().unwrap_or_default().trim_end_matches("/32").trim_end_matches("/128").to_owned()
 }
-
-/// The name of a method, as requests have it.
-struct MethodName;
-
-impl Kind for MethodName {
-    type Value = String;
-
-    fn accepted(&self) -> String {
-        "a method such as \"GET\" or \"POST\"".into()
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let name = Text.read(node, reading)?;
-        let is_token = name.bytes().all(baton_http::is_token_byte);
-        let upper = name.to_ascii_uppercase();
-        if is_token && (name == upper || !KNOWN_METHODS.contains(&upper.as_str())) {
-            return Some(name);
-        }
-        let complaint = reading.complaint("has no method").at(node.span(), "no request has this method");
-        reading.complain(match KNOWN_METHODS.contains(&upper.as_str()) {
-            true => complaint.help(format!("methods are case-sensitive: did you mean `{upper}`?")),
-            false => complaint.help(format!("expected {}", self.accepted())),
-        });
-        None
-    }
-
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
-    }
-}
-
-/// Methods that are meant even if they are written in lower case.
-const KNOWN_METHODS: [&str; 9] =
-    ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];

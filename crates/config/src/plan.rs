@@ -21,6 +21,7 @@ use super::application::{Application, Target, Transport};
 use super::basic_auth::BasicAuth;
 use super::cluster::{Cluster, Kept};
 use super::config::Config;
+use super::cors::Cors;
 use super::documents_plan;
 use super::files::Files;
 use super::guards::Guards;
@@ -185,7 +186,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn site(&self, site: &Site) -> io::Result<plan::Site> {
-        let site = &site.with_hsts();
+        let site = &site.clone().with_hsts().with_cors();
         let settings = &site.settings;
         let endings = site.script_endings();
         let name = site.name();
@@ -196,7 +197,8 @@ impl Planner<'_> {
             let headers = site.files.headers.clone();
             let (place, guards) = (Place::prefix("/"), self.guards(&site.guards, &name)?);
             let (action, otherwise) = (Action::Files(tree), otherwise(&site.files));
-            routes.push(plan::Route { place, headers, guards, action, otherwise });
+            let cors = site.guards.cors.as_ref().map(Cors::plan);
+            routes.push(plan::Route { place, headers, cors, guards, action, otherwise });
         }
         documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
         let pages = settings.error_pages.iter().map(|(status, path)| {
@@ -218,6 +220,7 @@ impl Planner<'_> {
             clients: None,
             routes,
             headers: site.files.headers.clone(),
+            cors: site.guards.cors.as_ref().map(Cors::plan),
             guards: self.guards(&site.guards, &name)?,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
             figures: self.resources.row(&site.name()),
@@ -296,6 +299,7 @@ impl Planner<'_> {
         };
         Ok(plan::Route {
             headers: route.files.headers.clone(),
+            cors: route.guards.cors.as_ref().map(Cors::plan),
             guards: self.guards(&route.guards, &scope)?,
             otherwise: otherwise(&route.files).filter(|_| settings.sends_files()),
             place,
@@ -358,6 +362,7 @@ impl Planner<'_> {
             cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.name(), pool.name())),
             application: pool,
             headers: files.headers.clone(),
+            cors: route.guards.cors.as_ref().map(Cors::plan),
             terms: Terms::Cgi(terms),
             upload: UploadSettings {
                 bytes_max: application.body_bytes_max,

@@ -17,6 +17,7 @@ use baton_upstream::{
 use super::application::{Target, temporary_folder};
 use super::client_addresses::address_set;
 use super::cluster::{Cluster, ClusterNode};
+use super::cors::Cors;
 use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
@@ -148,6 +149,7 @@ fn to_origins(
         cache: cache.map(|cache| cache.plan(site, &route.settings.name(), origin)),
         application,
         headers: route.files.headers.clone(),
+        cors: route.guards.cors.as_ref().map(Cors::plan),
         upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },
         terms: Terms::Proxy(Box::new(terms)),
     }

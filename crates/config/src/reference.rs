@@ -7,6 +7,7 @@ use super::basic_auth::BasicAuth;
 use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
+use super::cors::Cors;
 use super::documents::Documents;
 use super::files::{CacheRule, Files};
 use super::guards::Guards;
@@ -86,6 +87,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<Documents>(Form::Inline),
         described::<BasicAuth>(Form::Inline),
         described::<RateLimit>(Form::Inline),
+        described::<Cors>(Form::Inline),
         described::<RealIp>(Form::Inline),
         described::<ProxyProtocol>(Form::Inline),
         described::<RouteSettings>(Form::Tables),

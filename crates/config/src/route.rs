@@ -8,6 +8,7 @@ use baton_engine::template::{Template, Variable};
 use super::application::Application;
 use super::cluster::{ClusterKind, RouteCluster};
 use super::command::CGI_COMMAND;
+use super::cors::check_headers;
 use super::error::Complaint;
 use super::files::Files;
 use super::guards::Guards;
@@ -135,6 +136,7 @@ impl Route {
         }
         let guards = Guards::read_checked(&mut table, inherited.0.clone(), reading);
         let files = Files::read_with_root(&mut table, inherited.1.clone(), reading);
+        check_headers(guards.cors.as_ref(), &files, &table, reading);
         let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
         answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
         if files.root.is_none() && answers.is_empty() {

@@ -9,6 +9,7 @@ use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
 use super::address::{Listen, SiteAddresses};
+use super::cors::check_headers;
 use super::documents::{Documents, DocumentsKind};
 use super::error::Complaint;
 use super::files::Files;
@@ -98,6 +99,7 @@ impl Site {
         let mut settings = SiteSettings::read(&mut table, SiteSettings::default(), reading);
         let guards = Guards::read_checked(&mut table, Guards::default(), reading);
         let files = Files::read_with_root(&mut table, Files::default(), reading);
+        check_headers(guards.cors.as_ref(), &files, &table, reading);
         let root_is_known = !table.has_refused("root", reading);
         let has_routes = table.has_elements("route");
         let routes: Vec<_> = table

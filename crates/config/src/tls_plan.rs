@@ -110,9 +110,9 @@ impl Config {
 
 impl Site {
     /// The same with `Strict-Transport-Security` in every response, unless a route says otherwise.
-    pub(super) fn with_hsts(&self) -> Self {
-        let mut site = self.clone();
-        let Some(value) = &self.settings.hsts else { return site };
+    pub(super) fn with_hsts(self) -> Self {
+        let mut site = self;
+        let Some(value) = site.settings.hsts.clone() else { return site };
         let routes = site.routes.iter_mut().map(|route| &mut route.files);
         for files in routes.chain([&mut site.files]) {
             let fields = &mut files.headers.set;
@@ -148,12 +148,14 @@ impl Site {
             routes: vec![plan::Route {
                 place: Place::prefix("/"),
                 headers: FieldRules::default(),
+                cors: None,
                 // A password in clear is not asked for.
                 guards: None,
                 action: Action::Https { host, port },
                 otherwise: None,
             }],
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
             error_pages: Vec::new(),

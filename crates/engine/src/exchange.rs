@@ -224,10 +224,12 @@ impl Exchange {
             Err(refusal) => (None, Some(refusal)),
         };
         let routed = Routed { refused, ..Routed::of(plan, site_index, route, head) };
+        let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));
         if let Some(guards) = routed.guards {
             let address = self.address(env.client).map(|address| address.ip());
             let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
-            match guarded::judge(guards, Asking { address, head, opens_tunnel, now_ms }, login) {
+            let asking = Asking { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
+            match guarded::judge(guards, asking, login) {
                 Ok(None) => {}
                 Ok(user) => Arc::make_mut(self.record.visitor.get_or_insert_default()).user = user,
                 Err(Demand::Refusal(page)) => {
@@ -244,6 +246,13 @@ impl Exchange {
                     return;
                 }
             }
+        }
+        // Here, and nowhere else: its guards have not asked it for a password.
+        if let Some(preflight) = preflight {
+            let lines = preflight.lines();
+            return self.answer(env, plan, routed, |env| {
+                routed.page(env.ctx, Page::preflight(&lines), &mut env.reply)
+            });
         }
         match route.map(|route| &route.action) {
             Some(Action::Rewrite(to)) => self.rewrite(env, plan, routed, to, head),

@@ -25,6 +25,7 @@ mod clock;
 mod cold_file;
 mod connection_count;
 mod context;
+pub mod cors;
 mod departures;
 mod documents;
 mod event_loop;

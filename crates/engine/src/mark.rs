@@ -103,13 +103,13 @@ impl Marking {
     ) -> Result<(Arc<Mark>, KeptHead), Refusal> {
         let mut fields: Vec<(&str, String)> = Vec::new();
         let id = self.id.as_ref().map(|rule| {
-            let given = rule.trust.believes(client).then(|| only(head, &rule.field)).flatten();
+            let given = rule.trust.believes(client).then(|| head.only_field(&rule.field)).flatten();
             (rule, given.filter(|id| is_id(id)).map_or_else(|| hex(ids.next()), str::to_owned))
         });
         if let Some((rule, id)) = &id {
             fields.push((&rule.field, id.clone()));
         }
-        let given = only(head, TRACEPARENT).and_then(trace_of);
+        let given = head.only_field(TRACEPARENT).and_then(trace_of);
         let mut trace = given.map(str::to_owned);
         let mut dropped: &[&str] = &[];
         if trace.is_none() && self.begins_traces {
@@ -135,13 +135,6 @@ impl Trust {
             Self::Some(clients) => clients.contains(client.peer().map(|peer| peer.ip())),
         }
     }
-}
-
-/// The value of a field that comes once.
-fn only<'a>(head: &RequestHead<'a>, name: &str) -> Option<&'a str> {
-    let mut values = head.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    let first = values.next()?;
-    values.next().is_none().then(|| std::str::from_utf8(first).ok()).flatten()
 }
 
 /// Whether an id fits into logs and fields as it is.

@@ -14,6 +14,7 @@ use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
+use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
 use crate::figures::Row;
 use crate::guards::{Guards, RealAddress};
@@ -54,6 +55,8 @@ pub struct Site {
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
     pub headers: FieldRules,
+    /// Which pages of other origins may read them.
+    pub cors: Option<Arc<Cors>>,
     /// Rules for requests for which there is no route.
     pub guards: Option<Arc<Guards>>,
     /// Where the addresses of clients behind proxies are found.
@@ -79,6 +82,8 @@ pub struct Route {
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
+    /// Which pages of other origins may read its responses.
+    pub cors: Option<Arc<Cors>>,
     /// Rules for its requests.
     pub guards: Option<Arc<Guards>>,
     /// What is done with its requests.
@@ -143,6 +148,8 @@ pub struct Delegate {
     pub application: Arc<Application>,
     /// Rules for the fields of each response.
     pub headers: FieldRules,
+    /// Which pages of other origins may read its responses.
+    pub cors: Option<Arc<Cors>>,
     /// How the bodies of requests are kept.
     pub upload: UploadSettings,
     /// What requests say.
@@ -458,6 +465,7 @@ mod tests {
             hosts: hosts.iter().map(|&host| host.into()).collect(),
             routes: Vec::new(),
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             real_address: None,
             error_pages: Vec::new(),
@@ -508,6 +516,7 @@ mod tests {
             site.routes.push(Route {
                 place: Place::prefix(path),
                 headers: FieldRules::default(),
+                cors: None,
                 guards: None,
                 action,
                 otherwise: None,

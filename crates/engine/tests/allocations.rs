@@ -229,6 +229,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
     Action::Delegated(Arc::new(Delegate {
         application: Application::new(settings).unwrap(),
         headers: FieldRules::default(),
+        cors: None,
         upload,
         terms: Terms::Proxy(Box::new(terms)),
         cache,
@@ -273,11 +274,13 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         routes: vec![Route {
             place: Place::prefix("/"),
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             action,
             otherwise: None,
         }],
         headers: FieldRules::default(),
+        cors: None,
         guards: None,
         real_address: None,
         error_pages: Vec::new(),

@@ -207,6 +207,14 @@ impl<'a> RequestHead<'a> {
         self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
+    /// The value of the field with this name, in any case, if there is one such line and it is text.
+    pub fn only_field(&self, name: &str) -> Option<&'a str> {
+        let mut values =
+            self.fields().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let first = values.next()?;
+        values.next().is_none().then(|| std::str::from_utf8(first).ok()).flatten()
+    }
+
     /// Path and query as the client has asked for them, also where `path` and `query` were rewritten.
     pub fn asked(&self) -> (&'a [u8], Option<&'a [u8]>) {
         match Target::parse(self.version, self.method, self.target) {

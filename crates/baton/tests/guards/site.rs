@@ -51,6 +51,13 @@ pub(crate) fn run(configuration: &str) -> Server {
         let program = "#!/bin/sh\necho 'Content-Type: text/plain'; echo; echo 'the secret'; env\n";
         install_program(&folder.path(&format!("{place}/run.cgi")), program);
     }
+    folder.write("shared/small.txt", "small");
+    folder.write("shared/large.txt", &"large ".repeat(100_000));
+    folder.write("shared/folder/index.html", "index");
+    folder.write("shared/users/secret.txt", SECRET);
+    let program = "#!/bin/sh\necho 'Content-Type: text/plain'; echo 'Access-Control-Allow-Origin: https://evil.com'\n\
+                   echo 'Access-Control-Allow-Credentials: true'; echo 'Vary: Accept'; echo; echo \"$REQUEST_METHOD\"\n";
+    install_program(&folder.path("shared/run.cgi"), program);
     fs::write(folder.base().join("users"), format!("# staff\nbob:{ARGON2}\n")).expect("a file");
     Server::run(folder, &configuration.replace("HASH", HASH))
 }

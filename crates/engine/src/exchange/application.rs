@@ -23,6 +23,7 @@ use super::page::{Page, SERVER};
 use super::routed::Routed;
 use super::tls_parameters;
 use crate::context::Context;
+use crate::cors::Allowed;
 use crate::log::Outcome;
 use crate::plan::{CgiTerms, Delegate, Plan};
 use crate::protocol::Responder;
@@ -84,13 +85,12 @@ impl Origin {
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        let routed = Routed::of(&self.plan, self.site_index, None, &self.head.get());
-        Routed { headers: &self.delegate.headers, ..routed }
+        Routed::delegated(&self.plan, self.site_index, &self.delegate, &self.head.get())
     }
 
     /// The fields of every response of the route, in memory of `ctx.heads`: see [`Delegate::response_fields`].
     pub(super) fn response_fields(&self, ctx: &mut Context) -> Unfrozen {
-        self.delegate.response_fields(&self.plan, ctx)
+        self.delegate.response_fields(&self.plan, self.routed().allowed, ctx)
     }
 
     /// The request as the application gets it.
@@ -212,7 +212,12 @@ impl Origin {
 impl Delegate {
     /// The fields of every response of the route, as complete lines, after the rules for the application's own fields. They
     /// are in memory of `ctx.heads`, which wants it back.
-    pub(super) fn response_fields(&self, plan: &Plan, ctx: &mut Context) -> Unfrozen {
+    pub(super) fn response_fields(
+        &self,
+        plan: &Plan,
+        allowed: Option<Allowed<'_>>,
+        ctx: &mut Context,
+    ) -> Unfrozen {
         let headers = &self.headers;
         let mut fields = ctx.heads.take();
         for name in headers.dropped() {
@@ -242,6 +247,9 @@ impl Delegate {
         }
         if let Some((name, value)) = marked {
             reply.field(name, value);
+        }
+        if let Some(allowed) = allowed {
+            allowed.push(&mut reply);
         }
         for (name, value) in headers.added() {
             reply.field(name, value);

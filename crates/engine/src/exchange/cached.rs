@@ -35,7 +35,7 @@ pub(super) fn look(
             if let Some(terms) = delegate.proxy() {
                 terms.responses.apply(&mut response, head);
             }
-            let fields = delegate.response_fields(plan, env.ctx);
+            let fields = delegate.response_fields(plan, routed.allowed, env.ctx);
             let whole = (head.method != Method::Head).then(|| body.len());
             env.reply.send_application_head(&mut env.ctx.heads, &response, whole, &fields, body);
             env.ctx.heads.freeze(fields);

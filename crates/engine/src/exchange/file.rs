@@ -40,8 +40,8 @@ impl Routed<'_> {
 
     /// The cached response: for a small file one buffer, head and body in it.
     fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
-        if ctx.mark.is_some() {
-            return self.marked_whole(ctx, stored, reply);
+        if ctx.mark.is_some() || self.allowed.is_some() {
+            return self.whole_for_one(ctx, stored, reply);
         }
         let form = reply.head_form();
         // The cost of a head alone says nothing about the two ways.
@@ -58,8 +58,8 @@ impl Routed<'_> {
         Ready { trial, ..Status::OK.into() }
     }
 
-    /// The same with a head of its own, for a request that has a mark.
-    fn marked_whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
+    /// The same with a head of its own, for a request that has a mark, or is of a page that may read the response.
+    fn whole_for_one(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
         let mut bytes = ctx.heads.take();
         let mut head = self.begin(ctx, &mut bytes, Status::OK, reply);
         head.number("Content-Length", stored.len()).raw(stored.fields()).end();

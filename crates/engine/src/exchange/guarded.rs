@@ -47,6 +47,8 @@ pub(super) struct Asking<'a> {
     pub(super) head: &'a RequestHead<'a>,
     /// It is an extended CONNECT.
     pub(super) opens_tunnel: bool,
+    /// It is a browser's question whether a page may ask. It never has credentials, and the server itself answers it.
+    pub(super) is_preflight: bool,
     pub(super) now_ms: u64,
 }
 
@@ -92,6 +94,9 @@ pub(super) fn judge<'a>(
         && matches!(login, Login::New | Login::Rewritten { .. })
     {
         take(limit, None)?;
+    }
+    if asking.is_preflight {
+        return Ok(None);
     }
     if let Some(methods) = &guards.methods
         && !methods.contains(method_of(asking.head, asking.opens_tunnel))

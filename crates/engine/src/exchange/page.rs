@@ -40,7 +40,7 @@ enum Fields<'a> {
     One(&'static str, Cow<'a, str>),
     /// The `Location` of a document that may be elsewhere by the next request.
     Away(&'a str),
-    /// Complete lines, the media type among them.
+    /// Complete lines; of content, the media type among them.
     Lines(&'a [u8]),
 }
 
@@ -102,6 +102,11 @@ impl<'a> Page<'a> {
             fields: Fields::One("Allow", allowed.into()),
             content: Content::None,
         }
+    }
+
+    /// What a page of another origin may do: 204. `lines`: complete lines that say so.
+    pub(super) fn preflight(lines: &'a [u8]) -> Self {
+        Self { status: Status::NO_CONTENT, fields: Fields::Lines(lines), content: Content::None }
     }
 
     /// Sends the client elsewhere.
@@ -214,7 +219,7 @@ impl Routed<'_> {
         Ready { outcome, ..self.page(ctx, Page::error(status), reply) }
     }
 
-    /// Begins a head with the fields that every response has.
+    /// Begins a head with the fields that every response to this request has.
     pub(super) fn begin<'b>(
         &self,
         ctx: &Context,
@@ -224,6 +229,9 @@ impl Routed<'_> {
     ) -> ReplyHead<'b> {
         let mut head = reply.head(out, status, self.server_header.then_some(SERVER), ctx.clock.stamp());
         ctx.push_mark(&mut head);
+        if let Some(allowed) = &self.allowed {
+            allowed.push(&mut head);
+        }
         head
     }
 }

@@ -100,6 +100,9 @@ pub(super) fn answer_with_file(
     let mut bytes = ctx.heads.take();
     let server = origin.plan.server_header.then_some(SERVER);
     let mut fields = reply.head(&mut bytes, status, server, ctx.clock.stamp());
+    if let Some(allowed) = origin.routed().allowed {
+        allowed.push(&mut fields);
+    }
     let (first, len) = bytes_of(status, part, stored);
     match (status, part) {
         _ if Framing::without_body(status.code()) == Some(Framing::None) => {}

@@ -280,7 +280,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
     };
     let terms = Terms::Cgi(CgiTerms::sharing("/app"));
     let headers = FieldRules::default();
-    let delegate = Delegate { application, headers, upload, terms, cache: None };
+    let delegate = Delegate { application, headers, cors: None, upload, terms, cache: None };
     let site = Site {
         name: "site".into(),
         listeners: Vec::new(),
@@ -289,6 +289,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
             Route {
                 place: Place::prefix("/"),
                 headers: FieldRules::default(),
+                cors: None,
                 guards: None,
                 action: Action::Files(Arc::new(tree)),
                 otherwise: None,
@@ -296,12 +297,14 @@ pub(super) fn context(folder: &TempDir) -> Context {
             Route {
                 place: Place::prefix("/app"),
                 headers: FieldRules::default(),
+                cors: None,
                 guards: None,
                 action: Action::Delegated(Arc::new(delegate)),
                 otherwise: None,
             },
         ],
         headers: FieldRules::default(),
+        cors: None,
         guards: None,
         real_address: None,
         error_pages: Vec::new(),

@@ -148,7 +148,8 @@ impl Folder {
                 }),
             };
             let (application, headers) = (Arc::clone(application), FieldRules::default());
-            let delegate = Delegate { application, headers, upload: upload.clone(), terms, cache };
+            let delegate =
+                Delegate { application, headers, cors: None, upload: upload.clone(), terms, cache };
             (path, Action::Delegated(Arc::new(delegate)))
         };
         let cached = shelf.map(|shelf| delegated(CACHED, Some(Arc::clone(&shelf.route))));
@@ -173,12 +174,14 @@ impl Folder {
                 .map(|(path, action)| Route {
                     place: Place::prefix(path),
                     headers: FieldRules::default(),
+                    cors: None,
                     guards: None,
                     action,
                     otherwise: None,
                 })
                 .collect(),
             headers: FieldRules::default(),
+            cors: None,
             guards: None,
             real_address: None,
             error_pages: Vec::new(),
