@@ -8,6 +8,7 @@ use baton_http::{Coding, FieldRules};
 use super::error::Complaint;
 use super::fields::{FIELD_VALUE, Fields};
 use super::kind::{Flag, ListOf, Or, Reading};
+use super::media_types::MEDIA_TYPES;
 use super::setting::{Inline, Section, Table, settings};
 use super::system::Folder;
 use super::text::{Text, TextOf, Wrong};
@@ -63,8 +64,8 @@ settings! {
         /// Codings of precompressed copies beside a file, sent to clients that accept them. Among equals the first
         /// wins.
         precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
-        /// Values of `Cache-Control` by glob on the path; the first that matches: `[{ match = "*.css", value =
-        /// "max-age=86400" }]`.
+        /// Values of `Cache-Control` of files, by their media types, by a glob on the path, or by both; the first that matches
+        /// counts: `[{ types = ["text/html"], value = "no-cache" }, { match = "/assets/*", value = "max-age=31536000" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
         /// Rules for the fields of responses: of files, listings, redirections, errors and applications. `{
         /// X-Frame-Options = "DENY" }` sets a field: it replaces all of the application's by this name. With a kind:
@@ -76,11 +77,13 @@ settings! {
 }
 
 settings! {
-    /// The value of `Cache-Control` for the paths that match a glob.
-    CacheRule in "site.cache_control" needs ["match", "value"] {
+    /// The value of `Cache-Control` for the files that `match` and `types` are both about; without them, for all.
+    CacheRule in "site.cache_control" needs ["value"] {
         /// Glob on the path: `*` is any run of characters, `?` any one. With a leading `/` it must match the whole
         /// path, otherwise any tail of it after a `/`.
         r#match: String = "*".into(), Text;
+        /// Media types, without parameters: `["text/css", "image/*"]`. None: all.
+        types: Vec<String> = Vec::new(), ListOf(MEDIA_TYPES);
         /// Value of the field.
         value: String = "no-cache".into(), FIELD_VALUE;
     }

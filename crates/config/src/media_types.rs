@@ -46,3 +46,19 @@ pub(crate) const MEDIA_TYPE: TextOf = TextOf {
         }
     },
 };
+
+/// A media type without parameters, or all of a kind.
+pub(crate) const MEDIA_TYPES: TextOf = TextOf {
+    accepted: "a media type such as \"text/css\" or \"image/*\"",
+    check: |text| match text.split_once('/') {
+        Some((kind, subtype))
+            if kind != "*" && [kind, subtype].iter().all(|part| field_name_is_safe(part.as_bytes())) =>
+        {
+            Ok(text.to_ascii_lowercase())
+        }
+        _ => Err(Wrong::new(
+            "is no media type",
+            "expected one such as \"text/css\", or all of a kind, such as \"image/*\"; without parameters",
+        )),
+    },
+};

@@ -404,6 +404,7 @@ impl Planner<'_> {
         let Some(root) = &files.root else { return Ok(None) };
         let rule = |rule: &super::CacheRule| baton_content::CacheRule {
             pattern: rule.r#match.clone(),
+            types: rule.types.clone(),
             value: rule.value.clone(),
         };
         let config = TreeConfig {

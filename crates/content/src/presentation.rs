@@ -2,7 +2,6 @@
 
 use baton_http::Coding;
 
-use crate::glob;
 use crate::resolve::Target;
 use crate::tree::{CACHE_CONTROL, Tree};
 
@@ -38,7 +37,7 @@ impl Presentation {
         let rule = config
             .cache_control
             .iter()
-            .find(|rule| glob::matches(rule.pattern.as_bytes(), path))
+            .find(|rule| rule.is_about(path, &media_type))
             .filter(|_| !config.headers.drops(CACHE_CONTROL.as_bytes()));
         if let Some(rule) = rule {
             line(CACHE_CONTROL, rule.value.as_bytes());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use baton_http::{Coding, FieldRules, MediaTypes};
 
 use crate::candidate::Candidate;
+use crate::glob;
 
 /// Configuration of a [`Tree`](crate::Tree).
 #[derive(Clone, Debug)]
@@ -89,12 +90,29 @@ pub enum Symlinks {
     Anywhere,
 }
 
+impl CacheRule {
+    /// Whether it is about a file with this path and media type.
+    pub(crate) fn is_about(&self, path: &[u8], media_type: &str) -> bool {
+        let essence = media_type.split(';').next().unwrap_or_default().trim_ascii().as_bytes();
+        let is_it = |own: &String| match own.strip_suffix('*') {
+            Some(kind) => {
+                essence.get(..kind.len()).is_some_and(|of| of.eq_ignore_ascii_case(kind.as_bytes()))
+            }
+            None => essence.eq_ignore_ascii_case(own.as_bytes()),
+        };
+        (self.types.is_empty() || self.types.iter().any(is_it))
+            && glob::matches(self.pattern.as_bytes(), path)
+    }
+}
+
 /// A rule for the `Cache-Control` of some files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheRule {
     /// Which files: `*` matches any bytes, '/' included, `?` any one; a leading '/' is the root, without it the
     /// pattern may begin after any '/'.
     pub pattern: String,
+    /// Of these, which media types, in lower case: `text/css`, or `image/*` for all of a kind. Empty: any.
+    pub types: Vec<String>,
     /// Value of the field.
     pub value: String,
 }

@@ -385,7 +385,7 @@ error: unknown key `vale`
   |                                                      ^^^^ not known in [site.cache_control]
   |
   = help: did you mean `value`?
-  = help: known in [site.cache_control]: match, value
+  = help: known in [site.cache_control]: match, types, value
 
 error: `site.error_pages` has a bad status
  --> baton.toml:5:35

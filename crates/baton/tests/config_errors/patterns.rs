@@ -105,3 +105,32 @@ fn literal_names_are_accepted() {
         assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn media_types_that_no_file_has() {
+    refused(
+        r#"[[site]]
+root = "www"
+cache_control = [{ types = [".css", "text/css; charset=utf-8", "*/*"], value = "no-cache" }]
+"#,
+        r#"
+error: `site.cache_control.types` is no media type
+ --> baton.toml:3:29
+  |
+3 | cache_control = [{ types = [".css", "text/css; charset=utf-8", "*/*"], value = "no-cache" }]
+  |                             ^^^^^^ expected one such as "text/css", or all of a kind, such as "image/*"; without parameters
+
+error: `site.cache_control.types` is no media type
+ --> baton.toml:3:37
+  |
+3 | cache_control = [{ types = [".css", "text/css; charset=utf-8", "*/*"], value = "no-cache" }]
+  |                                     ^^^^^^^^^^^^^^^^^^^^^^^^^ expected one such as "text/css", or all of a kind, such as "image/*"; without parameters
+
+error: `site.cache_control.types` is no media type
+ --> baton.toml:3:64
+  |
+3 | cache_control = [{ types = [".css", "text/css; charset=utf-8", "*/*"], value = "no-cache" }]
+  |                                                                ^^^^^ expected one such as "text/css", or all of a kind, such as "image/*"; without parameters
+"#,
+    );
+}

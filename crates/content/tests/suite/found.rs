@@ -238,6 +238,7 @@ fn media_types_rules_and_headers_become_fields() {
     let site = Site::configured(CacheSettings::default(), |config| {
         let rule = |pattern: &str, value: &str| baton_content::CacheRule {
             pattern: pattern.to_owned(),
+            types: Vec::new(),
             value: value.to_owned(),
         };
         config.cache_control = vec![rule("/assets/*", "max-age=31536000, immutable"), rule("*", "no-cache")];
@@ -255,12 +256,49 @@ fn media_types_rules_and_headers_become_fields() {
     assert!(home.contains("Content-Type: text/html; charset=utf-8\r\n"), "{home}");
 }
 
+#[test]
+fn rules_are_by_media_type_as_well() {
+    let site = Site::configured(CacheSettings::default(), |config| {
+        let rule = |pattern: &str, types: &[&str], value: &str| baton_content::CacheRule {
+            pattern: pattern.to_owned(),
+            types: types.iter().map(|&media_type| media_type.to_owned()).collect(),
+            value: value.to_owned(),
+        };
+        config.cache_control = vec![
+            rule("/new/*", &["image/*"], "new image"),
+            rule("*", &["text/css", "image/*"], "asset"),
+            rule("*", &["text/html"], "page"),
+        ];
+        config.precompressed = vec![Coding::Gzip];
+    });
+    for (path, value) in [
+        ("/a.css", "asset"),
+        ("/a.png", "asset"),
+        ("/new/a.png", "new image"),
+        ("/new/a.css", "asset"),
+        ("/a.html", "page"),
+        ("/a.js", ""),
+        ("/a.unknown", ""),
+    ] {
+        site.write(&path[1..], b"x");
+        let fields = String::from_utf8(site.file(path).fields().to_vec()).unwrap();
+        let told = fields.lines().find_map(|line| line.strip_prefix("Cache-Control: "));
+        assert_eq!(told.unwrap_or_default(), value, "{path}");
+    }
+    // A packed copy has the type of what is packed.
+    site.write("b.css", b"x");
+    site.write("b.css.gz", b"z");
+    let fields = site.find_coded("/b.css", "gzip").fields().to_vec();
+    assert!(String::from_utf8(fields).unwrap().contains("Cache-Control: asset\r\n"));
+}
+
 /// Of a file's own fields, only `Cache-Control` is the configuration's to change.
 #[test]
 fn a_rule_for_the_path_gives_way_to_what_is_set_and_not_to_a_default() {
     let cached = |change: fn(&mut FieldRules)| {
         let site = Site::configured(CacheSettings::default(), |config| {
-            let rule = baton_content::CacheRule { pattern: "*.js".into(), value: "by rule".into() };
+            let (pattern, value) = ("*.js".into(), "by rule".into());
+            let rule = baton_content::CacheRule { pattern, types: Vec::new(), value };
             config.cache_control = vec![rule];
             change(&mut config.headers);
         });
