@@ -137,8 +137,8 @@ settings! {
         /// Milliseconds for which an application that writes to the client itself waits for a client that reads
         /// nothing; then the server sends the rest. At most 10 ms while other requests wait for the application.
         patience_ms: u64 = 100, Milliseconds(0, 60_000);
-        /// Bytes of a request's body. Beyond it: 413.
-        body_bytes_max: u64 = 64 << 20, Bytes(0, 1 << 50);
+        /// Bytes of a request's body. Beyond it: 413. `auto`: what the route or its site says, or else 64 MiB.
+        body_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Bytes of a request's body that are kept in memory until it is complete. A longer one with a known length
         /// is streamed, as `streamed_bodies_max` allows; any other goes to a file until it is complete.
         body_memory_bytes: u64 = 64 << 10, Bytes(0, 1 << 30);

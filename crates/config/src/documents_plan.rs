@@ -115,7 +115,7 @@ fn door_route(socket: &Path) -> Route {
     let proxy = Proxy {
         to: vec![origin(&format!("unix:{}", socket.display()))],
         keep_connections: false,
-        body_bytes_max: WORDS_BYTES_MAX as u64,
+        body_bytes_max: Some(WORDS_BYTES_MAX as u64),
         head_ms: 10_000,
         ..Proxy::default()
     };

@@ -5,8 +5,9 @@ use baton_engine::guards::{self, Access, AllowedMethods, RateKey};
 use super::basic_auth::{BasicAuth, BasicAuthKind};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::cors::{Cors, CorsKind};
+use super::duration::Milliseconds;
 use super::error::Complaint;
-use super::kind::{Kind, ListOf, Or, Reading};
+use super::kind::{Bytes, Kind, ListOf, Or, Reading};
 use super::method_name::MethodName;
 use super::rate_limit::RateLimit;
 use super::setting::{Inline, Section, Table, settings};
@@ -28,6 +29,11 @@ settings! {
         /// Users that have to say their name and password: `{ users = { ada = "$2y$12$…" }, file = "/etc/baton/htpasswd" }`. Others:
         /// 401. `off`: none, also below a site that has some.
         basic_auth: Option<BasicAuth> = None, Or("off", BasicAuthKind);
+        /// Bytes of a request body. Beyond it: 413. `auto`: `limits.body_bytes_max`; where an application or an origin answers,
+        /// what its own `body_bytes_max` says, which has precedence in any case.
+        body_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
+        /// Milliseconds between two reads of a body that an application or an origin gets. Then: 408. `auto`: `timeouts.body_ms`.
+        body_ms: Option<u64> = None, Or("auto", Milliseconds(1, DAY_MS));
         /// Which pages of other origins may read responses (CORS): `"*"`, `["https://app.example", "https://*.example.com"]`, or
         /// a table with more. Preflights are answered by the server itself, also where a password is asked for.
         cors: Option<Cors> = None, Or("off", CorsKind);
@@ -106,6 +112,7 @@ impl Guards {
                 deny: address_set(&self.deny),
             }),
             methods: self.methods.as_deref().map(AllowedMethods::new),
+            body_bytes_max: self.body_bytes_max,
             ..guards::Guards::default()
         }
     }
@@ -115,6 +122,8 @@ impl Guards {
         self.allow.is_some() || !self.deny.is_empty() || self.basic_auth.is_some()
     }
 }
+
+const DAY_MS: u64 = 86_400_000;
 
 fn shown(client: &ClientAddress) -> String {
     let written = ClientAddressKind.write(client);

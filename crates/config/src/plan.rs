@@ -365,7 +365,11 @@ impl Planner<'_> {
             cors: route.guards.cors.as_ref().map(Cors::plan),
             terms: Terms::Cgi(terms),
             upload: UploadSettings {
-                bytes_max: application.body_bytes_max,
+                bytes_max: application
+                    .body_bytes_max
+                    .or(route.guards.body_bytes_max)
+                    .unwrap_or(BODY_BYTES_MAX),
+                timeout_ms: route.guards.body_ms,
                 memory_bytes_max: count(application.body_memory_bytes),
                 temporary,
             },
@@ -432,6 +436,9 @@ impl Planner<'_> {
 fn otherwise(files: &Files) -> Option<Otherwise> {
     files.try_files.as_ref().map(|tried| tried.otherwise.clone())
 }
+
+/// Bytes of a body that an application gets if nothing is said: a photograph, a document.
+const BODY_BYTES_MAX: u64 = 64 << 20;
 
 /// For a plan that is only inspected: no worker shares limits.
 const WORKERS_UNKNOWN: usize = usize::MAX;

@@ -89,8 +89,9 @@ settings! {
         gap_ms: u64 = 60_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without a byte in either direction after which a tunnel (WebSocket) ends.
         tunnel_idle_ms: u64 = 3_600_000, Milliseconds(1, 7 * DAY_MS);
-        /// Bytes of a request's body. Beyond it: 413. Bodies are passed on as they arrive.
-        body_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
+        /// Bytes of a request's body. Beyond it: 413. Bodies are passed on as they arrive. `auto`: what the route or its site
+        /// says, or else 1 GiB.
+        body_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Bytes of a response that wait in memory for a slow client. Beyond them the origin waits, unless
         /// `response_file_bytes_max` has room.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);

@@ -150,7 +150,12 @@ fn to_origins(
         application,
         headers: route.files.headers.clone(),
         cors: route.guards.cors.as_ref().map(Cors::plan),
-        upload: UploadSettings { bytes_max: proxy.body_bytes_max, memory_bytes_max: 0, temporary },
+        upload: UploadSettings {
+            bytes_max: proxy.body_bytes_max.or(route.guards.body_bytes_max).unwrap_or(BODY_BYTES_MAX),
+            timeout_ms: route.guards.body_ms,
+            memory_bytes_max: 0,
+            temporary,
+        },
         terms: Terms::Proxy(Box::new(terms)),
     }
 }
@@ -296,6 +301,9 @@ fn pseudonym() -> String {
     rustix::system::uname().nodename().to_bytes().hash(&mut hasher);
     format!("baton-{:08x}", hasher.finish() as u32)
 }
+
+/// Bytes of a body that an origin gets if nothing is said: it takes no room here.
+const BODY_BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

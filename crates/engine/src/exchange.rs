@@ -387,7 +387,8 @@ impl Exchange {
         routed: Routed<'_>,
         respond: impl FnOnce(&mut Env<'e>) -> Ready,
     ) {
-        let ready = match env.reply.ignore_body(plan.limits.body_bytes_max) {
+        let of_route = routed.guards.and_then(|guards| guards.body_bytes_max);
+        let ready = match env.reply.ignore_body(of_route.unwrap_or(plan.limits.body_bytes_max)) {
             Ok(false) => respond(env),
             Ok(true) => routed.body_refused(env.ctx, None, &mut env.reply),
             Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
@@ -436,6 +437,14 @@ impl Exchange {
     pub(crate) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
         match &self.state {
             State::Delegated(delegated) => delegated.text(body),
+            State::Answered | State::Finding(_) | State::Tunnel(_) => None,
+        }
+    }
+
+    /// How long its client may pause within the body, in milliseconds, if that is said of the request.
+    pub(crate) fn body_timeout_ms(&self) -> Option<u64> {
+        match &self.state {
+            State::Delegated(delegated) => delegated.body_timeout_ms(),
             State::Answered | State::Finding(_) | State::Tunnel(_) => None,
         }
     }

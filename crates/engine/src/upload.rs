@@ -20,6 +20,8 @@ use crate::protocol::BodySink;
 pub struct UploadSettings {
     /// Bytes of a body; beyond it 413.
     pub bytes_max: u64,
+    /// Milliseconds between two reads of it; `None`: as the limits say.
+    pub timeout_ms: Option<u64>,
     /// Bytes of it that are kept in memory; a longer one is streamed to the application, or goes to a file.
     pub memory_bytes_max: usize,
     /// Where such files are.
@@ -125,7 +127,10 @@ mod tests {
 
     fn upload(folder: &Path) -> Upload {
         let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
-        Upload::new(UploadSettings { bytes_max: 100, memory_bytes_max: 8, temporary }, Begins::Complete)
+        Upload::new(
+            UploadSettings { bytes_max: 100, timeout_ms: None, memory_bytes_max: 8, temporary },
+            Begins::Complete,
+        )
     }
 
     fn bytes_of(body: &Aggregate) -> Vec<u8> {

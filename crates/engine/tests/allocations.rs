@@ -211,7 +211,12 @@ fn files(root: &Path) -> Action {
 fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
     let endpoint = Endpoint::Shared(Address::Inet(origin));
     let settings = Settings { protocol: Protocol::Http1, ..Settings::new("origin", endpoint) };
-    let upload = UploadSettings { bytes_max: 0, memory_bytes_max: 0, temporary: settings.temporary.clone() };
+    let upload = UploadSettings {
+        bytes_max: 0,
+        timeout_ms: None,
+        memory_bytes_max: 0,
+        temporary: settings.temporary.clone(),
+    };
     let forwarding = Forwarding {
         host: HostRule::Client,
         authority: origin.to_string(),

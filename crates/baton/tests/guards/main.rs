@@ -10,6 +10,7 @@ mod protocols;
 
 mod access;
 mod balancers;
+mod bodies;
 mod cors;
 mod methods;
 mod passwords;

@@ -138,6 +138,10 @@ impl Delegated {
         Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None }
     }
 
+    pub(super) fn body_timeout_ms(&self) -> Option<u64> {
+        self.origin.delegate.upload.timeout_ms
+    }
+
     /// Where the body is kept.
     pub(super) fn upload(&mut self) -> Option<&mut Upload> {
         match &mut self.progress {

@@ -31,6 +31,9 @@ pub struct Guards {
     pub access: Option<Access>,
     /// For what.
     pub methods: Option<AllowedMethods>,
+    /// Bytes of a body that does not matter to the answer; `None`: as the limits say. Others have their
+    /// [`UploadSettings`](crate::UploadSettings).
+    pub body_bytes_max: Option<u64>,
     /// How often.
     pub rate_limit: Option<RateLimit>,
     /// Which users.
@@ -40,9 +43,12 @@ pub struct Guards {
 impl Guards {
     /// The rules for a plan; `None`: there are none.
     pub fn shared(self) -> Option<Arc<Self>> {
-        let Self { access, methods, rate_limit, basic_auth } = &self;
-        let guards_something =
-            access.is_some() || methods.is_some() || rate_limit.is_some() || basic_auth.is_some();
+        let Self { access, methods, body_bytes_max, rate_limit, basic_auth } = &self;
+        let guards_something = access.is_some()
+            || methods.is_some()
+            || body_bytes_max.is_some()
+            || rate_limit.is_some()
+            || basic_auth.is_some();
         guards_something.then(|| Arc::new(self))
     }
 }

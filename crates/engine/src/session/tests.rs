@@ -275,6 +275,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
     let application = Application::new(Settings::new("app", endpoint)).unwrap();
     let upload = UploadSettings {
         bytes_max: 1 << 20,
+        timeout_ms: None,
         memory_bytes_max: 1 << 10,
         temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };

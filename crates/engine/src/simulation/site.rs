@@ -135,6 +135,7 @@ impl Folder {
         let tree = Arc::new(Tree::open(config).unwrap());
         let upload = UploadSettings {
             bytes_max: limits.body_bytes_max,
+            timeout_ms: None,
             memory_bytes_max: choices.one(&[100, 1_000_000]),
             temporary: application.settings().temporary.clone(),
         };

@@ -3,6 +3,7 @@
 use super::waiting::Waiting;
 use super::{Http1Driver, Need, Stage, Wire, WireState};
 use crate::context::Context;
+use crate::exchange::Exchange;
 use crate::log::Outcome;
 
 impl Http1Driver {
@@ -76,7 +77,11 @@ impl Http1Driver {
         let timeout_ms = match waiting {
             Waiting::FirstRequest | Waiting::Head => limits.head_timeout_ms,
             Waiting::NextRequest => limits.idle_timeout_ms,
-            Waiting::Body | Waiting::Unwanted => limits.body_timeout_ms,
+            Waiting::Body => {
+                let of_request = self.exchanges.back().and_then(Exchange::body_timeout_ms);
+                of_request.unwrap_or(limits.body_timeout_ms)
+            }
+            Waiting::Unwanted => limits.body_timeout_ms,
             Waiting::Send => limits.send_timeout_ms,
             Waiting::Linger => limits.linger_timeout_ms,
             // The gateway has deadlines of its own for applications.

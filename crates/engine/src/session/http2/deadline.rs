@@ -69,7 +69,8 @@ impl Http2Driver {
     /// When the client must have sent more of a body, or taken more of a response.
     fn stream_deadline(&self, stream: &Stream, limits: &Limits) -> Option<u64> {
         if stream.awaits_body() {
-            return Some(stream.received_ms.saturating_add(limits.body_timeout_ms));
+            let timeout_ms = stream.exchange.body_timeout_ms().unwrap_or(limits.body_timeout_ms);
+            return Some(stream.received_ms.saturating_add(timeout_ms));
         }
         // A window that opens a byte at a time buys no time, but one that others use does.
         let since_ms = match self.connection.stall(stream.id)? {
