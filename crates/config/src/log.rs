@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_engine::LogField;
+use baton_engine::LineField;
 
 use super::duration::Milliseconds;
 use super::kind::{Bytes, Kind, Or, Reading};
@@ -70,7 +70,8 @@ settings! {
         format: Format = Format::Combined, Word::<Format>::new();
         /// What a line says, in this order; with `combined`, behind its own fields as `name=value`. `auto`: `combined` says
         /// nothing more, `json` what is usual. Times are in microseconds; what a request has none of is left out of JSON.
-        fields: Option<Vec<LogField>> = None, Or("auto", LogFields);
+        /// `request_header.NAME` is a field of the request, of which a line has 1,024 bytes at most.
+        fields: Option<Vec<LineField>> = None, Or("auto", LogFields);
         /// Bytes gathered per process before they are written; 0: every line at once. If the disk is full, lines are
         /// lost and counted, never a request.
         buffer_bytes: u64 = 64 << 10, Bytes(0, 1 << 26);

@@ -1,10 +1,11 @@
 //! What a line of an access log says.
 
-use baton_engine::{LineFormat, LogField, LogFormat};
+use baton_engine::{LineField, LineFormat, LogField, LogFormat};
+use baton_http::field_name_is_safe;
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
-use super::words::{Word, Words, word_of, words};
+use super::words::{Word, Words, words};
 
 words! {
     /// How a request looks in the access log.
@@ -25,37 +26,83 @@ impl Words for LogField {
 /// Fields of a log, each once.
 pub(crate) struct LogFields;
 
-const FIELDS: ListOf<Word<LogField>> = ListOf(Word::<LogField>::new());
+/// One of them.
+struct OneField;
 
-impl Kind for LogFields {
-    type Value = Vec<LogField>;
+const WORD: Word<LogField> = Word::new();
+
+impl Kind for OneField {
+    type Value = LineField;
 
     fn accepted(&self) -> String {
-        FIELDS.accepted()
+        format!("{}, or \"{}NAME\"", WORD.accepted(), LineField::OF_REQUEST)
     }
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
-        FIELDS.explained()
+        WORD.explained()
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<LogField>> {
-        let fields = FIELDS.read(node, reading)?;
-        let repeated = fields.iter().enumerate().find(|(at, field)| fields[..*at].contains(field));
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<LineField> {
+        let Some(name) = node.get_ref().as_str().and_then(|text| text.strip_prefix(LineField::OF_REQUEST))
+        else {
+            return WORD.read(node, reading).map(LineField::Known);
+        };
+        if !field_name_is_safe(name.as_bytes()) {
+            reading.refuse(node.span(), "has a bad field name", "expected letters, digits and hyphens");
+            return None;
+        }
+        if SECRETS.iter().any(|secret| secret.eq_ignore_ascii_case(name)) {
+            let complaint = reading.complaint("would write secrets into the log");
+            let complaint =
+                complaint.at(node.span(), "with these, a reader of the log could act as the client");
+            reading.complain(complaint.help("remove it; `user` is the user whose password was right"));
+            return None;
+        }
+        Some(LineField::OfRequest(name.into()))
+    }
+
+    fn write(&self, value: &LineField) -> toml::Value {
+        value.to_string().into()
+    }
+}
+
+/// Fields that prove who a client is.
+const SECRETS: [&str; 3] = ["Authorization", "Cookie", "Proxy-Authorization"];
+
+impl Kind for LogFields {
+    type Value = Vec<LineField>;
+
+    fn accepted(&self) -> String {
+        ListOf(OneField).accepted()
+    }
+
+    fn explained(&self) -> Vec<(&'static str, &'static str)> {
+        OneField.explained()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<LineField>> {
+        let fields = ListOf(OneField).read(node, reading)?;
+        let is_same =
+            |one: &LineField, other: &LineField| one.to_string().eq_ignore_ascii_case(&other.to_string());
+        let repeated = fields
+            .iter()
+            .enumerate()
+            .find(|(at, field)| fields[..*at].iter().any(|other| is_same(field, other)));
         if let (Some((at, field)), Value::Array(elements)) = (repeated, node.get_ref()) {
-            let label = format!("\"{}\" is in front already", word_of(*field));
+            let label = format!("\"{field}\" is in front already");
             reading.refuse(elements[at].span(), "names a field twice", label);
             return None;
         }
         Some(fields)
     }
 
-    fn write(&self, value: &Vec<LogField>) -> toml::Value {
-        FIELDS.write(value)
+    fn write(&self, value: &Vec<LineField>) -> toml::Value {
+        ListOf(OneField).write(value)
     }
 }
 
 /// How lines look, and what they say.
-pub(crate) fn lines(format: Format, fields: Option<&[LogField]>) -> LineFormat {
+pub(crate) fn lines(format: Format, fields: Option<&[LineField]>) -> LineFormat {
     let format = match format {
         Format::Combined => LogFormat::Combined,
         Format::Json => LogFormat::Json,

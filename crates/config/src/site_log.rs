@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_engine::LogField;
+use baton_engine::LineField;
 
 use super::kind::{Flag, Kind, Or, Reading};
 use super::log_fields::{Format, LogFields};
@@ -30,7 +30,7 @@ settings! {
         /// How a request is written. `auto`: as `log.format` says.
         format: Option<Format> = None, Or("auto", Word::<Format>::new());
         /// What a line says. `auto`: with the format of `[log]`, what `log.fields` says.
-        fields: Option<Vec<LogField>> = None, Or("auto", LogFields);
+        fields: Option<Vec<LineField>> = None, Or("auto", LogFields);
     }
 }
 

@@ -69,7 +69,9 @@ pub use context::Remarks;
 pub use departures::Destination;
 pub use documents::{Copies, Documents, Lending};
 pub use listen::{ListenAddress, ListenOptions, Listener, bind};
-pub use log::{LineFormat, LogField, LogFormat, LogSettings, Outcome, SiteLog, SiteLogFile, SiteLogs};
+pub use log::{
+    LineField, LineFormat, LogField, LogFormat, LogSettings, Outcome, SiteLog, SiteLogFile, SiteLogs,
+};
 pub use mark::{IdRule, Marking, Trust};
 pub use metrics::{Counters, Kind, Metric};
 pub use plan::{Action, Delegate, ErrorPage, Plan, Route, Site};

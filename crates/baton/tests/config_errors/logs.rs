@@ -123,3 +123,37 @@ error: `site.traceparent` cannot be an integer
 "#,
     );
 }
+
+#[test]
+fn fields_of_requests_that_no_log_says() {
+    refused(
+        r#"[log]
+fields = ["time", "request_header.cookie", "request_header.a b"]
+
+[[site]]
+root = "www"
+access_log = { file = "/log", fields = ["request_header.X-A", "request_header.x-a"] }
+"#,
+        r#"
+error: `log.fields` would write secrets into the log
+ --> baton.toml:2:19
+  |
+2 | fields = ["time", "request_header.cookie", "request_header.a b"]
+  |                   ^^^^^^^^^^^^^^^^^^^^^^^ with these, a reader of the log could act as the client
+  |
+  = help: remove it; `user` is the user whose password was right
+
+error: `log.fields` has a bad field name
+ --> baton.toml:2:44
+  |
+2 | fields = ["time", "request_header.cookie", "request_header.a b"]
+  |                                            ^^^^^^^^^^^^^^^^^^^^ expected letters, digits and hyphens
+
+error: `site.access_log.fields` names a field twice
+ --> baton.toml:6:63
+  |
+6 | access_log = { file = "/log", fields = ["request_header.X-A", "request_header.x-a"] }
+  |                                                               ^^^^^^^^^^^^^^^^^^^^ "request_header.x-a" is in front already
+"#,
+    );
+}

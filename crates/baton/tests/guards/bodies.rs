@@ -16,7 +16,9 @@ fn status(server: &Server, path: &str, size: usize) -> u16 {
 
 fn a_route_bounds_the_bodies_of_its_requests(server: &Server) {
     // Files take no bodies, but say so only of those that are not too long.
-    for (path, fine) in [("/bounded/secret.txt", 405), ("/bounded/run.cgi", 200), ("/bounded-origin/small.txt", 405)] {
+    for (path, fine) in
+        [("/bounded/secret.txt", 405), ("/bounded/run.cgi", 200), ("/bounded-origin/small.txt", 405)]
+    {
         assert_eq!(status(server, path, 10), fine, "{path}");
         assert_eq!(status(server, path, 11), 413, "{path}");
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(configuration: &str) -> Server {
         install_program(&folder.path(&format!("{place}/run.cgi")), program);
     }
     folder.write("shared/small.txt", "small");
-    folder.write("shared/large.txt", &"large ".repeat(100_000));
+    folder.write("shared/large.txt", "large ".repeat(100_000));
     folder.write("shared/folder/index.html", "index");
     folder.write("shared/users/secret.txt", SECRET);
     let program = "#!/bin/sh\necho 'Content-Type: text/plain'; echo 'Access-Control-Allow-Origin: https://evil.com'\n\

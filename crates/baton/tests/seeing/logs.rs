@@ -139,3 +139,28 @@ fn a_full_disk_costs_one_site_its_lines() {
     wait_until("lost lines are counted", || metrics().contains("\nbaton_log_lines_lost_total 5\n"));
     assert_eq!(lines(&server, "main.log", 5).len(), 5);
 }
+
+/// Goal: lines say fields of requests, and no client breaks out of them. Method: quotes, bytes above ASCII and lists, over
+/// HTTP/1 and HTTP/2, in both formats.
+#[test]
+fn lines_say_fields_of_requests() {
+    let server = start(
+        "[log]\naccess = '{base}/main.log'\nformat = 'json'\nflush_ms = 10\nfields = ['target', 'request_header.X-Key', \
+         'request_header.Accept-Language']\n[[site]]\n{listen}\nroot = '{root}'\n[[site]]\nhosts = ['own.example']\n\
+         listen = '127.0.0.1:0'\nroot = '{root}'\naccess_log = { file = '{base}/own.log', format = 'combined', fields = \
+         ['request_header.x-key'] }\n",
+    );
+    for (at, protocol) in [Protocol::Http, Protocol::H2].into_iter().enumerate() {
+        let mut client = server.over(protocol).agent();
+        client.ask("GET", "/small.txt?a", "x-key: a \"b\" \\\r\nX-Key: \u{e4}\r\n");
+        client.ask("GET", "/small.txt?b", "Accept-Language: de\r\nX-Keys: other\r\n");
+        let lines = lines(&server, "main.log", 2 * at + 2);
+        let a = serde_json::json!({ "target": "/small.txt?a", "request_header.X-Key": "a \"b\" \\, \u{c3}\u{a4}" });
+        let b = serde_json::json!({ "target": "/small.txt?b", "request_header.Accept-Language": "de" });
+        assert_eq!(lines[2 * at..], [a, b]);
+    }
+    server.agent().ask_host("own.example", "GET", "/small.txt", "X-Key: a\"\r\n");
+    wait_until("the line is there", || {
+        read(&server, "own.log").ends_with(" request_header.x-key=\"a\\x22\"\n")
+    });
+}

@@ -1,5 +1,7 @@
 //! What a line can say of a request.
 
+use std::fmt;
+
 macro_rules! fields {
     ($($(#[doc = $doc:literal])* $variant:ident = $word:literal,)*) => {
         /// A field of the access log.
@@ -66,25 +68,62 @@ fields! {
     UserAgent = "user_agent",
 }
 
+/// What a line says: a field of the log, or one of the request's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineField {
+    /// One that the log knows.
+    Known(LogField),
+    /// The request's field of this name.
+    OfRequest(Box<str>),
+}
+
+impl LineField {
+    /// What the names of request fields begin with in a log.
+    pub const OF_REQUEST: &'static str = "request_header.";
+
+    /// The name of the request's field, if it is one.
+    pub(super) fn of_request(&self) -> Option<&str> {
+        match self {
+            Self::Known(_) => None,
+            Self::OfRequest(name) => Some(name),
+        }
+    }
+}
+
+impl fmt::Display for LineField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(field) => f.write_str(field.word()),
+            Self::OfRequest(name) => write!(f, "{}{name}", Self::OF_REQUEST),
+        }
+    }
+}
+
+impl From<LogField> for LineField {
+    fn from(field: LogField) -> Self {
+        Self::Known(field)
+    }
+}
+
 impl LogField {
     /// What JSON says if the configuration does not choose.
-    pub(super) const USUAL: [Self; 17] = [
-        Self::Time,
-        Self::Peer,
-        Self::User,
-        Self::Site,
-        Self::Request,
-        Self::Status,
-        Self::BodyBytes,
-        Self::DurationUs,
-        Self::FirstByteUs,
-        Self::UpstreamUs,
-        Self::Outcome,
-        Self::Cache,
-        Self::Origin,
-        Self::RequestId,
-        Self::TraceId,
-        Self::Referer,
-        Self::UserAgent,
+    pub(super) const USUAL: [LineField; 17] = [
+        LineField::Known(Self::Time),
+        LineField::Known(Self::Peer),
+        LineField::Known(Self::User),
+        LineField::Known(Self::Site),
+        LineField::Known(Self::Request),
+        LineField::Known(Self::Status),
+        LineField::Known(Self::BodyBytes),
+        LineField::Known(Self::DurationUs),
+        LineField::Known(Self::FirstByteUs),
+        LineField::Known(Self::UpstreamUs),
+        LineField::Known(Self::Outcome),
+        LineField::Known(Self::Cache),
+        LineField::Known(Self::Origin),
+        LineField::Known(Self::RequestId),
+        LineField::Known(Self::TraceId),
+        LineField::Known(Self::Referer),
+        LineField::Known(Self::UserAgent),
     ];
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use baton_http::Stamp;
 use baton_upstream::Trail;
 
-use super::field::LogField;
+use super::field::{LineField, LogField};
 use super::outcome::Outcome;
 use super::text::RequestText;
 
@@ -26,7 +26,7 @@ pub struct LineFormat {
     /// How they look.
     pub format: LogFormat,
     /// What they say, in this order; `combined` says it behind its own fields. `None`: what is usual.
-    pub fields: Option<Box<[LogField]>>,
+    pub fields: Option<Box<[LineField]>>,
 }
 
 /// What a line says beside the request.
@@ -62,15 +62,22 @@ pub(crate) struct OriginPart<'a> {
 }
 
 impl LineFormat {
+    /// Names of the request's fields that lines say.
+    pub(super) fn of_request(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().flatten().filter_map(LineField::of_request)
+    }
+
     /// Appends the line of a request.
     pub(super) fn push(&self, out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
         let said = Said { text, ending, stamp };
         match self.format {
             LogFormat::Combined => said.push_combined(out, self.fields.as_deref().unwrap_or_default()),
-            LogFormat::Json => said.push_json(out, self.fields.as_deref().unwrap_or(&LogField::USUAL)),
+            LogFormat::Json => said.push_json(out, self.fields.as_deref().unwrap_or(&USUAL)),
         }
     }
 }
+
+static USUAL: [LineField; 17] = LogField::USUAL;
 
 /// All that a line can say.
 struct Said<'a> {
@@ -93,7 +100,7 @@ enum Value<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn value(&self, field: LogField) -> Value<'a> {
+    fn known(&self, field: LogField) -> Value<'a> {
         let Self { text, ending, stamp } = self;
         let number = |value: Option<u64>| value.map_or(Value::Absent, Value::Number);
         match field {
@@ -121,8 +128,20 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// The values of fields, in their order.
+    fn values<'f>(&self, fields: &'f [LineField]) -> impl Iterator<Item = (&'f LineField, Value<'a>)> {
+        let mut of_request = self.text.of_request();
+        fields.iter().map(move |field| {
+            let value = match field {
+                LineField::Known(known) => self.known(*known),
+                LineField::OfRequest(_) => of_request.next().flatten().map_or(Value::Absent, Value::Text),
+            };
+            (field, value)
+        })
+    }
+
     /// Apache's and nginx's `combined`: the tools that read theirs read ours.
-    fn push_combined(&self, out: &mut Vec<u8>, more: &[LogField]) {
+    fn push_combined(&self, out: &mut Vec<u8>, more: &[LineField]) {
         let Self { text, ending, stamp } = self;
         peer(out, ending);
         out.extend_from_slice(b" - ");
@@ -161,10 +180,10 @@ impl<'a> Said<'a> {
             out.push(b' ');
             quoted(out, field);
         }
-        for field in more {
+        for (field, value) in self.values(more) {
             // Writing to a `Vec` does not fail.
-            let _ = write!(out, " {}=", field.word());
-            match self.value(*field) {
+            let _ = write!(out, " {field}=");
+            match value {
                 Value::Absent => out.push(b'-'),
                 Value::Number(value) => number(out, value),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
@@ -177,20 +196,18 @@ impl<'a> Said<'a> {
     }
 
     /// A JSON object; bytes that are not ASCII are shown as the Latin-1 characters of the same number.
-    fn push_json(&self, out: &mut Vec<u8>, fields: &[LogField]) {
+    fn push_json(&self, out: &mut Vec<u8>, fields: &[LineField]) {
         out.push(b'{');
         let start = out.len();
-        for field in fields {
-            let value = self.value(*field);
+        for (field, value) in self.values(fields) {
             if matches!(value, Value::Absent) {
                 continue;
             }
             if out.len() > start {
                 out.push(b',');
             }
-            out.push(b'"');
-            out.extend_from_slice(field.word().as_bytes());
-            out.extend_from_slice(b"\":");
+            // Writing to a `Vec` does not fail; a name is a token, which needs no escape.
+            let _ = write!(out, "\"{field}\":");
             match value {
                 Value::Absent => {}
                 Value::Number(value) => number(out, value),
@@ -300,6 +317,7 @@ fn json_escape(out: &mut Vec<u8>, byte: u8) {
 
 #[cfg(test)]
 mod tests {
+    use baton_http::{HeadLimits, RequestHead};
     use baton_upstream::{Choice, Way};
 
     use super::*;
@@ -386,6 +404,42 @@ mod tests {
         assert_eq!(object["outcome"], "complete");
     }
 
+    /// Fields that the request lacks are absent, others are where the user wants them.
+    #[test]
+    fn fields_of_the_request_are_in_their_places() {
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\nX-B: \"b\\\r\nx-a: one\r\nX-A: two\r\nX-Empty:\r\n\r\n";
+        let head = RequestHead::parse(head, &HeadLimits::default()).unwrap();
+        let names = ["X-A", "X-None", "X-Empty", "X-B"];
+        let mut fields: Vec<_> = names.map(|name| LineField::OfRequest(name.into())).into();
+        fields.insert(1, LineField::Known(LogField::Status));
+        let line = |format| {
+            let format = LineFormat { format, fields: Some(fields.clone().into()) };
+            let mut text = text(head.line, b"", b"");
+            text.keep(format.of_request(), &head);
+            let mut out = Vec::new();
+            format.push(&mut out, &text, &ending(), &Stamp::at(0));
+            String::from_utf8(out).unwrap()
+        };
+        let expected = r#"{"request_header.X-A":"one, two","status":200,"request_header.X-Empty":"","request_header.X-B":"\"b\\"}"#;
+        assert_eq!(line(LogFormat::Json).trim_end(), expected);
+        let expected = r#" request_header.X-A="one, two" status=200 request_header.X-None=- request_header.X-Empty="-" request_header.X-B="\x22b\x5C""#;
+        assert!(line(LogFormat::Combined).trim_end().ends_with(expected), "{}", line(LogFormat::Combined));
+    }
+
+    /// However long a field is, its line is not.
+    #[test]
+    fn fields_of_the_request_are_bounded() {
+        let long = "x".repeat(10_000);
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX-A: {long}\r\nX-A: more\r\nX-B: b\r\n\r\n");
+        let head = RequestHead::parse(head.as_bytes(), &HeadLimits::default()).unwrap();
+        let mut text = text(head.line, b"", b"");
+        text.keep(["X-A", "X-B"].into_iter(), &head);
+        let kept: Vec<_> = text.of_request().map(|value| value.map(<[u8]>::len)).collect();
+        assert_eq!(kept, [Some(1024), Some(1)]);
+        text.fill(head.line, None, None, None);
+        assert_eq!(text.of_request().count(), 0, "of the next request, nothing");
+    }
+
     /// The user's fields, in the user's order; `combined` has them behind its own, absent ones too.
     #[test]
     fn lines_say_what_the_user_chose() {
@@ -400,6 +454,7 @@ mod tests {
         ];
         let line = |format| {
             let mut out = Vec::new();
+            let fields = fields.map(LineField::Known);
             let format = LineFormat { format, fields: Some(fields.into()) };
             format.push(&mut out, &text(b"GET /a HTTP/1.1", b"", b""), &ending(), &Stamp::at(0));
             String::from_utf8(out).unwrap()

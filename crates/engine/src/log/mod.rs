@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use baton_http::{RequestHead, Stamp, as_uri};
 use baton_parcel::{Packer, Unpacker};
 
-pub use field::LogField;
+pub use field::{LineField, LogField};
 pub(crate) use line::{Ending, OriginPart};
 pub use line::{LineFormat, LogFormat};
 pub use outcome::Outcome;
@@ -82,8 +82,13 @@ impl AccessLogs {
             Some(SiteLog::Main) | None if self.main.is_none() => return None,
             Some(SiteLog::Main) | None => None,
         };
+        let own = own_log.as_ref().map(|file| &file.writer);
+        let writer = own.or(self.main.as_ref().map(|main| &main.writer));
         let mut text = self.spare.pop().unwrap_or_default();
         text.fill(&as_uri(head.line), head.host, head.referer, head.user_agent);
+        if let Some(writer) = writer {
+            text.keep(writer.lines.of_request(), head);
+        }
         Some(NotedRequest { text, own_log })
     }
 
