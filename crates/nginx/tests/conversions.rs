@@ -235,3 +235,99 @@ fn what_cannot_be_guarded_is_closed() {
     );
     becomes("root /srv; allow all; deny all;", "root = \"/srv\"\n");
 }
+
+#[test]
+fn passwords() {
+    becomes(
+        "root /srv; auth_basic \"Staff only\"; auth_basic_user_file users; location /open/ { auth_basic off; } \
+         location /other/ { auth_basic_user_file /etc/others; }",
+        "basic_auth = { realm = \"Staff only\", file = \"/etc/nginx/users\" }\nroot = \"/srv\"\n[[site.route]]\npath = \"/open/\"\n\
+         basic_auth = \"off\"\n[[site.route]]\npath = \"/other/\"\nbasic_auth = { realm = \"Staff only\", file = \"/etc/others\" }\n",
+    );
+    // Some files alone are guarded, and not the others.
+    becomes(
+        r"root /srv; location ~ \.log$ { auth_basic x; auth_basic_user_file /u; expires 1d; }",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"\\\\.log$\"\ncache_control = [{ match = \"*\", value = \"max-age=86400\" }]\n\
+         basic_auth = { realm = \"x\", file = \"/u\" }\n",
+    );
+    becomes(
+        r"root /srv; location ~ \.php$ { deny 10.0.0.1; fastcgi_pass unix:/p; }",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"\\\\.php$\"\nfastcgi = { to = \"unix:/p\", body_bytes_max = 1048576, scripts = \
+         [\".php\"] }\ndeny = [\"10.0.0.1\"]\n",
+    );
+    // An address or a password, or a password that no file has.
+    for place in
+        ["satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;", "auth_basic x;"]
+    {
+        let text = format!("server {{ listen 80; root /srv; location /x/ {{ {place} }} }}");
+        let converted = converted(&text);
+        assert!(
+            converted.toml.contains("path = \"/x/\"\nrespond = { status = 403 }\n"),
+            "{}",
+            converted.toml
+        );
+        assert!(converted.notes.iter().any(|note| note.weight == Weight::Guard), "{place}");
+    }
+}
+
+#[test]
+fn rates() {
+    let zones = "limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s; limit_req_zone $http_x_api_key zone=two:1m \
+                 rate=30r/m; limit_req_zone $server_name zone=three:1m rate=1r/s;";
+    let tables = |directives: &str| {
+        tables(&format!("http {{ {zones} server {{ listen 80; root /srv; {directives} }} }}"))
+    };
+    let site = "[[site]]\nlisten = [\"0.0.0.0:80\"]\n";
+    assert_eq!(
+        tables(
+            "limit_req zone=one burst=20 nodelay; limit_req_status 429; location /api/ { limit_req zone=two; }"
+        ),
+        format!(
+            "{site}rate_limit = {{ requests = 10, per = \"1s\", burst = 21 }}\nroot = \"/srv\"\n[[site.route]]\npath = \"/api/\"\n\
+             rate_limit = {{ requests = 30, per = \"1m\", burst = 1, key = \"header:x-api-key\" }}\n"
+        )
+    );
+    for left_out in
+        ["limit_req zone=three;", "limit_req zone=none;", "limit_req zone=one; limit_req zone=two;"]
+    {
+        let text = format!("http {{ {zones} server {{ listen 80; root /srv; {left_out} }} }}");
+        let guards = converted(&text).notes.into_iter().filter(|note| note.weight == Weight::Guard).count();
+        assert_eq!(guards, 1, "{left_out}");
+    }
+}
+
+#[test]
+fn addresses_behind_proxies() {
+    becomes(
+        "set_real_ip_from 10.0.0.0/8; set_real_ip_from unix:; real_ip_header X-Forwarded-For; real_ip_recursive on; root /srv;",
+        "real_ip = { from = [\"10.0.0.0/8\", \"unix:\"], header = \"X-Forwarded-For\" }\nroot = \"/srv\"\n",
+    );
+    becomes(
+        "set_real_ip_from 10.0.0.1; root /srv;",
+        "real_ip = { from = [\"10.0.0.1\"], header = \"X-Real-IP\" }\nroot = \"/srv\"\n",
+    );
+    let behind = "server { listen 8080 proxy_protocol; set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol; root /srv; }";
+    let expected = "[[site]]\nlisten = [\"0.0.0.0:8080\"]\nproxy_protocol = { from = [\"10.0.0.1\"] }\nroot = \"/srv\"\n";
+    assert_eq!(tables(behind), expected);
+    let unknown = converted("server { listen 8080 proxy_protocol; root /srv; }");
+    assert!(unknown.notes.iter().any(|note| note.weight == Weight::Guard), "{}", unknown.toml);
+}
+
+#[test]
+fn files_by_media_type() {
+    let map =
+        "map $sent_http_content_type $expires { default off; text/html epoch; text/css max; ~image/ 30d; }";
+    let expected = "[[site]]\nlisten = [\"0.0.0.0:80\"]\nroot = \"/srv\"\ncache_control = [{ types = [\"text/html\"], value = \"no-cache\" }, \
+                    { types = [\"text/css\"], value = \"max-age=315360000\" }, { types = [\"image/*\"], value = \"max-age=2592000\" }]\n";
+    let text = format!("http {{ {map} server {{ listen 80; root /srv; expires $expires; }} }}");
+    assert_eq!(tables(&text), expected);
+    assert!(converted(&text).notes.is_empty());
+}
+
+#[test]
+fn slow_bodies() {
+    becomes(
+        "root /srv; client_body_timeout 10s; location /up/ { client_body_timeout 2m; }",
+        "body_ms = 10000\nroot = \"/srv\"\n[[site.route]]\npath = \"/up/\"\nbody_ms = 120000\n",
+    );
+}

@@ -201,7 +201,8 @@ impl Translator<'_> {
         Some(keys)
     }
 
-    fn time(&mut self, scope: &Scope<'_>, name: &str, key: &str, keys: &mut Keys) {
+    /// Sets a key to the time that a directive says.
+    pub(super) fn time(&mut self, scope: &Scope<'_>, name: &str, key: &str, keys: &mut Keys) {
         let Some(directive) = scope.find(name) else { return };
         match milliseconds(directive.argument(0), 1000) {
             Some(time) => keys.set(key, time.clamp(1, 86_400_000)),

@@ -1,7 +1,7 @@
 //! How files are served, and which fields responses have.
 
 use super::scope::Scope;
-use super::translator::Translator;
+use super::translator::{BY_MEDIA_TYPE, Translator};
 use crate::note::Weight;
 use crate::redirect::template;
 use crate::tree::Directive;
@@ -93,8 +93,10 @@ impl Translator<'_> {
     /// `Cache-Control` and other fields. `rules`: those of the site for some files, which come first.
     pub(super) fn fields(&mut self, scope: &Scope<'_>, rules: &[Value], is_of_files: bool, keys: &mut Keys) {
         let added = scope.all(&["add_header"]);
-        let mut cache: Vec<String> =
-            scope.find("expires").and_then(|expires| self.expires(expires)).into_iter().collect();
+        let expires = scope.find("expires");
+        let by_type = expires.filter(|_| is_of_files).and_then(|expires| self.rules_by_type(expires));
+        let of_all = expires.filter(|_| by_type.is_none()).and_then(|expires| self.expires(expires));
+        let mut cache: Vec<String> = of_all.into_iter().collect();
         let (mut once, mut several) = (Keys::default(), Keys::default());
         for directive in added {
             let [name, value, ..] = directive.arguments.as_slice() else { continue };
@@ -114,7 +116,8 @@ impl Translator<'_> {
         let cache = cache.join(", ");
         if is_of_files {
             let everything = (!cache.is_empty()).then(|| cache_rule("*", &cache));
-            let rules: Vec<_> = rules.iter().cloned().chain(everything).collect();
+            let rules = rules.iter().cloned().chain(by_type.into_iter().flatten());
+            let rules: Vec<_> = rules.chain(everything).collect();
             if !rules.is_empty() {
                 keys.set("cache_control", rules);
             }
@@ -153,6 +156,33 @@ impl Translator<'_> {
         Some(names.iter().map(|name| cache_rule(&format!("*.{name}"), value)).collect())
     }
 
+    /// The rules for files by their media types, where `expires` has the variable of a `map` by these.
+    fn rules_by_type(&mut self, expires: &Directive) -> Option<Vec<Value>> {
+        let [variable] = expires.arguments.as_slice() else { return None };
+        let is_it = |map: &&&Directive| map.argument(0) == BY_MEDIA_TYPE && map.argument(1) == variable;
+        let map = *self.maps.iter().find(is_it)?;
+        let (mut exact, mut kinds, mut all) = (Vec::new(), Vec::new(), None);
+        for line in &map.block {
+            let said = Directive { name: "expires".into(), ..line.clone() };
+            let value = self.expires(&said);
+            match (media_types(&line.name), value) {
+                (_, None) => {}
+                (Some(kind), Some(value)) if kind.ends_with('*') => kinds.push((kind, value)),
+                (Some(one), Some(value)) => exact.push((one, value)),
+                (None, Some(value)) if line.name == "default" => all = Some(value),
+                (None, Some(_)) => self.leave_out(line),
+            }
+        }
+        let rule = |(media_type, value): (String, String)| {
+            let mut rule = Keys::default();
+            rule.set("types", vec![media_type]);
+            rule.set("value", value);
+            Value::Table(rule)
+        };
+        let rules = exact.into_iter().chain(kinds).map(rule);
+        Some(rules.chain(all.map(|value| cache_rule("*", &value))).collect())
+    }
+
     fn expires(&mut self, expires: &Directive) -> Option<String> {
         match expires.arguments.as_slice() {
             [word] if word == "off" => None,
@@ -171,6 +201,22 @@ impl Translator<'_> {
             }
         }
     }
+}
+
+/// A media type of a `map`, or all of a kind, which is an expression there: `~image/`.
+fn media_types(word: &str) -> Option<String> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    let expression = word.strip_prefix("~*").or_else(|| word.strip_prefix('~'));
+    let (kind, subtype) = match expression {
+        Some(expression) => {
+            let kind = expression.trim_start_matches('^').trim_end_matches(".*");
+            (kind.strip_suffix("\\/").or_else(|| kind.strip_suffix('/'))?, "*")
+        }
+        None => word.split_once('/')?,
+    };
+    (is_name(kind) && (subtype == "*" || is_name(subtype))).then(|| format!("{kind}/{subtype}"))
 }
 
 /// A file that is tried, as Baton writes it.

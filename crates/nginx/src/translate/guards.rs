@@ -1,5 +1,6 @@
 //! What guards a server or a location: who may ask.
 
+use super::passwords::without_counterpart;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
@@ -36,7 +37,7 @@ impl Translator<'_> {
             self.close(door);
             return Access::Closed(closed_with(403));
         }
-        if let Some(password) = scope.find("auth_basic").filter(|password| password.argument(0) != "off") {
+        if let Some(password) = without_counterpart(scope) {
             self.close(password);
             return Access::Closed(closed_with(403));
         }
@@ -77,7 +78,7 @@ impl Translator<'_> {
 
     /// Says which limits of a place are left out.
     pub(super) fn account_limits(&mut self, block: &[Directive]) {
-        for limit in block.iter().filter(|directive| matches!(&*directive.name, "limit_req" | "limit_conn")) {
+        for limit in block.iter().filter(|directive| directive.name == "limit_conn") {
             let text = format!("\"{}\" has no counterpart: left out, requests are not limited", limit.name);
             self.note(limit, Weight::Guard, text);
         }

@@ -2,19 +2,20 @@
 
 use super::ports::{Address, address};
 use super::translator::Translator;
-use crate::note::Weight;
 use crate::tree::Directive;
 
 /// Where a server listens.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Listens {
+pub(super) struct Listens<'t> {
     pub(super) clear: Vec<String>,
     pub(super) tls: Vec<String>,
     pub(super) is_default: bool,
+    /// Where connections begin with the PROXY protocol.
+    pub(super) announced: Option<&'t Directive>,
 }
 
-impl Translator<'_> {
-    pub(super) fn listens(&mut self, server: &Directive) -> Listens {
+impl<'t> Translator<'t> {
+    pub(super) fn listens(&mut self, server: &'t Directive) -> Listens<'t> {
         let mut listens = Listens::default();
         let mut has_any = false;
         for listen in server.block.iter().filter(|directive| directive.name == "listen") {
@@ -26,8 +27,7 @@ impl Translator<'_> {
             let options = &listen.arguments[1..];
             let has = |option: &str| options.iter().any(|word| word == option);
             if has("proxy_protocol") {
-                let text = "\"proxy_protocol\" has no counterpart: clients have the address of the proxy";
-                self.note(listen, Weight::Guard, text);
+                listens.announced = Some(listen);
             }
             listens.is_default |= has("default_server") || has("default");
             let written = self.ports.written(&address);

@@ -2,6 +2,7 @@
 
 use super::files::Fallback;
 use super::guards::{Access, closed_with};
+use super::passwords::PASSWORDS;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
@@ -62,6 +63,8 @@ pub(super) struct Surroundings<'t> {
     pub(super) has_whole: bool,
     /// Whether the site has rules about addresses.
     pub(super) is_guarded: bool,
+    /// Whether the site asks for passwords.
+    pub(super) has_users: bool,
     pub(super) has_fallback: bool,
     /// Targets of `error_page`.
     pub(super) error_pages: Vec<String>,
@@ -127,10 +130,18 @@ impl<'t> Spot<'t> {
         Self { matcher, directive: server, scope: scope.clone(), own, outer: Outer::Server }
     }
 
-    /// What runs PHP scripts, if it is for these.
+    /// Whether it is guarded otherwise than its server.
+    fn is_guarded(&self) -> bool {
+        !self.own.all(&GUARDS_OF_PLACES).is_empty()
+    }
+
+    /// What runs PHP scripts, if it is for these, and for all of them alike.
     pub(super) fn php(&self) -> Option<&'t Directive> {
         match self.matcher {
-            Matcher::Pattern { text, .. } if is_of_php_scripts(text) => self.scope.find("fastcgi_pass"),
+            // What guards these scripts would guard no others that a route runs.
+            Matcher::Pattern { text, .. } if is_of_php_scripts(text) && !self.is_guarded() => {
+                self.scope.find("fastcgi_pass")
+            }
             _ => None,
         }
     }
@@ -215,6 +226,20 @@ impl<'t> Translator<'t> {
             }
             Access::Open => {}
         }
+        if !spot.own.all(&PASSWORDS).is_empty() {
+            match self.users(&spot.scope) {
+                Some(users) => allowed.set("basic_auth", users),
+                None if site.has_users => allowed.set("basic_auth", "off"),
+                None => {}
+            }
+        }
+        if let Some(limit) =
+            (!spot.own.all(&["limit_req"]).is_empty()).then(|| self.rate(&spot.scope)).flatten()
+        {
+            allowed.set("rate_limit", limit);
+        }
+        self.account_real_ip(&spot.own);
+        self.time(&spot.own, "client_body_timeout", "body_ms", &mut allowed);
         self.fill_with_content(route, path, spot, site);
         route.keys.0.extend(allowed.0);
     }
@@ -438,6 +463,9 @@ impl<'t> Translator<'t> {
         self.note(spot.directive, weight, format!("\"location {words}\" {what}"));
     }
 }
+
+/// Directives that guard a place, and become rules of its route.
+const GUARDS_OF_PLACES: [&str; 5] = ["allow", "auth_basic", "auth_basic_user_file", "deny", "limit_req"];
 
 /// The path of a route as Baton reads it: as in a URL.
 fn encoded(path: &str) -> String {

@@ -5,7 +5,10 @@ mod files;
 mod guards;
 mod listen;
 mod location;
+mod passwords;
 mod ports;
+mod rates;
+mod real_ip;
 mod scope;
 mod server;
 mod translator;
@@ -23,10 +26,11 @@ pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> 
     // A file for `sites-enabled` alone has what is in the block of `http`.
     let block = tree.iter().find(|directive| directive.name == "http").map(|http| http.block.as_slice());
     let (main, http) = block.map_or((&[][..], tree), |block| (tree, block));
-    let upstreams = http.iter().filter(|directive| directive.name == "upstream").collect();
-    let servers: Vec<_> = http.iter().filter(|directive| directive.name == "server").collect();
+    let named = |name: &str| http.iter().filter(|directive| directive.name == name).collect::<Vec<_>>();
+    let (upstreams, zones, maps) = (named("upstream"), named("limit_req_zone"), named("map"));
+    let servers = named("server");
     let ports = Ports::of(&servers);
-    let mut translator = Translator::new(includes, upstreams, ports);
+    let mut translator = Translator::new(includes, (upstreams, zones, maps), ports);
     translator.account(main);
     translator.account(http);
     let mut sections = translator.whole(main, http);

@@ -31,7 +31,7 @@ impl<'t> Translator<'t> {
         self.account_one_for_all(&server.block);
         self.account_limits(&server.block);
         let listens = self.listens(server);
-        let is_default = listens.is_default;
+        let (is_default, announced) = (listens.is_default, listens.announced);
         let (Some(hosts), Some(mut keys)) = (self.hosts(server), self.addresses(server, &scope, listens))
         else {
             return Site::default();
@@ -65,12 +65,22 @@ impl<'t> Translator<'t> {
             is_https,
             is_closed: matches!(access, Access::Closed(_)),
             is_guarded: matches!(access, Access::Some(_)),
+            has_users: false,
             has_fallback: false,
             error_pages: error_pages(&scope),
         };
         if let Access::Some(rules) = access {
             keys.keys.0.extend(rules.0);
         }
+        self.real_ip(&scope, announced, &mut keys.keys);
+        if let Some(limit) = self.rate(&scope) {
+            keys.keys.set("rate_limit", limit);
+        }
+        if let Some(users) = self.users(&scope).filter(|_| !site.is_closed) {
+            keys.keys.set("basic_auth", users);
+            site.has_users = true;
+        }
+        self.time(&Scope::of(&server.block), "client_body_timeout", "body_ms", &mut keys.keys);
         let files = self.files(&scope, None);
         keys.keys.0.extend(files.0);
         self.fields(&scope, &site.rules, true, &mut keys.keys);
@@ -165,7 +175,12 @@ impl<'t> Translator<'t> {
     }
 
     /// Addresses and certificates; `None`: there is none to serve at.
-    fn addresses(&mut self, server: &Directive, scope: &Scope<'t>, listens: Listens) -> Option<Addresses> {
+    fn addresses(
+        &mut self,
+        server: &Directive,
+        scope: &Scope<'t>,
+        listens: Listens<'_>,
+    ) -> Option<Addresses> {
         let mut keys = Keys::default();
         let Listens { clear, mut tls, .. } = listens;
         let certificates = self.certificates(scope);

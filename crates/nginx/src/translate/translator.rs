@@ -11,6 +11,9 @@ use crate::tree::{Directive, Includes};
 pub(super) struct Translator<'t> {
     pub(super) includes: &'t mut dyn Includes,
     pub(super) upstreams: Vec<&'t Directive>,
+    /// Of `limit_req_zone`.
+    pub(super) zones: Vec<&'t Directive>,
+    pub(super) maps: Vec<&'t Directive>,
     pub(super) ports: Ports,
     pub(super) notes: Vec<Note>,
     /// The same.
@@ -18,8 +21,12 @@ pub(super) struct Translator<'t> {
 }
 
 impl<'t> Translator<'t> {
-    pub(super) fn new(includes: &'t mut dyn Includes, upstreams: Vec<&'t Directive>, ports: Ports) -> Self {
-        Self { includes, upstreams, ports, notes: Vec::new(), said: HashSet::new() }
+    pub(super) fn new(
+        includes: &'t mut dyn Includes,
+        (upstreams, zones, maps): (Vec<&'t Directive>, Vec<&'t Directive>, Vec<&'t Directive>),
+        ports: Ports,
+    ) -> Self {
+        Self { includes, upstreams, zones, maps, ports, notes: Vec::new(), said: HashSet::new() }
     }
 
     /// Says something of a directive. What several places inherit is said once.
@@ -41,6 +48,8 @@ impl<'t> Translator<'t> {
         for directive in block {
             let name = &directive.name;
             match fate(name) {
+                // What it says is a part of `expires`.
+                _ if name == "map" && directive.argument(0) == BY_MEDIA_TYPE => {}
                 Fate::Translated | Fate::Needless => {}
                 Fate::LeftOut => {
                     self.note(directive, Weight::LeftOut, format!("\"{name}\" has no counterpart: left out"));
@@ -58,3 +67,6 @@ impl<'t> Translator<'t> {
         self.notes[count..].to_vec()
     }
 }
+
+/// The variable by whose value a `map` says how long files are kept.
+pub(super) const BY_MEDIA_TYPE: &str = "$sent_http_content_type";

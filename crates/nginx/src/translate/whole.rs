@@ -16,14 +16,8 @@ const TIMEOUTS: [(&str, &str); 4] = [
 ];
 
 /// Directives that each server of nginx may have, and that are one for all sites of Baton.
-const ONE_FOR_ALL: [&str; 6] = [
-    "client_body_timeout",
-    "client_header_timeout",
-    "error_log",
-    "keepalive_requests",
-    "keepalive_timeout",
-    "send_timeout",
-];
+const ONE_FOR_ALL: [&str; 5] =
+    ["client_header_timeout", "error_log", "keepalive_requests", "keepalive_timeout", "send_timeout"];
 
 impl Translator<'_> {
     pub(super) fn whole(&mut self, main: &[Directive], http: &[Directive]) -> Vec<Section> {
