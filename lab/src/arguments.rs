@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Tls(TlsArguments),
     /// Compare Baton with other proxies and caches in front of an origin, as `bench` does; prints tables in Markdown
     Proxy(ProxyArguments),
+    /// Compare Baton and nginx compressing a file and an origin's response; prints tables in Markdown
+    Compression(CompressionArguments),
     /// Compare what guards, ids and logs cost a cached file; prints tables in Markdown
     Guards(GuardsArguments),
     /// Compare how bodies pass through a relay, by reading and writing and by splice; prints tables in Markdown
@@ -226,6 +228,22 @@ pub(crate) struct GuardsArguments {
     #[arg(long, short, default_value_t = 1.0)]
     pub(crate) seconds: f64,
     /// Where files and logs are put; kept for the next run
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct CompressionArguments {
+    /// The command of this project
+    #[arg(long, default_value = "target/release/baton")]
+    pub(crate) baton: PathBuf,
+    /// How often each is measured; seven rounds are the least for figures to publish
+    #[arg(long, short = 'n', default_value_t = 7)]
+    pub(crate) rounds: usize,
+    /// How long each time
+    #[arg(long, short, default_value_t = 1.0)]
+    pub(crate) seconds: f64,
+    /// Where files, configurations and logs are put; kept for the next run
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
 }

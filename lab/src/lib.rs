@@ -5,6 +5,7 @@
 //! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
 //! - [`proxy`] compares them in front of an origin, passing on and from a cache;
 //! - [`guards`] tells what guards, ids and logs cost;
+//! - [`compression`] compares them compressing files and responses of an origin;
 //! - [`relay`] tells what `splice` saves a proxy at most;
 //! - [`restart`] tells how soon a cache serves after a crash what it had before;
 //! - [`disk`] does so with memory too small for the content, where the disk decides and not the CPU;
@@ -25,6 +26,7 @@ pub mod bench;
 pub mod cluster;
 pub mod cluster_faults;
 mod comparison;
+pub mod compression;
 mod contender;
 pub mod copies;
 pub mod disk;

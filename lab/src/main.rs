@@ -17,6 +17,7 @@ use baton_lab::bench::{self, BenchSettings, Isolation};
 use baton_lab::cluster::demo::{self, DemoSettings};
 use baton_lab::cluster::{self, ClusterBounds, ClusterSettings, TraceKind};
 use baton_lab::cluster_faults::{self, FaultsSettings};
+use baton_lab::compression::{self, CompressionSettings};
 use baton_lab::copies::{self, CopiesSettings};
 use baton_lab::disk::{self, DiskSettings};
 use baton_lab::documents::{self, DocumentsSettings};
@@ -31,9 +32,10 @@ use baton_lab::tls::{self, TlsSettings};
 use baton_lab::{files, mix};
 
 use arguments::{
-    ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CopiesArguments,
-    DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments, GuardsArguments,
-    LoadArguments, ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments, TlsArguments,
+    ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CompressionArguments,
+    CopiesArguments, DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments,
+    GuardsArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments,
+    TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Tls(arguments) => compare_tls(arguments),
         Command::Proxy(arguments) => compare_proxies(arguments),
         Command::Guards(arguments) => compare_guards(arguments),
+        Command::Compression(arguments) => compare_compression(arguments),
         Command::Relay(arguments) => compare_relays(arguments),
         Command::Restart(arguments) => restart(arguments),
         Command::Cluster(arguments) => compare_policies(arguments),
@@ -161,6 +164,18 @@ fn compare_guards(arguments: GuardsArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-guards")),
     };
     print(&format!("{}\n", guards::run(&settings)?))?;
+    Ok(true)
+}
+
+fn compare_compression(arguments: CompressionArguments) -> Result<bool> {
+    ensure!(arguments.rounds > 0, "a comparison needs a round");
+    let settings = CompressionSettings {
+        baton: arguments.baton,
+        rounds: arguments.rounds,
+        duration: duration(arguments.seconds)?,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-compression")),
+    };
+    print(&format!("{}\n", compression::run(&settings)?))?;
     Ok(true)
 }
 

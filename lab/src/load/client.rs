@@ -1,7 +1,7 @@
 //! One connection of the load: sends a request, takes its reply, and again.
 //!
 //! ```text
-//! Sending ──► Head ──► Body ──► Sending             the connection is kept
+//! Sending ──► Head ──► Body ──► Sending             the connection is kept; a body is of known length or in chunks
 //!                       └────► Closing ──► Sending  it ends: the server said so, or was asked to
 //! ```
 //!
@@ -18,8 +18,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use rustix::net::{connect, recv, send, socket_with};
 
+use super::chunks::Chunks;
 use super::pace::Pace;
-use super::reply::{HEAD_BYTES_MAX, ReplyHead};
+use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
 use super::report::{Failure, LoadReport};
 use super::requests::RequestList;
 
@@ -54,6 +55,8 @@ enum State {
     Body {
         left: u64,
     },
+    /// Its length shows at its end.
+    ChunkedBody(Chunks),
     /// The reply is complete; the end of the stream must follow.
     Closing,
 }
@@ -120,6 +123,7 @@ impl Client {
                 State::Sending { sent } => self.send(shared, sent),
                 State::Head => self.receive_head(shared),
                 State::Body { left } => self.receive_body(shared, left),
+                State::ChunkedBody(chunks) => self.receive_chunks(shared, chunks),
                 State::Closing => self.receive_end(shared),
             };
             match step {
@@ -234,8 +238,14 @@ impl Client {
         if head.status != 200 {
             return self.failed(shared, Failure::Status, &format!("status {}", head.status));
         }
-        let Some(length) = head.content_length else {
-            return self.failed(shared, Failure::Head, "no Content-Length");
+        self.closes = head.closes || shared.connection_per_request;
+        let length = match head.length {
+            BodyLength::Known(length) => length,
+            BodyLength::Chunked => {
+                let begun = self.head[head.head_bytes..self.head_len].to_vec();
+                return self.take_chunks(shared, Chunks::START, &begun);
+            }
+            BodyLength::Unknown => return self.failed(shared, Failure::Head, "no length of its body"),
         };
         if !shared.requests.length_is(self.request, length) {
             return self.failed(shared, Failure::Length, &format!("{length} bytes"));
@@ -248,7 +258,6 @@ impl Client {
         if shared.verify {
             self.body_sum = fnv(self.body_sum, body);
         }
-        self.closes = head.closes || shared.connection_per_request;
         shared.report.bytes += begun;
         self.received(shared, length - begun)
     }
@@ -270,6 +279,39 @@ impl Client {
         }
         shared.report.bytes += count as u64;
         self.received(shared, left - count as u64)
+    }
+
+    fn receive_chunks(&mut self, shared: &mut Shared, chunks: Chunks) -> Step {
+        let count = match recv(&self.socket, &mut shared.scratch[..], RecvFlags::empty()) {
+            Ok((_, 0)) => return self.failed(shared, Failure::EarlyEnd, "the last chunk is missing"),
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN) => return Step::Wait,
+            Err(Errno::INTR) => return Step::Again,
+            Err(errno) => return self.broken(shared, errno),
+        };
+        let scratch = std::mem::take(&mut shared.scratch);
+        let step = self.take_chunks(shared, chunks, &scratch[..count]);
+        shared.scratch = scratch;
+        step
+    }
+
+    /// Such a body may have another length each time: a server compresses what it has got so far.
+    fn take_chunks(&mut self, shared: &mut Shared, mut chunks: Chunks, bytes: &[u8]) -> Step {
+        let (verify, sum, received) = (shared.verify, &mut self.body_sum, &mut shared.report.bytes);
+        let taken = chunks.take(bytes, |body| {
+            *received += body.len() as u64;
+            if verify {
+                *sum = fnv(*sum, body);
+            }
+        });
+        match taken {
+            None => self.failed(shared, Failure::Surplus, "no chunked body, or more than that"),
+            Some(()) if chunks == Chunks::End => self.received(shared, 0),
+            Some(()) => {
+                self.state = State::ChunkedBody(chunks);
+                Step::Again
+            }
+        }
     }
 
     /// Part of the body has been received; `left` bytes of it are missing.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::reply::{HEAD_BYTES_MAX, ReplyHead};
+use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
 use super::requests::RequestList;
 
 /// Opens `count` connections and lets each make the first request of the list.
@@ -46,7 +46,7 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> R
             break head;
         }
     };
-    let Some(length) = head.content_length.filter(|_| head.status == 200 && !head.closes) else {
+    let (BodyLength::Known(length), 200, false) = (head.length, head.status, head.closes) else {
         bail!("the server does not keep the connection (status {})", head.status);
     };
     let rest = length.saturating_sub((filled - head.head_bytes) as u64);

@@ -12,6 +12,7 @@
 //! independently of earlier ones, and latency counts from then on. A server that stops for a second is late for all
 //! requests of that second; a closed loop would have made only one.
 
+mod chunks;
 mod client;
 mod idle;
 mod pace;

@@ -5,13 +5,24 @@ use memchr::memmem;
 /// A longer head is refused.
 pub(super) const HEAD_BYTES_MAX: usize = 8 << 10;
 
+/// Where a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyLength {
+    /// After so many bytes.
+    Known(u64),
+    /// Where its chunks say so.
+    Chunked,
+    /// The head does not say.
+    Unknown,
+}
+
 /// The relevant parts of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplyHead {
     /// Length including the blank line: where the body begins.
     pub(super) head_bytes: usize,
     pub(super) status: u16,
-    pub(super) content_length: Option<u64>,
+    pub(super) length: BodyLength,
     /// The server closes the connection after this reply.
     pub(super) closes: bool,
 }
@@ -29,16 +40,19 @@ impl ReplyHead {
         let mut head = Self {
             head_bytes: end + 4,
             status: number(status_line.get(2..5)?)? as u16,
-            content_length: None,
+            length: BodyLength::Unknown,
             closes: status_line[0] == b'0',
         };
         for line in lines {
-            // Two names matter, both begin with a c: this line spares the others a comparison.
-            if !line.first()?.eq_ignore_ascii_case(&b'c') {
+            // Three names matter: this line spares most others a comparison.
+            if !matches!(line.first()?, b'c' | b'C' | b't' | b'T') {
                 continue;
             }
             if let Some(value) = value_of(line, b"content-length:") {
-                head.content_length = Some(number(value)?);
+                head.length = BodyLength::Known(number(value)?);
+            } else if let Some(value) = value_of(line, b"transfer-encoding:") {
+                value.eq_ignore_ascii_case(b"chunked").then_some(())?;
+                head.length = BodyLength::Chunked;
             } else if let Some(value) = value_of(line, b"connection:") {
                 head.closes = value.eq_ignore_ascii_case(b"close")
                     || head.closes && !value.eq_ignore_ascii_case(b"keep-alive");
@@ -67,7 +81,7 @@ mod tests {
     fn length_status_and_body_are_found() {
         let reply = [HEAD, b"12345"].concat();
         let head = ReplyHead::parse(&reply, 0).unwrap();
-        assert_eq!((head.status, head.content_length, head.closes), (200, Some(5), false));
+        assert_eq!((head.status, head.length, head.closes), (200, BodyLength::Known(5), false));
         assert_eq!(&reply[head.head_bytes..], b"12345");
     }
 
@@ -81,6 +95,16 @@ mod tests {
                 "cut at {cut}"
             );
         }
+    }
+
+    #[test]
+    fn chunks_are_the_one_coding_that_is_known() {
+        let coded = |coding: &str| {
+            let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n");
+            ReplyHead::parse(head.as_bytes(), 0).map(|head| head.length)
+        };
+        assert_eq!(coded("Chunked"), Some(BodyLength::Chunked));
+        assert_eq!(coded("gzip, chunked"), None);
     }
 
     #[test]

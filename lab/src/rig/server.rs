@@ -36,7 +36,7 @@ enum Kind {
 
 /// A server of the distribution. In arguments and configuration `@PORT@`, `@ROOT@`, `@RUN@`, `@USER@`, `@ACCESS_LOG@`,
 /// `@WORKERS@` and `@DESCRIPTORS@` are replaced, and the words of its entry. The rest of the words becomes the default:
-/// `@AIO@` and `@UPGRADE@` off, `@LISTEN@` and `@TLS@` nothing.
+/// `@AIO@` and `@UPGRADE@` off, `@LISTEN@`, `@TLS@` and `@GZIP@` nothing.
 #[derive(Debug)]
 struct Other {
     name: &'static str,
@@ -96,7 +96,7 @@ static NGINX_WITH_APPLICATION: Other = Other {
 };
 
 /// Servers in front of an origin, whose port is `@ORIGIN@`: paths below `/pass` and `/hit` are those of the origin without
-/// it. Connections to the origin are kept, and nothing is logged.
+/// it. Connections to the origin are kept, and nothing is logged. `@GZIP@` of nginx compresses.
 static OTHERS_BEFORE_ORIGIN: [Other; 3] = [
     Other {
         name: "nginx",
@@ -215,6 +215,17 @@ impl Entry {
         let nodes = nodes.iter().enumerate().map(line).collect();
         let kind = Kind::Other { server, words: vec![("@NODES@", nodes)] };
         Some(Self { name: name.to_owned(), kind, log: false, groups: Vec::new(), beside_client: false })
+    }
+
+    /// nginx in front of an origin, with files of its own, which compresses both at this level.
+    pub(crate) fn nginx_with_gzip(origin_port: u16, level: u8) -> Option<Self> {
+        let mut nginx =
+            Self::other_before_origin("nginx", origin_port)?.named(&format!("nginx, gzip {level}"));
+        if let Kind::Other { words, .. } = &mut nginx.kind {
+            let gzip = format!("    gzip on;\n    gzip_proxied any;\n    gzip_comp_level {level};");
+            words.push(("@GZIP@", gzip));
+        }
+        Some(nginx)
     }
 
     /// Whether it keeps what comes from its origin below `/hit`. HAProxy has a cache, but for objects of up to 16 KB.
@@ -501,6 +512,7 @@ impl Entry {
                         .replace("@UPGRADE@", "OFF")
                         .replace("@LISTEN@", "")
                         .replace("@TLS@", "")
+                        .replace("@GZIP@", "")
                         .replace("@ADDRESS@", &address.to_string())
                         .replace("@PORT@", &address.port().to_string())
                         .replace("@ROOT@", &root.display().to_string())
