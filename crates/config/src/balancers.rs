@@ -26,6 +26,18 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Load balancers and proxies in front of any site.
+    pub(crate) fn proxies_in_front(&self) -> AddressSet {
+        let settings = self.sites.iter().map(|site| &site.settings);
+        let from = settings.flat_map(|settings| {
+            let balancers = settings.proxy_protocol.iter().flat_map(|protocol| &protocol.from);
+            settings.real_ip.iter().flat_map(|rule| &rule.from).chain(balancers)
+        });
+        address_set(&from.copied().collect::<Vec<_>>())
+    }
+}
+
 impl Conflicts<'_> {
     /// Two sites of one address, which say different things of its load balancers.
     pub(crate) fn contrary_balancers(&mut self) {

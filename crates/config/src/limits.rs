@@ -1,6 +1,6 @@
 //! `[limits]`: bounds on clients.
 
-use super::kind::{Bytes, Integer};
+use super::kind::{Bytes, Integer, Or};
 use super::setting::settings;
 
 settings! {
@@ -9,6 +9,9 @@ settings! {
         /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower
         /// if the process may open too few files (`baton ctl status` says so).
         connections_max: u64 = 10_000, Integer(1, 10_000_000);
+        /// Connections of one client at a time, over all workers. Beyond it, new ones are closed at once. Of IPv6, the first 64
+        /// bits are a client. Those of proxies that `real_ip` or `proxy_protocol` of a site names are not counted.
+        connections_per_address_max: Option<u64> = None, Or("off", Integer(1, 1_000_000));
         /// Bytes of a request head. Beyond it: 431. A connection holds as much memory only while a head of that
         /// size arrives.
         head_bytes_max: u64 = 32 << 10, Bytes(256, 1 << 20);

@@ -79,7 +79,7 @@ impl Config {
         let tickets = resources.tickets.as_ref();
         let tls = self.tls_servers(listener_ids, tls_sites, tickets, &proofs.tls)?;
         let plan = Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls);
-        let plan = plan.with_balancers(self.balancers(listener_ids));
+        let plan = plan.with_balancers(self.balancers(listener_ids)).with_proxies(self.proxies_in_front());
         let plan = plan.returning_connections(self.cluster.kept == Kept::Return);
         let has_acme = self.sites.iter().any(Site::has_acme);
         Ok(if has_acme { plan.with_proofs(Arc::clone(&proofs.http)) } else { plan })
@@ -96,6 +96,7 @@ impl Config {
         let (limits, timeouts) = (&self.limits, &self.timeouts);
         baton_engine::Limits {
             connections_max: count(limits.connections_max),
+            connections_per_address_max: limits.connections_per_address_max,
             head: HeadLimits {
                 target_bytes_max: count(limits.target_bytes_max),
                 head_bytes_max: count(limits.head_bytes_max),

@@ -3,6 +3,7 @@
 //! There is one context for each kernel thread that runs steps; nothing in it is shared with other CPUs but the
 //! plan, which does not change, and the file cache where an architecture shares it.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use baton_buf::Pool;
@@ -10,6 +11,7 @@ use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::{ReplyHead, h2};
 
+use crate::address_count::{AddressCounts, Counted};
 use crate::clock::Clock;
 use crate::departures::Departures;
 use crate::log::AccessLogs;
@@ -53,6 +55,8 @@ pub(crate) struct Context {
     pub(crate) patience_until_ms: u64,
     /// Connections that the architecture or its tuner admits to this loop; the configured limit holds as well.
     pub(crate) connections_admitted: usize,
+    /// Where connections are counted by the addresses of their clients.
+    pub(crate) address_counts: Option<AddressCounts>,
     /// Memory for response heads.
     pub(crate) heads: Pool,
     /// Memory for pieces of streamed request bodies.
@@ -92,6 +96,22 @@ impl Context {
         if std::mem::replace(&mut self.remarked_on_tls_s, second) != second {
             self.remark(remark);
         }
+    }
+
+    /// Counts a connection that was accepted. `None`: its client has too many.
+    pub(crate) fn admit(&self, peer: Option<SocketAddr>) -> Option<Counted> {
+        let Some((counts, address, most)) = self.bound_of(peer) else { return Some(Counted::default()) };
+        counts.enter_up_to(address, most)
+    }
+
+    /// Counts a connection that another process has admitted.
+    pub(crate) fn count(&self, peer: Option<SocketAddr>) -> Counted {
+        self.bound_of(peer).map_or_else(Counted::default, |(counts, address, _)| counts.enter(address))
+    }
+
+    fn bound_of(&self, peer: Option<SocketAddr>) -> Option<(AddressCounts, IpAddr, u64)> {
+        let address = peer?.ip();
+        Some((self.address_counts?, address, self.plan.connections_max_of(address)?))
     }
 
     /// Whether the connection is to end with the request under way: this process leaves, and no other goes on with it.
@@ -160,6 +180,7 @@ impl Context {
             is_of_loop: false,
             patience_until_ms: u64::MAX,
             connections_admitted: usize::MAX,
+            address_counts: None,
             heads: Pool::new(HEADS_MAX, HEAD_BYTES_MAX),
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),
             tally,

@@ -282,12 +282,19 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         while let Some(accepted) = self.acceptor.next(&mut round, self.room(), &self.epoll) {
             let session = match accepted {
                 Accepted::Client { socket, peer, listener } => {
-                    Session::new(socket, peer, listener, &mut self.ctx)
+                    let Some(counted) = self.ctx.admit(peer) else {
+                        self.ctx.tally.add(Metric::ConnectionsRefused, 1);
+                        continue;
+                    };
+                    let mut session = Session::new(socket, peer, listener, &mut self.ctx);
+                    session.note_counted(counted);
+                    session
                 }
                 Accepted::TakenOver { socket, files, passport, listener, is_from_mover } => {
-                    let flow = passport.flow;
+                    let (flow, counted) = (passport.flow, self.ctx.count(passport.peer));
                     match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
-                        Some(session) => {
+                        Some(mut session) => {
+                            session.note_counted(counted);
                             if let (Some(flow), Some(mover)) = (flow, &self.ctx.mover) {
                                 mover.note(flow, FlowEvent::Taken);
                             }

@@ -12,6 +12,7 @@
 //! That is all an architecture has to know; see [`arch`].
 
 mod acceptor;
+mod address_count;
 mod address_range;
 pub mod arch;
 mod architecture_name;
@@ -61,6 +62,7 @@ mod transport;
 mod upload;
 mod worker;
 
+pub use address_count::AddressTable;
 pub use address_range::{AddressRange, AddressSet};
 pub use arch::{ListenerSharing, Topology, topology};
 pub use architecture_name::{ArchitectureName, UnknownArchitecture};

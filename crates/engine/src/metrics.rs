@@ -58,6 +58,7 @@ metrics! {
     ConnectionsAccepted, "baton_connections_accepted_total", None, Counter, "Connections accepted.";
     ConnectionsTakenOver, "baton_connections_taken_over_total", None, Counter, "Connections that a server had accepted whose place this one has taken.";
     ConnectionsOpen, "baton_connections_open", None, Gauge, "Connections open now.";
+    ConnectionsRefused, "baton_connections_refused_total", None, Counter, "Connections that were closed at once: their client had limits.connections_per_address_max of them.";
     AcceptsPaused, "baton_accepts_paused_total", None, Counter, "Times that accepting stopped for lack of descriptors or at connections_max.";
     Responses2xx, "baton_responses_total", Some(("class", "2xx")), Counter, "Responses by class of status.";
     Responses3xx, "baton_responses_total", Some(("class", "3xx")), Counter, "Responses by class of status.";

@@ -4,6 +4,7 @@
 //! current when its head was complete.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub struct Plan {
     defaults: Vec<usize>,
     tls: HashMap<usize, Arc<baton_tls::Server>>,
     balancers: HashMap<usize, AddressSet>,
+    /// Proxies in front of the server, whose connections are those of many clients.
+    proxies: AddressSet,
     proofs: Option<Arc<HttpProofs>>,
     /// Whether connections of a cluster's front-ends go back for what is not in this node's memory.
     returns_connections: bool,
@@ -296,6 +299,7 @@ impl Plan {
             defaults,
             tls: HashMap::new(),
             balancers: HashMap::new(),
+            proxies: AddressSet::default(),
             proofs: None,
             returns_connections: false,
             limits,
@@ -321,6 +325,16 @@ impl Plan {
     /// The load balancers in front of a listener, by its [`id`](crate::Listener::id).
     pub(crate) fn balancers(&self, listener: usize) -> Option<&AddressSet> {
         self.balancers.get(&listener)
+    }
+
+    /// The same with proxies in front of the server, whose connections are not counted by address.
+    pub fn with_proxies(self, proxies: AddressSet) -> Self {
+        Self { proxies, ..self }
+    }
+
+    /// How many connections a client with this address may have; `None`: any number.
+    pub(crate) fn connections_max_of(&self, address: IpAddr) -> Option<u64> {
+        self.limits.connections_per_address_max.filter(|_| !self.proxies.contains(Some(address)))
     }
 
     /// The same with proofs for certificate authorities, on all sites.

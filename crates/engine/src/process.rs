@@ -10,6 +10,7 @@ use baton_content::{Blocking, Cache};
 use baton_sys::descriptors;
 
 use crate::acceptor::Acceptor;
+use crate::address_count::AddressCounts;
 use crate::arrivals::Arrivals;
 use crate::client::Client;
 use crate::connection_count::ConnectionCount;
@@ -33,6 +34,7 @@ pub(crate) struct Process {
     pub(crate) plan: Arc<Plan>,
     pub(crate) counters: Counters,
     pub(crate) figures: Option<(FigureTable, usize)>,
+    pub(crate) address_counts: Option<AddressCounts>,
     pub(crate) heartbeats: Heartbeats,
     pub(crate) log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
@@ -71,6 +73,7 @@ impl Process {
         let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
         ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
         ctx.mover.clone_from(&self.mover);
+        ctx.address_counts = self.address_counts;
         ctx
     }
 
@@ -186,6 +189,7 @@ mod tests {
             plan,
             counters,
             figures: None,
+            address_counts: None,
             heartbeats: Heartbeats::allocate(1, &tuning).unwrap().remove(0),
             log: None,
             steering,

@@ -12,6 +12,8 @@ use crate::architecture_name::ArchitectureName;
 pub struct Limits {
     /// Connections open at a time in one worker process; beyond it new ones wait in the listener's queue.
     pub connections_max: usize,
+    /// Connections of one client at a time, in all workers; beyond it new ones are closed. `None`: any number.
+    pub connections_per_address_max: Option<u64>,
     /// Request heads.
     pub head: HeadLimits,
     /// Bytes of a request's body; beyond it 413.
@@ -47,6 +49,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
+            connections_per_address_max: None,
             head: HeadLimits::default(),
             body_bytes_max: 1 << 20,
             requests_per_connection_max: 1_000_000,

@@ -30,6 +30,7 @@ use baton_upstream::{ClientSocket, HandOver};
 use rustix::io::Errno;
 
 use crate::SendfileMode;
+use crate::address_count::Counted;
 use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
@@ -71,6 +72,8 @@ pub(crate) struct Transport {
     is_bound: bool,
     /// It belongs to a load balancer, which says whose requests it passes on.
     is_announced: bool,
+    /// The client's connections are counted as long as they are here.
+    pub(crate) counted: Counted,
 }
 
 /// What is between the line and the session.
@@ -197,6 +200,7 @@ impl Transport {
             has_request: false,
             is_bound: false,
             is_announced: false,
+            counted: Counted::default(),
         }
     }
 

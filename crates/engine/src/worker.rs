@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use baton_cache::SharedCache;
 
+use crate::address_count::AddressTable;
 use crate::arch;
 use crate::arrivals::Arrivals;
 use crate::connection_count::ConnectionCount;
@@ -35,6 +36,8 @@ pub struct Worker {
     pub counters: Counters,
     /// What is counted of each site, application and origin, and the number of the worker. `None`: nothing is.
     pub figures: Option<(FigureTable, usize)>,
+    /// Where connections are counted by address, for all workers; `None`: they are not.
+    pub addresses: Option<AddressTable>,
     /// Shows the master that its loops move.
     pub heartbeats: Heartbeats,
     /// The access log, if there is one.
@@ -75,6 +78,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         listeners,
         counters,
         figures,
+        addresses,
         heartbeats,
         log,
         site_logs,
@@ -94,6 +98,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         plan,
         counters,
         figures,
+        address_counts: addresses.and_then(|table| table.claim(std::process::id())),
         heartbeats,
         log,
         steering,

@@ -323,6 +323,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         steering: Arc::clone(steering),
         arrivals: Vec::new(),
         to_mover: None,
+        addresses: None,
         remarks: |_| {},
     };
     (worker, bound)

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource};
+use baton_engine::AddressTable;
 use baton_engine::arch::{self, Topology, topology};
 use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
@@ -118,6 +119,8 @@ pub(super) fn prepare(
     origins.begin(&config);
     let rates =
         RateTable::allocate().map_err(|error| Trouble::of("allocate the table of clients' rates", &error))?;
+    let addresses = AddressTable::allocate(topology.processes)
+        .map_err(|error| Trouble::of("allocate the table of clients' connections", &error))?;
     let mover = Mover::new(&config, Instant::now())
         .map_err(|error| Trouble::of("open sockets for the mover", &error))?;
     let equipment =
@@ -161,6 +164,7 @@ pub(super) fn prepare(
             heartbeats,
             origins.table(),
             figures,
+            addresses,
         ),
         siblings: Siblings::open(),
         mover,

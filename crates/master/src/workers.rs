@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use baton_cache::PurgeOrder;
+use baton_engine::AddressTable;
 use baton_engine::figures::FigureTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::metrics::Counters;
@@ -74,6 +75,8 @@ pub(super) struct Workers {
     origins: OriginTable,
     /// The same.
     figures: FigureTable,
+    /// Whose counts end with a worker.
+    pub(super) addresses: AddressTable,
     retired: Vec<RetiredWorker>,
 }
 
@@ -92,6 +95,7 @@ impl Workers {
         heartbeats: Vec<Heartbeats>,
         origins: OriginTable,
         figures: FigureTable,
+        addresses: AddressTable,
     ) -> Self {
         let now = Instant::now();
         let slot = |((cpu, counters), heartbeats)| WorkerSlot {
@@ -109,6 +113,7 @@ impl Workers {
             slots: cpus.into_iter().zip(counters).zip(heartbeats).map(slot).collect(),
             origins,
             figures,
+            addresses,
             retired: Vec::new(),
         }
     }
@@ -170,6 +175,7 @@ impl Workers {
     pub(super) fn note_end(&mut self, index: usize, ended: Ended, now: Instant) -> Option<(Worker, End)> {
         let slot = &mut self.slots[index];
         let worker = slot.worker.take()?;
+        self.addresses.release(worker.pid.unsigned_abs());
         // Its connections ended with it; its counters stay.
         slot.counters.reset_gauges();
         self.origins.reset_gauges(index);
@@ -238,6 +244,7 @@ impl Workers {
             return false;
         };
         let index = self.retired.swap_remove(found).index;
+        self.addresses.release(pid.unsigned_abs());
         let slot = &self.slots[index];
         if slot.worker.is_none() {
             slot.counters.reset_gauges();

@@ -11,6 +11,7 @@ mod protocols;
 mod access;
 mod balancers;
 mod bodies;
+mod connections;
 mod cors;
 mod methods;
 mod passwords;

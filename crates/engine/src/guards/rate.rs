@@ -154,7 +154,8 @@ impl RateLimit {
     }
 }
 
-fn network(address: Ipv6Addr) -> [u8; 8] {
+/// The part of an address that its client cannot choose.
+pub(crate) fn network(address: Ipv6Addr) -> [u8; 8] {
     let [a, b, c, d, e, f, g, h, ..] = address.octets();
     [a, b, c, d, e, f, g, h]
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use baton_upstream::{ClientSocket, ResponseEvent};
 
+use crate::address_count::Counted;
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::log::Outcome;
@@ -67,6 +68,11 @@ impl Session {
             // The first request has a time of its own.
             _ => Protocol::Http1(Http1Driver::new(&mut self.wire, ctx)),
         };
+    }
+
+    /// The client's connection is counted by its address.
+    pub(crate) fn note_counted(&mut self, counted: Counted) {
+        self.wire.transport.counted = counted;
     }
 
     /// The socket, to wait on.

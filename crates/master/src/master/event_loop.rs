@@ -112,6 +112,7 @@ impl Master {
             documents_socket: self.documents.socket().to_owned(),
             origins: (self.origins.table(), index),
             rates: self.rates,
+            addresses: self.workers.addresses,
             arrivals: self.predecessor.and_then(|one| one.arrivals),
             of_siblings: self.siblings.map(|siblings| siblings.arrivals),
             mover: self.mover.into_worker_ends(),

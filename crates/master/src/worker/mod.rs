@@ -22,7 +22,7 @@ use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
 use baton_engine::metrics::{Counters, Metric};
-use baton_engine::{Arrivals, LogSettings, SiteLogs, Steering, Tuning};
+use baton_engine::{AddressTable, Arrivals, LogSettings, SiteLogs, Steering, Tuning};
 use baton_names::Names;
 use baton_report::log;
 use baton_sys::process;
@@ -62,6 +62,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) origins: (OriginTable, usize),
     /// How often clients have asked.
     pub(crate) rates: RateTable,
+    /// How many connections clients have.
+    pub(crate) addresses: AddressTable,
     /// Its tuning.
     pub(crate) tuning: Tuning,
     /// The listener ids of the configuration's addresses, in order.
@@ -176,6 +178,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         listeners: setup.listeners,
         counters: setup.counters,
         figures: Some((setup.figures, worker)),
+        addresses: Some(setup.addresses),
         heartbeats: setup.heartbeats,
         log: setup.log,
         site_logs,

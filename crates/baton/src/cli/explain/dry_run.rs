@@ -85,6 +85,7 @@ impl DryRun {
             steering: Arc::clone(&steering),
             arrivals: Vec::new(),
             to_mover: None,
+            addresses: None,
             // What is remarkable shows in the response.
             remarks: |_| {},
         };

@@ -1,0 +1,83 @@
+//! How many connections a client may have.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::process::{Signal, kill_process};
+
+use crate::common::server::{PATIENCE, Server, wait_until};
+use crate::site::run;
+
+const SITE: &str = "[[site]]\nlisten = '127.0.0.1:0'\nroot = '{root}'\n";
+
+fn limited(server: &str, site: &str) -> Server {
+    run(&format!("{server}\n[limits]\nconnections_per_address_max = 3\n{SITE}{site}"))
+}
+
+/// A connection from this address that was answered, if the server takes it.
+fn connected(server: &Server, from: &str) -> Option<TcpStream> {
+    let own: SocketAddr = format!("{from}:0").parse().expect("an address");
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&stream, &own).expect("an address");
+    connect(&stream, &server.address()).expect("a connection");
+    let mut stream = TcpStream::from(stream);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    // The server may have closed it already.
+    stream.write_all(b"GET /open/secret.txt HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
+    let mut start = [0; 15];
+    stream.read_exact(&mut start).ok()?;
+    assert_eq!(&start, b"HTTP/1.1 200 OK");
+    Some(stream)
+}
+
+fn full(server: &Server) -> Vec<TcpStream> {
+    let held: Vec<_> = (0..3).map(|_| connected(server, "127.0.0.1").expect("one of three")).collect();
+    assert!(connected(server, "127.0.0.1").is_none(), "a fourth one");
+    held
+}
+
+#[test]
+fn a_client_has_so_many_over_all_workers() {
+    for architecture in ["auto", "pipeline", "threads", "symped"] {
+        let server = limited(&format!("architecture = '{architecture}'\nprocesses = 2"), "");
+        let mut held = full(&server);
+        let other = connected(&server, "127.0.0.2");
+        assert!(other.is_some(), "another client");
+        assert!(connected(&server, "127.0.0.1").is_none(), "still");
+        held.pop();
+        wait_until("there is room again", || match connected(&server, "127.0.0.1") {
+            Some(stream) => {
+                held.push(stream);
+                true
+            }
+            None => false,
+        });
+        assert!(connected(&server, "127.0.0.1").is_none(), "and no more");
+    }
+}
+
+/// A worker that is killed takes back nothing, and its connections are over.
+#[test]
+fn a_dead_worker_counts_nothing() {
+    let server = limited("processes = 1", "");
+    let held = full(&server);
+    let worker = server.workers()[0];
+    kill_process(worker, Signal::KILL).expect("a signal");
+    drop(held);
+    let mut held = Vec::new();
+    wait_until("another worker takes as many", || {
+        held.extend(connected(&server, "127.0.0.1"));
+        held.len() == 3
+    });
+    assert!(connected(&server, "127.0.0.1").is_none(), "and no more");
+}
+
+#[test]
+fn connections_of_proxies_are_those_of_many_clients() {
+    let server = limited("", "real_ip = { from = ['127.0.0.1'] }\n");
+    let held: Vec<_> = (0..5).map(|_| connected(&server, "127.0.0.1")).collect();
+    assert!(held.iter().all(Option::is_some));
+    let held: Vec<_> = (0..4).filter_map(|_| connected(&server, "127.0.0.2")).collect();
+    assert_eq!(held.len(), 3, "of a client that is none");
+}
