@@ -17,7 +17,7 @@ use crate::departures::Departures;
 use crate::log::AccessLogs;
 use crate::mark::{Ids, Mark};
 use crate::metrics::Tally;
-use crate::mover::MoverLink;
+use crate::mover::{FlowEvent, MoverLink};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::send_way::SendWays;
@@ -138,6 +138,13 @@ impl Context {
         // A client that is told has the other half of the time.
         let patience_ms = self.clock.now_ms().saturating_add(limits.requests_ms / 2);
         self.patience_until_ms = self.patience_until_ms.min(patience_ms);
+    }
+
+    /// Notes for the mover what has become of a connection, if a front-end has handed it over.
+    pub(crate) fn note_flow(&self, flow: Option<u64>, event: FlowEvent) {
+        if let (Some(flow), Some(mover)) = (flow, &self.mover) {
+            mover.note(flow, event, self.clock.now_ms());
+        }
     }
 
     /// Appends what every response to this request has.

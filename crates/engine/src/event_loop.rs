@@ -190,7 +190,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
             self.handle_time();
             if let Some(mover) = &self.ctx.mover {
-                mover.flush();
+                mover.handle_time(self.ctx.clock.now_ms());
             }
             if self.ctx.draining && self.is_drained() {
                 break;
@@ -211,6 +211,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.clients.all(&mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
             self.end(token, Outcome::Stopped);
+        }
+        if let Some(mover) = &self.ctx.mover {
+            mover.flush(self.ctx.clock.now_ms());
         }
         self.ctx.log.flush();
         self.ctx.tally.publish();
@@ -295,9 +298,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
                         Some(mut session) => {
                             session.note_counted(counted);
-                            if let (Some(flow), Some(mover)) = (flow, &self.ctx.mover) {
-                                mover.note(flow, FlowEvent::Taken);
-                            }
+                            self.ctx.note_flow(flow, FlowEvent::Taken);
                             session
                         }
                         None if flow.is_some() => {
@@ -337,12 +338,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// A connection of another host cannot be served here.
     fn lose(&self, flow: Option<u64>) {
-        if let (Some(flow), Some(mover)) = (flow, &self.ctx.mover) {
-            self.ctx.remark(format_args!(
-                "a front-end has handed over a connection to an address where no site listens in clear: `listen` must have its port"
-            ));
-            mover.note(flow, FlowEvent::Gone);
-        }
+        self.ctx.remark(format_args!(
+            "a front-end has handed over a connection to an address where no site listens in clear: `listen` must have its port"
+        ));
+        self.ctx.note_flow(flow, FlowEvent::Gone);
     }
 
     /// Advances a client until it has to wait.
@@ -503,11 +502,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
             self.gateway.deadline_ms(),
             self.ctx.departures.as_ref().and_then(Departures::again_ms),
-            self.ctx
-                .mover
-                .as_ref()
-                .filter(|mover| mover.is_behind())
-                .map(|_| self.ctx.clock.now_ms() + MOVER_AGAIN_MS),
+            self.ctx.mover.as_ref().and_then(|mover| mover.deadline_ms()),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()
@@ -726,9 +721,6 @@ const DELEGATED: &str = "a session asks only about a request that it has delegat
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;
-
-/// How soon a mover that has not kept up is told again.
-const MOVER_AGAIN_MS: u64 = 10;
 
 /// How old the shared counters may be while something is counted.
 const PUBLISH_MS: u64 = 100;

@@ -1,12 +1,12 @@
 //! The way to the mover of this host, which moves connections between the hosts of a cluster: see [`baton_cluster`].
 //!
 //! A front-end's worker gives clients away with their requests. A node's worker says what becomes of the requests of the clients
-//! that it was given, once per turn of a loop.
+//! that it was given. It gathers that for some milliseconds: each report wakes the mover, which takes CPU time from clients.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_cluster::local::{FromWorker, REPORT_FLOWS_MAX, Report};
@@ -19,7 +19,8 @@ pub(crate) struct MoverLink {
     socket: Arc<OwnedFd>,
     /// What the mover was not told yet.
     report: Mutex<Report>,
-    has_report: AtomicBool,
+    /// When that is due; [`NEVER`]: there is nothing to tell.
+    due_ms: AtomicU64,
 }
 
 /// What has become of a flow.
@@ -42,7 +43,7 @@ impl MoverLink {
     /// `EBADF`.
     pub(crate) fn new(socket: Arc<OwnedFd>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, report: Mutex::default(), has_report: AtomicBool::new(false) })
+        Ok(Self { socket, report: Mutex::default(), due_ms: AtomicU64::new(NEVER) })
     }
 
     /// Gives a client to a node, with its request. False: it stays.
@@ -51,9 +52,9 @@ impl MoverLink {
     }
 
     /// Gives a client back to the front-end from which it came. False: it stays.
-    pub(crate) fn give_back(&self, flow: u64, passport: Passport, socket: impl AsFd) -> bool {
+    pub(crate) fn give_back(&self, flow: u64, passport: Passport, socket: impl AsFd, now_ms: u64) -> bool {
         // The mover must know of the requests before.
-        self.flush() && self.send(&FromWorker::Return { flow, passport: Box::new(passport) }, socket)
+        self.flush(now_ms) && self.send(&FromWorker::Return { flow, passport: Box::new(passport) }, socket)
     }
 
     fn send(&self, message: &FromWorker, socket: impl AsFd) -> bool {
@@ -62,7 +63,7 @@ impl MoverLink {
     }
 
     /// Notes what has become of a flow, for the next report.
-    pub(crate) fn note(&self, flow: u64, event: FlowEvent) {
+    pub(crate) fn note(&self, flow: u64, event: FlowEvent, now_ms: u64) {
         let mut report = self.report();
         match event {
             FlowEvent::Taken => report.taken.push(flow),
@@ -76,15 +77,27 @@ impl MoverLink {
         // Not with each event beyond: a mover that has not kept up would be asked again and again in vain.
         let is_full = report.len().is_multiple_of(REPORT_FLOWS_MAX);
         drop(report);
-        self.has_report.store(true, Ordering::Release);
+        self.due_ms.fetch_min(now_ms + GATHER_MS, Ordering::Release);
         if is_full {
-            self.flush();
+            self.flush(now_ms);
         }
     }
 
-    /// Tells the mover what is new. False: it has not kept up, and has to be told later.
-    pub(crate) fn flush(&self) -> bool {
-        if !self.has_report.swap(false, Ordering::Acquire) {
+    /// Tells the mover what is due. Called once per turn of a loop.
+    pub(crate) fn handle_time(&self, now_ms: u64) {
+        if self.due_ms.load(Ordering::Relaxed) <= now_ms {
+            self.flush(now_ms);
+        }
+    }
+
+    /// When [`handle_time`](Self::handle_time) has something to tell.
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        Some(self.due_ms.load(Ordering::Relaxed)).filter(|due_ms| *due_ms != NEVER)
+    }
+
+    /// Tells the mover what is new. False: it has not kept up, and is told the rest later.
+    pub(crate) fn flush(&self, now_ms: u64) -> bool {
+        if self.due_ms.swap(NEVER, Ordering::Acquire) == NEVER {
             return true;
         }
         let mut report = self.report();
@@ -95,7 +108,7 @@ impl MoverLink {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     put_back(&mut report, part);
-                    self.has_report.store(true, Ordering::Release);
+                    self.due_ms.fetch_min(now_ms + AGAIN_MS, Ordering::Release);
                     return false;
                 }
                 // It has ended, and all flows with it.
@@ -103,11 +116,6 @@ impl MoverLink {
             }
         }
         true
-    }
-
-    /// Whether the mover has not kept up: [`flush`](Self::flush) has to be called again soon.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.has_report.load(Ordering::Relaxed)
     }
 
     fn report(&self) -> MutexGuard<'_, Report> {
@@ -157,6 +165,15 @@ fn put_back(report: &mut Report, part: Report) {
     }
 }
 
+/// How long a report is gathered. So much later a front-end knows of the end of a request.
+const GATHER_MS: u64 = 2;
+
+/// How soon a mover that has not kept up is told again.
+const AGAIN_MS: u64 = 10;
+
+/// Later than any clock shows.
+const NEVER: u64 = u64::MAX;
+
 /// Events after which what waits for the mover is [shortened](shorten).
 const SHORTENED_AT_FLOWS: usize = 64 * REPORT_FLOWS_MAX;
 
@@ -182,17 +199,17 @@ mod tests {
         rustix::io::ioctl_fionbio(&theirs, true).unwrap();
         let link = MoverLink::new(Arc::new(ours)).unwrap();
         let count = 400_000;
-        (0..count).for_each(|flow| link.note(flow, FlowEvent::Begun));
-        assert!(!link.flush() && link.is_behind(), "the socket has less room");
+        (0..count).for_each(|flow| link.note(flow, FlowEvent::Begun, 0));
+        assert!(!link.flush(0) && link.deadline_ms().is_some(), "the socket has less room");
         let mut seen = Vec::new();
         while seen.len() < count as usize {
             while let Some(report) = received(&theirs) {
                 assert!(report.len() <= REPORT_FLOWS_MAX);
                 seen.extend(report.begun);
             }
-            link.flush();
+            link.flush(0);
         }
-        assert!(seen.into_iter().eq(0..count) && !link.is_behind());
+        assert!(seen.into_iter().eq(0..count) && link.deadline_ms().is_none());
     }
 
     /// Goal: a mover that is stuck for hours costs no memory, and knows afterwards how many requests are open. Method: more
@@ -202,15 +219,15 @@ mod tests {
         let (ours, theirs) = message_pair().unwrap();
         rustix::io::ioctl_fionbio(&theirs, true).unwrap();
         let link = MoverLink::new(Arc::new(ours)).unwrap();
-        link.note(3, FlowEvent::Gone);
+        link.note(3, FlowEvent::Gone, 0);
         for round in 0..3 * SHORTENED_AT_FLOWS as u64 {
-            link.note(round % 4, FlowEvent::Begun);
-            link.note(round % 4, FlowEvent::Ended);
+            link.note(round % 4, FlowEvent::Begun, 0);
+            link.note(round % 4, FlowEvent::Ended, 0);
             assert!(link.report().len() <= SHORTENED_AT_FLOWS, "in round {round}");
         }
-        link.note(1, FlowEvent::Begun);
+        link.note(1, FlowEvent::Begun, 0);
         let mut open = [0_i64; 4];
-        while !link.flush() || link.is_behind() {
+        while !link.flush(0) || link.deadline_ms().is_some() {
             while let Some(report) = received(&theirs) {
                 report.begun.iter().for_each(|flow| open[*flow as usize] += 1);
                 report.ended.iter().for_each(|flow| open[*flow as usize] -= 1);
@@ -223,12 +240,30 @@ mod tests {
         assert_eq!(open[..3], [0, 1, 0]);
     }
 
+    /// Goal: events of some milliseconds make one report, and none waits for others.
+    #[test]
+    fn reports_are_gathered_for_a_while() {
+        let (ours, theirs) = message_pair().unwrap();
+        rustix::io::ioctl_fionbio(&theirs, true).unwrap();
+        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        assert_eq!(link.deadline_ms(), None);
+        link.note(1, FlowEvent::Taken, 100);
+        link.note(1, FlowEvent::Ended, 101);
+        assert_eq!(link.deadline_ms(), Some(100 + GATHER_MS));
+        link.handle_time(100 + GATHER_MS - 1);
+        assert_eq!(received(&theirs), None);
+        link.handle_time(100 + GATHER_MS);
+        let report = received(&theirs).unwrap();
+        assert_eq!((report.taken, report.ended), (vec![1], vec![1]));
+        assert_eq!((received(&theirs), link.deadline_ms()), (None, None));
+    }
+
     #[test]
     fn a_mover_that_has_ended_is_told_nothing() {
         let (ours, theirs) = message_pair().unwrap();
         let link = MoverLink::new(Arc::new(ours)).unwrap();
         drop(theirs);
-        link.note(1, FlowEvent::Gone);
-        assert!(link.flush() && !link.is_behind());
+        link.note(1, FlowEvent::Gone, 0);
+        assert!(link.flush(0) && link.deadline_ms().is_none());
     }
 }

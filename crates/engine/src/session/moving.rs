@@ -42,6 +42,10 @@ impl Session {
         descriptors.extend(self.wire.outlet.descriptors());
         descriptors.extend(tunnel.as_ref().map(|end| end.socket.as_fd()));
         let now_ms = ctx.clock.now_ms();
+        if let (Some(_), Some(mover)) = (passport.flow, &ctx.mover) {
+            // What this process says of the flow comes before what the other one will.
+            mover.flush(now_ms);
+        }
         let Some(departures) = &mut ctx.departures else { return Need::Turn };
         match departures.send(&passport, &descriptors, now_ms) {
             Departure::Done => {

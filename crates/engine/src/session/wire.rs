@@ -167,17 +167,13 @@ impl Wire {
 
     /// A request begins: the mover has to know, if a front-end counts it.
     pub(super) fn note_request_begun(&mut self, ctx: &Context) {
-        if let (Some(flow), Some(mover)) = (self.transport.begin_request(), &ctx.mover) {
-            mover.note(flow, FlowEvent::Begun);
-        }
+        ctx.note_flow(self.transport.begin_request(), FlowEvent::Begun);
     }
 
     /// A request has ended.
     pub(super) fn note_request_ended(&mut self, ctx: &Context) {
         self.transport.end_request();
-        if let (Some(flow), Some(mover)) = (self.transport.flow(), &ctx.mover) {
-            mover.note(flow, FlowEvent::Ended);
-        }
+        ctx.note_flow(self.transport.flow(), FlowEvent::Ended);
     }
 
     /// Ends the connection at once, and drops what has not been sent.
@@ -185,9 +181,7 @@ impl Wire {
         self.outlet.clear();
         if self.state != WireState::Closed {
             self.state = WireState::Closed;
-            if let (Some(flow), Some(mover)) = (self.transport.flow(), &ctx.mover) {
-                mover.note(flow, FlowEvent::Gone);
-            }
+            ctx.note_flow(self.transport.flow(), FlowEvent::Gone);
             self.transport.say_end();
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         }

@@ -67,7 +67,8 @@ impl Http1Driver {
         (self.keeps_next, self.inbox_untried) = (true, true);
         let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
         let passport = passport(self.protocol.requests(), self.inbox.clone(), wire)?;
-        if wire.transport.was_passed() || !mover.give_back(flow, passport, &**wire.transport.socket()) {
+        let socket = &**wire.transport.socket();
+        if wire.transport.was_passed() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
             return None;
         }
         wire.transport.leave_flow();
