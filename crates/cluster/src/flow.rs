@@ -3,13 +3,11 @@
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use serde::{Deserialize, Serialize};
-
 /// A connection's number at one mover, never used again by it. Another mover's number for the same connection is another one.
 pub type FlowId = u64;
 
 /// The two ends of a connection, by which the kernel knows its packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tuple {
     /// The client's end.
     pub client: SocketAddr,

@@ -177,11 +177,15 @@ impl Passport {
     pub fn from_message(message: &[u8]) -> Result<Self, Refused> {
         let newline = message.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'\n');
         let (head, rest) = message.split_at(newline.ok_or(Refused::Malformed)?);
-        let AnyVersion { version } = serde_json::from_slice(head).map_err(|_| Refused::Malformed)?;
+        let read = serde_json::from_slice::<Head>(head);
+        let version = match &read {
+            Ok(head) => head.version,
+            Err(_) => serde_json::from_slice::<AnyVersion>(head).map_err(|_| Refused::Malformed)?.version,
+        };
         if !(1..=VERSION_MAX).contains(&version) {
             return Err(Refused::Version(version));
         }
-        let head: Head = serde_json::from_slice(head).map_err(|_| Refused::Malformed)?;
+        let head = read.map_err(|_| Refused::Malformed)?;
         if head.parts.len() > PARTS_MAX || head.unread > UNREAD_BYTES_MAX {
             return Err(Refused::Length);
         }

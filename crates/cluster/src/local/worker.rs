@@ -135,11 +135,17 @@ impl FromWorker {
     pub fn from_message(bytes: &[u8]) -> Result<Self, MessageRefused> {
         let newline = bytes.iter().take(MESSAGE_BYTES_MAX).position(|byte| *byte == b'\n');
         let (head, rest) = bytes.split_at(newline.ok_or(MessageRefused::Malformed)?);
-        let AnyVersion { version } = serde_json::from_slice(head).map_err(|_| MessageRefused::Malformed)?;
+        let read = serde_json::from_slice::<Head>(head);
+        let version = match &read {
+            Ok(head) => head.version,
+            Err(_) => {
+                serde_json::from_slice::<AnyVersion>(head).map_err(|_| MessageRefused::Malformed)?.version
+            }
+        };
         if version != VERSION {
             return Err(MessageRefused::Version(version));
         }
-        let head: Head = serde_json::from_slice(head).map_err(|_| MessageRefused::Malformed)?;
+        let head = read.map_err(|_| MessageRefused::Malformed)?;
         let passport = || Passport::from_message(&rest[1..]).map(Box::new).map_err(MessageRefused::Passport);
         match head.message {
             Message::HandOff { node } if node.len() <= NAME_BYTES_MAX => {

@@ -10,7 +10,7 @@
 //!
 //! The packets of a flow that is neither `There` nor `Lingering` are dropped at this host: TCP repeats them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use baton_passport::Passport;
 
@@ -31,7 +31,7 @@ pub(super) struct FrontEnd<S> {
     pub(super) links: BTreeMap<NodeId, Link>,
     next_node: u32,
     pub(super) flows: BTreeMap<FlowId, Flow>,
-    pub(super) by_tuple: BTreeMap<Tuple, FlowId>,
+    pub(super) by_tuple: HashMap<Tuple, FlowId>,
     /// Confirmations that are awaited, and until when.
     awaited: VecDeque<(u64, FlowId)>,
     /// Flows that are gone, and how long their packets are forwarded.
@@ -97,7 +97,7 @@ impl<S> FrontEnd<S> {
             links: BTreeMap::new(),
             next_node: 0,
             flows: BTreeMap::new(),
-            by_tuple: BTreeMap::new(),
+            by_tuple: HashMap::new(),
             awaited: VecDeque::new(),
             lingering: VecDeque::new(),
             waiting: VecDeque::new(),

@@ -224,12 +224,12 @@ impl Connections {
     }
 
     /// Links of which nothing has been heard for too long.
-    pub(super) fn take_forgotten(&mut self, now_ms: u64) -> Vec<(u64, Inbound)> {
+    pub(super) fn take_forgotten(&mut self, now_ms: u64) -> Vec<Inbound> {
         let is_forgotten =
             |at: &Inbound| at.connection.is_none() && now_ms >= at.heard_ms + LINK_FORGOTTEN_MS;
         let forgotten: Vec<_> =
             self.links.iter().filter(|(_, at)| is_forgotten(at)).map(|(link, _)| *link).collect();
-        forgotten.into_iter().filter_map(|link| self.links.remove_entry(&link)).collect()
+        forgotten.into_iter().filter_map(|link| self.links.remove(&link)).collect()
     }
 
     pub(super) fn deadline_ms(&self) -> Option<u64> {

@@ -422,16 +422,16 @@ impl<S> NodeSide<S> {
                 out.push(Action::Remove { tuple });
             }
         }
-        for (link, at) in self.inbound.take_forgotten(now_ms) {
+        for at in self.inbound.take_forgotten(now_ms) {
             out.log(Note::FrontEndRefused {
                 why: "it has said nothing for 4 s: its connections are forgotten".into(),
             });
-            self.forget_link(link, &at, now_ms, out);
+            self.forget_link(&at, now_ms, out);
         }
         self.inbound.report(now_ms, out);
     }
 
-    fn forget_link(&mut self, _: u64, at: &Inbound, now_ms: u64, out: &mut Out<S>) {
+    fn forget_link(&mut self, at: &Inbound, now_ms: u64, out: &mut Out<S>) {
         for flow in at.flows.values() {
             match self.kept.get(flow).map(|kept| &kept.phase) {
                 Some(Phase::Ready { .. }) => self.discard(*flow, out),

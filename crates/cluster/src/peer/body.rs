@@ -1,62 +1,49 @@
-//! Bodies of messages: a line of JSON, and what it announces.
+//! Bodies of messages: a byte that says which, and its fields, packed in the order in which the message declares them.
 
+use std::net::{IpAddr, SocketAddr};
+
+use baton_parcel::{Packer, Unpacker};
 use baton_passport::Passport;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    FLOWS_PER_MESSAGE_MAX, FromFrontEnd, FromNode, HEAD_BYTES_MAX, MessageRefused, RefuseReason, Shipment,
-    TCP_BYTES_MAX, frames,
+    FLOWS_PER_MESSAGE_MAX, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, TCP_BYTES_MAX,
+    frames,
 };
 use crate::flow::{FlowId, Tuple};
 
-#[derive(Serialize, Deserialize)]
-struct ShipmentHead {
-    flow: FlowId,
-    #[serde(flatten)]
-    tuple: Tuple,
-    /// Bytes of the TCP state, which the passport follows.
-    tcp: usize,
-}
+// The first two stay what they are, and so does the place of the version behind them.
+const HELLO: u8 = 0x01;
+const WELCOME: u8 = 0x81;
 
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "message", rename_all = "kebab-case")]
-enum FrontEndHead {
-    Hello { version: u32, link: u64, session: u64 },
-    Ship(ShipmentHead),
-    Take { flow: FlowId },
-    Release { flow: FlowId },
-    Returned { flow: FlowId },
-    Ping,
-}
+const SHIP: u8 = 0x02;
+const TAKE: u8 = 0x03;
+const RELEASE: u8 = 0x04;
+const RETURNED: u8 = 0x05;
+const PING: u8 = 0x06;
 
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "message", rename_all = "kebab-case")]
-enum NodeHead {
-    Welcome { version: u32, resumed: bool },
-    Flows { ready: Vec<FlowId>, taken: Vec<FlowId>, last: bool },
-    Ready { flow: FlowId },
-    Refused { flow: FlowId, why: RefuseReason },
-    Return(ShipmentHead),
-    Gone { flows: Vec<FlowId> },
-    Totals { taken: u64, begun_kept: u64, ended: u64 },
-    Pong,
-}
+const FLOWS: u8 = 0x82;
+const READY: u8 = 0x83;
+const REFUSED: u8 = 0x84;
+const RETURN: u8 = 0x85;
+const GONE: u8 = 0x86;
+const TOTALS: u8 = 0x87;
+const PONG: u8 = 0x88;
 
 impl FromFrontEnd {
     /// The message with its length. `None`: its TCP state or its passport is too long.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
-        let head = match self {
+        let mut body = Packer::default();
+        match self {
             Self::Hello { version, link, session } => {
-                FrontEndHead::Hello { version: *version, link: *link, session: *session }
+                body.small(HELLO).number((*version).into()).number(*link).number(*session);
             }
-            Self::Ship(shipment) => return ship(FrontEndHead::Ship, shipment),
-            Self::Take { flow } => FrontEndHead::Take { flow: *flow },
-            Self::Release { flow } => FrontEndHead::Release { flow: *flow },
-            Self::Returned { flow } => FrontEndHead::Returned { flow: *flow },
-            Self::Ping => FrontEndHead::Ping,
-        };
-        frames::frame(|bytes| write_line(bytes, &head))
+            Self::Ship(shipment) => pack_shipment(body.small(SHIP), shipment)?,
+            Self::Take { flow } => _ = body.small(TAKE).number(*flow),
+            Self::Release { flow } => _ = body.small(RELEASE).number(*flow),
+            Self::Returned { flow } => _ = body.small(RETURNED).number(*flow),
+            Self::Ping => _ = body.small(PING),
+        }
+        frames::frame(&body.finish())
     }
 
     /// Reads the body of a message.
@@ -64,44 +51,51 @@ impl FromFrontEnd {
     /// # Errors
     /// [`MessageRefused::Malformed`], [`MessageRefused::Passport`].
     pub fn from_body(body: &[u8]) -> Result<Self, MessageRefused> {
-        let (head, rest) = read_line(body)?;
-        if let FrontEndHead::Ship(head) = head {
-            return Ok(Self::Ship(read_shipment(head, rest)?));
-        }
-        nothing(rest)?;
-        Ok(match head {
-            FrontEndHead::Hello { version, link, session } => Self::Hello { version, link, session },
-            FrontEndHead::Take { flow } => Self::Take { flow },
-            FrontEndHead::Release { flow } => Self::Release { flow },
-            FrontEndHead::Returned { flow } => Self::Returned { flow },
-            FrontEndHead::Ping => Self::Ping,
-            FrontEndHead::Ship(_) => return Err(MessageRefused::Malformed),
-        })
+        let mut fields = Fields(Unpacker::new(body));
+        let message = match fields.small()? {
+            HELLO => {
+                Self::Hello { version: fields.number32()?, link: fields.number()?, session: fields.number()? }
+            }
+            SHIP => Self::Ship(fields.shipment()?),
+            TAKE => Self::Take { flow: fields.number()? },
+            RELEASE => Self::Release { flow: fields.number()? },
+            RETURNED => Self::Returned { flow: fields.number()? },
+            PING => Self::Ping,
+            _ => return Err(MessageRefused::Malformed),
+        };
+        fields.end(matches!(message, Self::Hello { .. }))?;
+        Ok(message)
     }
 }
 
 impl FromNode {
     /// The message with its length. `None`: its TCP state, its passport or a list is too long.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
-        let head = match self {
-            Self::Welcome { version, resumed } => NodeHead::Welcome { version: *version, resumed: *resumed },
-            Self::Flows { ready, taken, last } => {
-                check_count(ready.len() + taken.len()).ok()?;
-                NodeHead::Flows { ready: ready.clone(), taken: taken.clone(), last: *last }
+        let mut body = Packer::default();
+        match self {
+            Self::Welcome { version, resumed } => {
+                body.small(WELCOME).number((*version).into()).flag(*resumed);
             }
-            Self::Ready { flow } => NodeHead::Ready { flow: *flow },
-            Self::Refused { flow, why } => NodeHead::Refused { flow: *flow, why: *why },
-            Self::Return(shipment) => return ship(NodeHead::Return, shipment),
+            Self::Flows { ready, taken, last } => {
+                (ready.len() + taken.len() <= FLOWS_PER_MESSAGE_MAX).then_some(())?;
+                body.small(FLOWS);
+                pack_flows(&mut body, ready);
+                pack_flows(&mut body, taken);
+                body.flag(*last);
+            }
+            Self::Ready { flow } => _ = body.small(READY).number(*flow),
+            Self::Refused { flow, why } => _ = body.small(REFUSED).number(*flow).small(*why as u8),
+            Self::Return(shipment) => pack_shipment(body.small(RETURN), shipment)?,
             Self::Gone { flows } => {
-                check_count(flows.len()).ok()?;
-                NodeHead::Gone { flows: flows.clone() }
+                (flows.len() <= FLOWS_PER_MESSAGE_MAX).then_some(())?;
+                pack_flows(body.small(GONE), flows);
             }
             Self::Totals { taken, begun_kept, ended } => {
-                NodeHead::Totals { taken: *taken, begun_kept: *begun_kept, ended: *ended }
+                body.small(TOTALS).number(*taken).number(*begun_kept).number(*ended);
             }
-            Self::Pong => NodeHead::Pong,
-        };
-        frames::frame(|bytes| write_line(bytes, &head))
+            Self::Pong => _ = body.small(PONG),
+        }
+        frames::frame(&body.finish())
     }
 
     /// Reads the body of a message.
@@ -109,80 +103,116 @@ impl FromNode {
     /// # Errors
     /// [`MessageRefused::Malformed`], [`MessageRefused::Passport`].
     pub fn from_body(body: &[u8]) -> Result<Self, MessageRefused> {
-        let (head, rest) = read_line(body)?;
-        if let NodeHead::Return(head) = head {
-            return Ok(Self::Return(read_shipment(head, rest)?));
-        }
-        nothing(rest)?;
-        Ok(match head {
-            NodeHead::Welcome { version, resumed } => Self::Welcome { version, resumed },
-            NodeHead::Flows { ready, taken, last } => {
-                check_count(ready.len() + taken.len())?;
-                Self::Flows { ready, taken, last }
+        let mut fields = Fields(Unpacker::new(body));
+        let message = match fields.small()? {
+            WELCOME => Self::Welcome { version: fields.number32()?, resumed: fields.flag()? },
+            FLOWS => {
+                let ready = fields.flows(FLOWS_PER_MESSAGE_MAX)?;
+                let taken = fields.flows(FLOWS_PER_MESSAGE_MAX - ready.len())?;
+                Self::Flows { ready, taken, last: fields.flag()? }
             }
-            NodeHead::Ready { flow } => Self::Ready { flow },
-            NodeHead::Refused { flow, why } => Self::Refused { flow, why },
-            NodeHead::Gone { flows } => {
-                check_count(flows.len())?;
-                Self::Gone { flows }
-            }
-            NodeHead::Totals { taken, begun_kept, ended } => Self::Totals { taken, begun_kept, ended },
-            NodeHead::Pong => Self::Pong,
-            NodeHead::Return(_) => return Err(MessageRefused::Malformed),
-        })
+            READY => Self::Ready { flow: fields.number()? },
+            REFUSED => Self::Refused { flow: fields.number()?, why: fields.reason()? },
+            RETURN => Self::Return(fields.shipment()?),
+            GONE => Self::Gone { flows: fields.flows(FLOWS_PER_MESSAGE_MAX)? },
+            TOTALS => Self::Totals {
+                taken: fields.number()?,
+                begun_kept: fields.number()?,
+                ended: fields.number()?,
+            },
+            PONG => Self::Pong,
+            _ => return Err(MessageRefused::Malformed),
+        };
+        fields.end(matches!(message, Self::Welcome { .. }))?;
+        Ok(message)
     }
 }
 
-fn check_count(flows: usize) -> Result<(), MessageRefused> {
-    if flows <= FLOWS_PER_MESSAGE_MAX { Ok(()) } else { Err(MessageRefused::Malformed) }
+fn pack_flows(body: &mut Packer, flows: &[FlowId]) {
+    body.number(flows.len() as u64);
+    flows.iter().for_each(|flow| _ = body.number(*flow));
 }
 
-fn nothing(rest: &[u8]) -> Result<(), MessageRefused> {
-    if rest.is_empty() { Ok(()) } else { Err(MessageRefused::Malformed) }
-}
-
-fn write_line(bytes: &mut Vec<u8>, head: &impl Serialize) -> Option<()> {
-    serde_json::to_writer(&mut *bytes, head).ok()?;
-    bytes.push(b'\n');
-    Some(())
-}
-
-fn read_line<Head: DeserializeOwned>(body: &[u8]) -> Result<(Head, &[u8]), MessageRefused> {
-    let newline = body.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'\n');
-    let (head, rest) = body.split_at(newline.ok_or(MessageRefused::Malformed)?);
-    Ok((serde_json::from_slice(head).map_err(|_| MessageRefused::Malformed)?, &rest[1..]))
-}
-
-fn ship<Head: Serialize>(head: impl FnOnce(ShipmentHead) -> Head, shipment: &Shipment) -> Option<Vec<u8>> {
+fn pack_shipment(body: &mut Packer, shipment: &Shipment) -> Option<()> {
     // Parts of a passport may have keys, which stay on their host.
     if shipment.tcp.len() > TCP_BYTES_MAX || shipment.passport.has_parts() {
         return None;
     }
-    let passport = shipment.passport.to_message()?;
-    let head = head(ShipmentHead { flow: shipment.flow, tuple: shipment.tuple, tcp: shipment.tcp.len() });
-    frames::frame(|bytes| {
-        write_line(bytes, &head)?;
-        bytes.extend_from_slice(&shipment.tcp);
-        bytes.extend_from_slice(&passport);
-        Some(())
-    })
+    body.number(shipment.flow);
+    for end in [shipment.tuple.client, shipment.tuple.server] {
+        match end.ip() {
+            IpAddr::V4(ip) => body.bytes(&ip.octets()),
+            IpAddr::V6(ip) => body.bytes(&ip.octets()),
+        };
+        body.number(end.port().into());
+    }
+    body.bytes(&shipment.tcp).bytes(&shipment.passport.to_message()?);
+    Some(())
 }
 
-fn read_shipment(head: ShipmentHead, rest: &[u8]) -> Result<Box<Shipment>, MessageRefused> {
-    if head.tcp > TCP_BYTES_MAX {
-        return Err(MessageRefused::Malformed);
+/// Reads what is in a body.
+struct Fields<'a>(Unpacker<'a>);
+
+impl<'a> Fields<'a> {
+    fn flag(&mut self) -> Result<bool, MessageRefused> {
+        self.0.flag().ok_or(MessageRefused::Malformed)
     }
-    let (tcp, passport) = rest.split_at_checked(head.tcp).ok_or(MessageRefused::Malformed)?;
-    // What a peer writes is not always what this host would.
-    let tuple = Tuple::new(head.tuple.client, head.tuple.server).filter(|tuple| *tuple == head.tuple);
-    let passport = Passport::from_message(passport).map_err(MessageRefused::Passport)?;
-    if passport.has_parts() {
-        return Err(MessageRefused::Malformed);
+
+    fn small(&mut self) -> Result<u8, MessageRefused> {
+        self.0.small().ok_or(MessageRefused::Malformed)
     }
-    Ok(Box::new(Shipment {
-        flow: head.flow,
-        tuple: tuple.ok_or(MessageRefused::Malformed)?,
-        tcp: tcp.to_vec(),
-        passport,
-    }))
+
+    fn number(&mut self) -> Result<u64, MessageRefused> {
+        self.0.number().ok_or(MessageRefused::Malformed)
+    }
+
+    fn number32(&mut self) -> Result<u32, MessageRefused> {
+        self.0.number32().ok_or(MessageRefused::Malformed)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], MessageRefused> {
+        self.0.bytes().ok_or(MessageRefused::Malformed)
+    }
+
+    fn flows(&mut self, most: usize) -> Result<Vec<FlowId>, MessageRefused> {
+        let count = usize::try_from(self.number()?).map_err(|_| MessageRefused::Malformed)?;
+        if count > most {
+            return Err(MessageRefused::Malformed);
+        }
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    fn reason(&mut self) -> Result<RefuseReason, MessageRefused> {
+        let number = self.small()?;
+        let reason = RefuseReason::ALL.into_iter().find(|reason| *reason as u8 == number);
+        reason.ok_or(MessageRefused::Malformed)
+    }
+
+    fn address(&mut self) -> Result<SocketAddr, MessageRefused> {
+        let ip = self.bytes()?;
+        let v4 = <[u8; 4]>::try_from(ip).map(IpAddr::from);
+        let ip = v4.or_else(|_| <[u8; 16]>::try_from(ip).map(IpAddr::from));
+        let ip = ip.map_err(|_| MessageRefused::Malformed)?;
+        let port = u16::try_from(self.number()?).map_err(|_| MessageRefused::Malformed)?;
+        Ok(SocketAddr::new(ip, port))
+    }
+
+    fn shipment(&mut self) -> Result<Box<Shipment>, MessageRefused> {
+        let flow = self.number()?;
+        let (client, server) = (self.address()?, self.address()?);
+        // What a peer writes is not always what this host would.
+        let tuple = Tuple::new(client, server).filter(|tuple| *tuple == Tuple { client, server });
+        let (tcp, passport) = (self.bytes()?, self.bytes()?);
+        let passport = Passport::from_message(passport).map_err(MessageRefused::Passport)?;
+        if tcp.len() > TCP_BYTES_MAX || passport.has_parts() {
+            return Err(MessageRefused::Malformed);
+        }
+        let tuple = tuple.ok_or(MessageRefused::Malformed)?;
+        Ok(Box::new(Shipment { flow, tuple, tcp: tcp.to_vec(), passport }))
+    }
+
+    /// Whether that was all. Behind the first message of another version there may be more.
+    fn end(&self, is_first: bool) -> Result<(), MessageRefused> {
+        (is_first || self.0.is_empty()).then_some(()).ok_or(MessageRefused::Malformed)
+    }
 }

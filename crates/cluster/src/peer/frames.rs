@@ -38,11 +38,7 @@ impl Frames {
 }
 
 /// Puts the length in front of a body. `None`: it is too long.
-pub(super) fn frame(write_body: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; LENGTH_BYTES];
-    write_body(&mut bytes)?;
-    let length = bytes.len() - LENGTH_BYTES;
-    let prefix = u32::try_from(length).ok().filter(|_| length <= BODY_BYTES_MAX)?;
-    bytes[..LENGTH_BYTES].copy_from_slice(&prefix.to_be_bytes());
-    Some(bytes)
+pub(super) fn frame(body: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= BODY_BYTES_MAX)?;
+    Some([&length.to_be_bytes()[..], body].concat())
 }

@@ -19,8 +19,9 @@
 //! **The front-end decides.** Until `Take` a node's socket is inert, so a front-end that does not hear `Ready` in time
 //! restores the connection itself, whatever has become of the node. After `Take` it never does.
 //!
-//! Each message is a length and a body: a line of JSON, and behind it the bytes that the line announces. Fields that are not
-//! known are ignored; the first message on a connection says the version.
+//! Each message is a length and a body: a byte that says which message it is, and its fields
+//! ([0072](../../../../docs/decisions/0072-what-a-hand-off-takes.md)). The first message on a connection says the version; movers
+//! of two versions do not talk.
 
 mod body;
 mod frames;
@@ -28,14 +29,13 @@ mod frames;
 use std::fmt;
 
 use baton_passport::{Passport, Refused};
-use serde::{Deserialize, Serialize};
 
 pub use frames::Frames;
 
 use crate::flow::{FlowId, Tuple};
 
 /// The version of these messages.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Most bytes of a TCP state: two queues of 64 KiB, and numbers.
 pub const TCP_BYTES_MAX: usize = 129 << 10;
@@ -44,10 +44,10 @@ pub const TCP_BYTES_MAX: usize = 129 << 10;
 pub const FLOWS_PER_MESSAGE_MAX: usize = 2048;
 
 /// Most bytes of a message without its length: a connection, or the numbers of many.
-pub const BODY_BYTES_MAX: usize = HEAD_BYTES_MAX + TCP_BYTES_MAX + baton_passport::MESSAGE_BYTES_MAX;
+pub const BODY_BYTES_MAX: usize = FIELDS_BYTES_MAX + TCP_BYTES_MAX + baton_passport::MESSAGE_BYTES_MAX;
 
-/// Two lists of numbers with twenty digits.
-const HEAD_BYTES_MAX: usize = 1024 + 21 * FLOWS_PER_MESSAGE_MAX;
+/// Two lists of numbers.
+const FIELDS_BYTES_MAX: usize = 1024 + 8 * FLOWS_PER_MESSAGE_MAX;
 
 /// A message of a front-end to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,8 +147,7 @@ pub struct Shipment {
 }
 
 /// Why a node does not take a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
     /// No server runs on the node.
     NoServer,
@@ -163,6 +162,10 @@ pub enum RefuseReason {
 }
 
 impl RefuseReason {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::NoServer, Self::Full, Self::Restore, Self::TooLate, Self::Malformed];
+
     /// For the log.
     pub fn word(self) -> &'static str {
         match self {
@@ -180,7 +183,7 @@ impl RefuseReason {
 pub enum MessageRefused {
     /// It is longer than allowed.
     TooLong,
-    /// Its first line cannot be read, or says something else than what follows.
+    /// It is none of this peer's messages, or one of its fields cannot be read.
     Malformed,
     /// Its passport is none.
     Passport(Refused),

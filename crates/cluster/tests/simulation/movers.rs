@@ -3,6 +3,7 @@
 use baton_cluster::Tuple;
 use baton_cluster::local::ToMaster;
 use baton_cluster::mover::{Action, HandOff, HandOffFailure, Mover, NodeId, Note, Peer};
+use baton_cluster::peer::{FromFrontEnd, FromNode};
 
 use crate::events::{Event, ToMover};
 use crate::host::{Entry, Handle, Owner};
@@ -205,16 +206,20 @@ impl World {
             true => Peer::FrontEnd(line),
             false => Peer::Node(self.node_id(front_end, node).expect("a node that was connected to")),
         };
+        let body = &bytes[4..];
         self.tell(|| {
-            let text = String::from_utf8_lossy(&bytes[4..]);
-            format!("  {} hears {}", self.hosts[host].name, text.lines().next().unwrap_or_default())
+            let said = match to_node {
+                true => format!("{:?}", FromFrontEnd::from_body(body)),
+                false => format!("{:?}", FromNode::from_body(body)),
+            };
+            format!("  {} hears {said}", self.hosts[host].name)
         });
-        if bytes[4..].starts_with(b"{\"message\":\"flows\",\"ready\":[")
-            && !bytes[4..].starts_with(b"{\"message\":\"flows\",\"ready\":[]")
+        if !to_node
+            && matches!(FromNode::from_body(body), Ok(FromNode::Flows { ready, .. }) if !ready.is_empty())
         {
             self.sum.taken_again += 1;
         }
-        self.with_mover(host, |mover, now_ms| mover.handle_body(peer, &bytes[4..], now_ms));
+        self.with_mover(host, |mover, now_ms| mover.handle_body(peer, body, now_ms));
     }
 
     /// A mover has closed a connection: the other end hears of it behind what is on its way.
