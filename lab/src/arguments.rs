@@ -432,23 +432,23 @@ pub(crate) struct DocumentsArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// Fewer servers, and shorter: about two minutes
+    /// Fewer servers, and shorter: about three minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Numbers of servers; one of them has the site [default: 1,2,4,6, or 1,2,4 if quick]
     #[arg(long, value_delimiter = ',')]
     pub(crate) servers: Option<Vec<usize>>,
     /// Visitors at a time
-    #[arg(long, default_value_t = 24)]
+    #[arg(long, default_value_t = 64)]
     pub(crate) visitors: usize,
-    /// The part of a CPU that each server has
-    #[arg(long, default_value_t = 0.05)]
-    pub(crate) server_cpus: f64,
-    /// How long each number of servers is visited [default: 75, or 36 if quick]
+    /// What the link of each server carries away from it, in megabits a second
+    #[arg(long, default_value_t = 16)]
+    pub(crate) link_mbit: u32,
+    /// How long each number of servers is visited [default: 120, or 60 if quick]
     #[arg(long)]
     pub(crate) seconds: Option<f64>,
     /// How much shorter the intervals of the policy are than the usual ones
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 60)]
     pub(crate) hurry: u64,
     /// Where the site, keys and logs are put
     #[arg(long)]

@@ -289,16 +289,13 @@ fn lend_documents(arguments: DocumentsArguments) -> Result<bool> {
     let quick = arguments.quick;
     let servers = arguments.servers.unwrap_or_else(|| if quick { vec![1, 2, 4] } else { vec![1, 2, 4, 6] });
     ensure!(!servers.contains(&0) && arguments.visitors > 0 && arguments.hurry > 0, "nothing is asked for");
-    ensure!(
-        (0.001..=1.0).contains(&arguments.server_cpus),
-        "a server has between 0.001 of a CPU and a whole one"
-    );
+    ensure!(arguments.link_mbit > 0, "a link that carries nothing");
     let settings = DocumentsSettings {
         baton: arguments.baton,
         servers,
         visitors: arguments.visitors,
-        server_cpus: arguments.server_cpus,
-        duration: duration(arguments.seconds.unwrap_or(if quick { 36.0 } else { 75.0 }))?,
+        link_mbit: arguments.link_mbit,
+        duration: duration(arguments.seconds.unwrap_or(if quick { 60.0 } else { 120.0 }))?,
         hurry: arguments.hurry,
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-documents")),
     };

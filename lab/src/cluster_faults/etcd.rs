@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ use crate::rig::network::Host;
 #[derive(Debug)]
 pub(super) struct Etcd {
     url: String,
+    /// What it and those that ask it keep.
+    folder: PathBuf,
     child: Child,
 }
 
@@ -40,7 +42,7 @@ impl Etcd {
             .stderr(log)
             .spawn()
             .context("etcd")?;
-        let etcd = Self { url, child };
+        let etcd = Self { url, folder: data, child };
         let limit = Instant::now() + START_MAX;
         let answers = || {
             let mut curl = host.command("curl");
@@ -59,10 +61,13 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// The setting for a member, which registers as this if anything.
-    pub(super) fn setting(&self, register: Option<&str>) -> String {
+    /// The settings for a member of this name, which registers as this if anything. It knows of no earlier view.
+    pub(super) fn settings(&self, name: &str, register: Option<&str>) -> Vec<String> {
         let register = register.map(|it| format!(", register={{{it}}}")).unwrap_or_default();
-        format!("cluster.etcd={{endpoints=[\"{}\"]{register}}}", self.url)
+        vec![
+            format!("cluster.etcd={{endpoints=[\"{}\"]{register}}}", self.url),
+            format!("cluster.state_folder=\"{}\"", self.folder.join(name).display()),
+        ]
     }
 }
 

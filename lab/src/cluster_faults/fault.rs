@@ -4,7 +4,7 @@ use std::fmt;
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 use super::subject::Cluster;
 use crate::rig::Running;
@@ -70,14 +70,9 @@ impl Fault {
                 cluster.with_node(0, Running::resume);
             }
             Self::NodeSlow => {
-                let tc = |words: &str| -> Result<()> {
-                    let status = node.command("tc").args(words.split(' ')).status().context("tc")?;
-                    ensure!(status.success(), "tc {words}: {status}");
-                    Ok(())
-                };
-                tc(&format!("qdisc add dev {INTERFACE} root tbf rate 4mbit burst 64kb latency 200ms"))?;
+                node.bound_link(4)?;
                 sleep(LASTS);
-                tc(&format!("qdisc del dev {INTERFACE} root"))?;
+                node.free_link()?;
             }
             Self::NodeDrained => {
                 let url = cluster.with_node(0, |node| format!("http://{}", node.address));

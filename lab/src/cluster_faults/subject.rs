@@ -43,8 +43,9 @@ impl<'a> Cluster<'a> {
         let addresses: Vec<_> = nodes.iter().map(|node| node.address).collect();
         let mut more = vec![PATIENCE.to_owned()];
         if let Some(etcd) = &etcd {
-            more.push(etcd.setting(None));
-            more.push(format!("cluster.state_folder=\"{}\"", place.folder.join("state").display()));
+            more.extend(etcd.settings("front", None));
+            // `lard-h` leaves paths where they are while loads are even. A hash gives a new node its part at once.
+            more.push("cluster.policy=\"bounded-hash\"".to_owned());
         }
         let entry = way.front(&place.settings.baton, place.folder, &addresses, &more)?;
         let entry = entry.context("no front-end, no cluster")?;
@@ -72,7 +73,8 @@ impl<'a> Cluster<'a> {
             _ => String::new(),
         };
         let register = format!("to=\"http://{}:{PORT}\", name=\"node{NODES}\"{mover}", host.v4());
-        let node = self.place.start_node(self.way, NODES, &[etcd.setting(Some(&register))])?;
+        let settings = etcd.settings("joined", Some(&register));
+        let node = self.place.start_node(self.way, NODES, &settings)?;
         self.nodes().push(node);
         Ok(())
     }

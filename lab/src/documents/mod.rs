@@ -1,7 +1,8 @@
 //! Servers that lend each other documents, without a front-end: throughput over the number of servers, and how soon the load is
 //! spread when a hot spot begins. The published experiments with Distributed Cooperative Web Servers have this shape.
 //!
-//! Each server is a host in a network namespace, with a part of a CPU. One has the site, the others only help. Visitors come to
+//! Each server is a host in a network namespace, whose link carries so much and no more, however many there are: this machine has
+//! CPU time for all of them, so a server is as fast as its link. One has the site, the others only help. Visitors come to
 //! the one that has it, all at once, read pages with their images, and follow the links that they find.
 
 mod settings;
@@ -12,14 +13,14 @@ mod visitor;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::rig::network::{ClusterHosts, Host, Network, Traffic};
-use crate::rig::{Bounds, Entry, Groups, Image, Isolation, Machine, Running, Volume, own_folder};
+use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
 pub use settings::DocumentsSettings;
 use table::{Figures, Second};
 use visitor::Got;
@@ -27,36 +28,31 @@ use visitor::Got;
 /// Measures, and returns tables as Markdown.
 ///
 /// # Errors
-/// If we are not root, the machine lacks a tool or a control group, or a visitor does not get what a page shows.
+/// If we are not root, the machine lacks a tool, or a visitor does not get what a page shows.
 pub fn run(settings: &DocumentsSettings) -> Result<String> {
     if let Some(why) = Network::hindrance() {
-        bail!(
-            "servers on hosts of their own {why}; control groups and mounts, which bound a server's CPU, also need root"
-        );
+        bail!("servers on hosts of their own {why}");
     }
     let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
     fs::create_dir_all(folder.join("empty"))?;
     let key = folder.join("key");
     fs::write(&key, "5eed".repeat(16))?;
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+    let root = folder.join("root");
+    site::write(&root)?;
     let machine = Machine::prepare(Isolation::Hosts, 1)?;
-    let groups = Groups::new()?;
-    let image = Image::make(site::BYTES + IMAGE_SPARE_BYTES, &folder.join("image"), site::write)?;
+    // Namespaces are removed on signals.
+    let _groups = Groups::new()?;
     let mut measured = Vec::new();
     for &count in &settings.servers {
         let hosts = ClusterHosts::new(count)?;
+        hosts.nodes.iter().try_for_each(|host| host.bound_link(settings.link_mbit))?;
         let place =
-            Place { settings, machine: &machine, groups: &groups, hosts: &hosts, folder: &folder, key: &key };
-        let servers =
-            (0..count).map(|number| place.start(&image, number, count)).collect::<Result<Vec<_>>>()?;
+            Place { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root, key: &key };
+        let _servers = (0..count).map(|number| place.start(number, count)).collect::<Result<Vec<_>>>()?;
         let figures = place.measure(count).with_context(|| format!("{count} servers"))?;
         eprintln!("{figures}");
         measured.push(figures);
-        for Server { server, volume, groups: own } in servers {
-            drop(server);
-            volume.unmount()?;
-            groups.remove(&own)?;
-        }
     }
     Ok(table::markdown(&machine.description(), settings, &measured))
 }
@@ -64,37 +60,19 @@ pub fn run(settings: &DocumentsSettings) -> Result<String> {
 struct Place<'a> {
     settings: &'a DocumentsSettings,
     machine: &'a Machine,
-    groups: &'a Groups,
     hosts: &'a ClusterHosts,
     folder: &'a Path,
+    root: &'a Path,
     key: &'a Path,
-}
-
-struct Server {
-    server: Running,
-    volume: Volume,
-    groups: Vec<PathBuf>,
 }
 
 impl Place<'_> {
     /// Server 0 has the site.
-    fn start(&self, image: &Image, number: usize, count: usize) -> Result<Server> {
+    fn start(&self, number: usize, count: usize) -> Result<Running> {
         let name = format!("server{number}");
-        let volume = image.mount(&self.folder.join(format!("{name}-root")), READ_AHEAD_KB)?;
-        let bounds = Bounds {
-            memory_bytes: MEMORY_BYTES,
-            device: volume.device,
-            read_bytes_per_s: DISK_BYTES_PER_S,
-            cpus: Some(self.settings.server_cpus),
-        };
-        let groups = self.groups.make(&format!("{count}-{name}"), &bounds)?;
         let url = |number: usize| format!("\"http://{}\"", self.hosts.nodes[number].v4());
         let peers: Vec<_> = (0..count).filter(|other| *other != number).map(url).collect();
-        let mut entry = Entry::baton(&self.settings.baton, "auto")
-            .workers(1)
-            .beside_client()
-            .named(&name)
-            .in_groups(groups.clone());
+        let mut entry = Entry::baton(&self.settings.baton, "auto").workers(1).beside_client().named(&name);
         if !peers.is_empty() {
             // The usual intervals, shortened.
             let ms = |usual: u64| (usual / self.settings.hurry).max(100);
@@ -114,9 +92,9 @@ impl Place<'_> {
         }
         let host = &self.hosts.nodes[number];
         let address = SocketAddr::from((host.v4(), PORT));
-        let root = if number == 0 { volume.folder.clone() } else { self.folder.join("empty") };
-        let server = Running::start_on(host, address, &entry, self.machine, self.folder, &root)?;
-        Ok(Server { server, volume, groups })
+        let empty = self.folder.join("empty");
+        let root = if number == 0 { self.root } else { &empty };
+        Running::start_on(host, address, &entry, self.machine, self.folder, root)
     }
 
     /// Visitors come, all at once.
@@ -178,8 +156,3 @@ impl Place<'_> {
 
 const SECOND: Duration = Duration::from_secs(1);
 const PORT: u16 = 80;
-const IMAGE_SPARE_BYTES: u64 = 32 << 20;
-/// So much that memory and disks limit nothing.
-const MEMORY_BYTES: u64 = 512 << 20;
-const DISK_BYTES_PER_S: u64 = 1 << 30;
-const READ_AHEAD_KB: u32 = 128;

@@ -12,8 +12,8 @@ pub struct DocumentsSettings {
     pub servers: Vec<usize>,
     /// Visitors at a time.
     pub visitors: usize,
-    /// The part of a CPU that each server has.
-    pub server_cpus: f64,
+    /// What the link of each server carries away from it, in megabits a second.
+    pub link_mbit: u32,
     /// From the first visitor on.
     pub duration: Duration,
     /// How much shorter intervals of the policy are than the usual ones.

@@ -28,9 +28,6 @@ pub(super) fn write(root: &Path) -> Result<()> {
 /// Where visits begin.
 pub(super) const ENTRY: &str = "/index.html";
 
-/// Bytes of all of it, about.
-pub(super) const BYTES: u64 = ((PAGES * (IMAGES + 1)) * (IMAGE_BYTES + 4096)) as u64;
-
 pub(super) const DOCUMENTS: usize = PAGES * (IMAGES + 1);
 
 fn page_name(page: usize) -> String {

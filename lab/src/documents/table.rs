@@ -82,9 +82,9 @@ impl fmt::Display for Figures {
 /// Two tables: by number of servers, and by time. The last line tells what most servers do of what one does.
 pub(super) fn markdown(machine: &str, settings: &DocumentsSettings, measured: &[Figures]) -> String {
     let mut text = format!(
-        "{machine}. Each server has {:.0} % of a CPU; {} visitors; {} documents; intervals are {} times shorter than usual. The first \
+        "{machine}. The link of each server carries {} Mb/s; {} visitors; {} documents; intervals are {} times shorter than usual. The first \
          {BEGIN} s, and the last third of {} s.\n\n",
-        settings.server_cpus * 100.0,
+        settings.link_mbit,
         settings.visitors,
         site::DOCUMENTS,
         settings.hurry,
@@ -167,7 +167,7 @@ mod tests {
             baton: "baton".into(),
             servers: vec![1, 2],
             visitors: 8,
-            server_cpus: 0.05,
+            link_mbit: 16,
             duration: std::time::Duration::from_secs(12),
             hurry: 40,
             folder: "folder".into(),

@@ -176,6 +176,30 @@ impl Host {
         }
     }
 
+    /// Lets what it sends leave its interface at so many megabits a second, at most. What waits for that is at most 4 MB.
+    ///
+    /// # Errors
+    /// If it is bounded already, or the kernel has no token buckets.
+    pub fn bound_link(&self, megabits_per_second: u32) -> Result<()> {
+        self.tc(&format!(
+            "qdisc add dev {INTERFACE} root tbf rate {megabits_per_second}mbit burst 64kb limit 4mb"
+        ))
+    }
+
+    /// Undoes [`bound_link`](Self::bound_link).
+    ///
+    /// # Errors
+    /// If it is not bounded.
+    pub fn free_link(&self) -> Result<()> {
+        self.tc(&format!("qdisc del dev {INTERFACE} root"))
+    }
+
+    fn tc(&self, words: &str) -> Result<()> {
+        let status = self.command("tc").args(words.split(' ')).status().context("tc")?;
+        ensure!(status.success(), "tc {words}: {status}");
+        Ok(())
+    }
+
     /// A counter of this host's kernel, such as (`Tcp`, `OutRsts`) or (`TcpExt`, `TCPTimeouts`).
     ///
     /// # Errors
