@@ -8,6 +8,7 @@
 mod etcd;
 mod fault;
 mod settings;
+mod site;
 mod subject;
 mod table;
 
@@ -23,6 +24,7 @@ use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::{Groups, Isolation, Machine, own_folder};
 use fault::Fault;
 pub use settings::FaultsSettings;
+use site::{FILES, bytes_of, path_of};
 use subject::{Cluster, NODES, Place};
 use table::Seen;
 
@@ -91,16 +93,6 @@ fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
     cluster.place.hosts.client.run(|| Load::connect(&load, requests)?.run())
 }
 
-fn path_of(number: usize) -> String {
-    format!("/{number}.html")
-}
-
-/// Between one and 64 KB.
-fn bytes_of(number: usize) -> u64 {
-    (1 + (number as u64 * 37) % 64) << 10
-}
-
-const FILES: usize = 300;
 /// Of load, before and after the fault.
 const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_secs(2);
