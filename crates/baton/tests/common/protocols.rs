@@ -4,6 +4,9 @@
 //! over HTTP/1 in clear, and over other protocols under the two architectures that differ most: in `auto`, a loop runs its
 //! sessions alone; in `pipeline`, stages hand them to each other.
 
+#[path = "over.rs"]
+mod over;
+
 /// For tests of the bytes of HTTP/1: under every architecture in clear, and over TLS.
 macro_rules! over_http1 {
     ($($test:ident),+ $(,)?) => {
@@ -24,15 +27,5 @@ macro_rules! over_every_protocol {
     };
 }
 
-macro_rules! over {
-    ($module:ident $word:literal $protocol:ident [$($test:ident)+]) => {
-        mod $module {
-            $(#[test]
-            fn $test() {
-                crate::under($word, crate::common::protocol::Protocol::$protocol, super::$test);
-            })+
-        }
-    };
-}
-
-pub(crate) use {over, over_every_protocol, over_http1};
+pub(crate) use over::over;
+pub(crate) use {over_every_protocol, over_http1};

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Signal, kill_process};
 
+use crate::common::client::Client;
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::site::run;
 
@@ -71,6 +72,28 @@ fn a_dead_worker_counts_nothing() {
         held.len() == 3
     });
     assert!(connected(&server, "127.0.0.1").is_none(), "and no more");
+}
+
+/// Goal: whom a worker counts, the one that takes its place counts as well. Method: the worker ends, its connections do not.
+#[test]
+fn connections_that_move_still_count() {
+    let server = limited("processes = 1\n[admin]\nlisten = ['127.0.0.1:0']", "");
+    let before = server.workers();
+    let mut held = full(&server);
+    server.ctl(&["recycle"]);
+    wait_until("another worker has them", || server.workers().len() == 1 && server.workers() != before);
+    assert!(connected(&server, "127.0.0.1").is_none(), "a fourth one");
+    held.pop();
+    wait_until("there is room again", || {
+        held.extend(connected(&server, "127.0.0.1"));
+        held.len() == 3
+    });
+    let admin = *server.addresses().last().expect("an address for monitoring");
+    wait_until("both refusals are counted", || {
+        let metrics = Client::connect(admin).get("/metrics").text().to_owned();
+        let refused = metrics.lines().find_map(|line| line.strip_prefix("baton_connections_refused_total "));
+        refused.expect("it is counted").parse::<u64>().expect("a number") >= 2
+    });
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod common;
 #[path = "../common/origin.rs"]
 mod origin;
+#[path = "../common/over.rs"]
+mod over;
 
 mod matching;
 mod refused;
@@ -18,25 +20,14 @@ use common::server::Server;
 /// Makes tests of functions, under architectures that differ most and over HTTP/1 and HTTP/2.
 macro_rules! everywhere {
     ($($test:ident),+ $(,)?) => {
-        crate::over! { http_auto "auto" Http [$($test)+] }
-        crate::over! { http_sped "sped" Http [$($test)+] }
-        crate::over! { h2c_pipeline "pipeline" H2c [$($test)+] }
-        crate::over! { h2_threads "threads" H2 [$($test)+] }
+        crate::over::over! { http_auto "auto" Http [$($test)+] }
+        crate::over::over! { http_sped "sped" Http [$($test)+] }
+        crate::over::over! { h2c_pipeline "pipeline" H2c [$($test)+] }
+        crate::over::over! { h2_threads "threads" H2 [$($test)+] }
     };
 }
 
-macro_rules! over {
-    ($module:ident $word:literal $protocol:ident [$($test:ident)+]) => {
-        mod $module {
-            $(#[test]
-            fn $test() {
-                crate::under($word, crate::common::protocol::Protocol::$protocol, super::$test);
-            })+
-        }
-    };
-}
-
-pub(crate) use {everywhere, over};
+pub(crate) use everywhere;
 
 /// Runs a test under an architecture, with clients of a protocol.
 fn under(architecture: &str, protocol: Protocol, test: fn(&Server)) {
