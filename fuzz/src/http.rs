@@ -3,7 +3,7 @@
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, Coding, ETag, HeadLimits, HeadScanner, Method,
     PROXY_HEADER_BYTES_MAX, Precondition, Ranges, Refusal, RequestHead, Version, as_uri, decode_any_path,
-    decode_path, multipart::Multipart, read_proxy_header, select_ranges,
+    decode_path, multipart::Multipart, preferred_coding, read_proxy_header, select_ranges,
 };
 
 /// Heads end at the same byte in any pieces, and an accepted head is unambiguous.
@@ -278,6 +278,10 @@ pub fn accept_encoding(input: &[u8]) {
         again.push_str(&format!(", {};q=0.{}", coding.token(), 9 - rank));
     }
     assert_eq!(AcceptedCodings::parse(Some(again.as_bytes())), accepted);
+    // With the same order among equals, what is made is what a copy would be chosen for.
+    let offers = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+    let best = order.first().copied().filter(|coding| *coding != Coding::Identity);
+    assert_eq!(preferred_coding(Some(input), &offers), best);
 }
 
 /// Any bytes as the beginning of a load balancer's connection: the verdict on a beginning stands, whatever follows.

@@ -18,6 +18,7 @@ fn site() -> tempfile::TempDir {
     write("manual/a.txt", b"plain");
     write("manual/a.txt.gz", b"packed");
     write("app/index.html", b"<app>");
+    write("app/long.html", &[b'x'; 5_000]);
     write(
         "baton.toml",
         br#"
@@ -54,6 +55,7 @@ fn site() -> tempfile::TempDir {
             root = "app"
             listen = "127.0.0.1:80"
             fallback = "index.html"
+            compress = true
         "#,
     );
     dir
@@ -178,6 +180,25 @@ fn what_an_origin_is_asked_for() {
             "Accept-Encoding: br",
         ],
     );
+}
+
+#[test]
+fn whether_a_response_is_compressed() {
+    let explained_for = |path: &str, accept: &str, coding: &str| {
+        let url = format!("http://127.0.0.1{path}");
+        explained_with(&url, &["-H", accept], &[&format!("coding    {coding}")]);
+    };
+    explained_for(
+        "/long.html",
+        "Accept-Encoding: gzip, zstd",
+        "zstd, made for the first client that takes it, and kept in memory",
+    );
+    explained_for(
+        "/long.html",
+        "Accept-Encoding: deflate",
+        "not for this request, which prefers none of zstd, br, gzip",
+    );
+    explained_for("/index.html", "Accept-Encoding: gzip", "no: files below 1024 bytes are not");
 }
 
 #[test]

@@ -25,7 +25,7 @@ type Reserved = fn(&str) -> Option<&'static str>;
 const RESERVED: [(&str, &str); 13] = [
     ("accept-ranges", "it is always sent"),
     ("connection", "it follows from the request"),
-    ("content-encoding", "use `precompressed`"),
+    ("content-encoding", "use `compress` or `precompressed`"),
     ("content-length", "it follows from the content"),
     ("content-range", "it follows from the request"),
     ("content-type", "use [media_types]"),
@@ -35,7 +35,7 @@ const RESERVED: [(&str, &str); 13] = [
     ("last-modified", "it follows from the content"),
     ("server", "use `server.server_header`"),
     ("transfer-encoding", "it follows from the content"),
-    ("vary", "it follows from `precompressed`"),
+    ("vary", "it follows from `compress` and `precompressed`"),
 ];
 
 impl Kind for Fields {

@@ -1,10 +1,13 @@
 //! How the files of a site, or of a route of it, are served.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use baton_content::Symlinks;
+use baton_encode::{Rules, says_no_transform};
 use baton_http::{Coding, FieldRules};
 
+use super::compress::{Compress, CompressKind};
 use super::error::Complaint;
 use super::fields::{FIELD_VALUE, Fields};
 use super::kind::{Flag, ListOf, Or, Reading};
@@ -64,6 +67,10 @@ settings! {
         /// Codings of precompressed copies beside a file, sent to clients that accept them. Among equals the first
         /// wins.
         precompressed: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip], ListOf(Word::<Coding>::new());
+        /// Whether responses are compressed for clients that accept it: files once, for which a precompressed copy is better,
+        /// and responses of applications and origins as they pass. `true`, or a table: what and how. See
+        /// `docs/compression.md`, also on secrets in compressed responses.
+        compress: Option<Compress> = None, CompressKind;
         /// Values of `Cache-Control` of files, by their media types, by a glob on the path, or by both; the first that matches
         /// counts: `[{ types = ["text/html"], value = "no-cache" }, { match = "/assets/*", value = "max-age=31536000" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
@@ -109,6 +116,14 @@ impl Files {
             files.root = Some("/".into());
         }
         files
+    }
+
+    /// Which responses of applications and origins are coded. None where `headers` has all of them say `no-transform`.
+    pub(crate) fn coded_streams(&self) -> Option<Arc<Rules>> {
+        let forbids = |(name, value): (&str, &str)| {
+            name.eq_ignore_ascii_case("Cache-Control") && says_no_transform(value.as_bytes())
+        };
+        self.compress.as_ref().filter(|_| !self.headers.added().any(forbids)).map(Compress::rules)
     }
 }
 

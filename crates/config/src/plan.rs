@@ -20,6 +20,7 @@ use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
 use super::application::{Application, Target, Transport};
 use super::basic_auth::BasicAuth;
 use super::cluster::{Cluster, Kept};
+use super::compress::Compress;
 use super::config::Config;
 use super::cors::Cors;
 use super::documents_plan;
@@ -364,6 +365,7 @@ impl Planner<'_> {
             application: pool,
             headers: files.headers.clone(),
             cors: route.guards.cors.as_ref().map(Cors::plan),
+            compress: files.coded_streams(),
             terms: Terms::Cgi(terms),
             upload: UploadSettings {
                 bytes_max: application
@@ -422,6 +424,7 @@ impl Planner<'_> {
             hidden: files.hidden,
             symlinks: files.symlinks,
             precompressed: files.precompressed.clone(),
+            compress: files.compress.as_ref().map(Compress::rules),
             cache_control: files.cache_control.iter().map(rule).collect(),
             scripts: scripts.to_vec(),
             withheld: if files.script_sources { Vec::new() } else { endings.to_vec() },

@@ -149,6 +149,7 @@ fn to_origins(
         cache: cache.map(|cache| cache.plan(site, &route.settings.name(), origin)),
         application,
         headers: route.files.headers.clone(),
+        compress: route.files.coded_streams(),
         cors: route.guards.cors.as_ref().map(Cors::plan),
         upload: UploadSettings {
             bytes_max: proxy.body_bytes_max.or(route.guards.body_bytes_max).unwrap_or(BODY_BYTES_MAX),

@@ -7,6 +7,7 @@ use super::basic_auth::BasicAuth;
 use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
+use super::compress::Compress;
 use super::cors::Cors;
 use super::documents::Documents;
 use super::files::{CacheRule, Files};
@@ -102,6 +103,7 @@ pub(crate) fn sections() -> Vec<Described> {
         described::<RouteCluster>(Form::Inline),
         described::<RouteCache>(Form::Inline),
         described::<Application>(Form::Inline),
+        described::<Compress>(Form::Inline),
         described::<CacheRule>(Form::Inline),
     ]
 }

@@ -273,9 +273,9 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
         ("redirect" | "rewrite" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
-        ("proxy" | "cluster", _) => (&["headers"], &["strip_prefix"]),
+        ("proxy" | "cluster", _) => (&["headers", "compress"], &["strip_prefix"]),
         (_, true) => return Vec::new(),
-        (_, false) => (&["root", "headers"], &[]),
+        (_, false) => (&["root", "headers", "compress"], &[]),
     };
     let files = Files::settings().into_iter().map(|setting| setting.name);
     files.filter(|name| !kept.contains(name)).chain(also.iter().copied()).collect()

@@ -9,6 +9,7 @@ use baton_sys::descriptors;
 use foldhash::fast::RandomState;
 
 use crate::allowance::Allowance;
+use crate::coded_forms::UnderWay;
 use crate::disk::Identity;
 use crate::name::{CachedResult, Name, Question};
 use crate::policy::Policy;
@@ -30,9 +31,10 @@ pub struct Cache {
     hasher: RandomState,
     pub(crate) names: Table<Name>,
     /// Files in memory; weighs bytes.
-    memory: Table<Stored>,
+    pub(crate) memory: Table<Stored>,
     /// Files kept open; weighs each alike.
     descriptors: Table<Stored>,
+    pub(crate) under_way: UnderWay,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -60,6 +62,7 @@ impl Cache {
             names: Table::new(Policy::Lru, settings.names_max as u64),
             memory: Table::new(settings.policy, settings.memory_bytes_max),
             descriptors: Table::new(Policy::Lru, settings.files_max as u64),
+            under_way: UnderWay::default(),
             counters: Arc::default(),
             settings,
         }
@@ -220,7 +223,11 @@ impl Cache {
     }
 
     pub(crate) fn hash_of_file(&self, identity: &Identity, presentation: &Presentation) -> u64 {
-        self.hasher.hash_one((identity.device, identity.inode, &presentation.lines))
+        self.hash_of_lines(identity, &presentation.lines)
+    }
+
+    pub(crate) fn hash_of_lines(&self, identity: &Identity, lines: &[u8]) -> u64 {
+        self.hasher.hash_one((identity.device, identity.inode, lines))
     }
 
     fn table_of(&self, stored: &Stored) -> &Table<Stored> {

@@ -22,6 +22,8 @@
 mod allowance;
 mod cache;
 mod candidate;
+mod coded;
+mod coded_forms;
 mod disk;
 mod glob;
 mod hidden_link;
@@ -47,6 +49,7 @@ mod variant;
 
 pub use cache::Cache;
 pub use candidate::{BadCandidate, Candidate};
+pub use coded::{Coded, ToCode};
 pub use disk::{Blocking, NeedsDisk};
 pub use glob::matches_whole as matches_glob;
 pub use hidden_link::HiddenLink;

@@ -8,9 +8,10 @@ use baton_buf::Buffer;
 use baton_http::{Coding, ETag, Stamp};
 use rustix::io::Errno;
 
+use crate::coded_forms::CodedForms;
 use crate::disk::{self, Blocking, DiskError, Identity};
 use crate::presentation::Presentation;
-use crate::reply::{HeadForm, HeadParts, Ready};
+use crate::reply::{ACCEPT_RANGES, HeadForm, HeadParts, Ready, push_validators};
 use crate::stats::Counters;
 use crate::stored::{Body, Stored};
 use crate::table::Seat;
@@ -95,13 +96,8 @@ impl Loading<'_> {
 
     fn fields(&self, identity: &Identity) -> Vec<u8> {
         let mut fields = self.presentation.lines.clone();
-        let etag = self.etag(identity);
-        let modified = Stamp::at(self.modified_unix_seconds(identity));
-        for part in [b"Last-Modified: ", &modified.date[..], b"\r\nETag: "] {
-            fields.extend_from_slice(part);
-        }
-        fields.extend_from_slice(etag.as_ref());
-        fields.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
+        push_validators(&mut fields, self.modified_unix_seconds(identity), self.etag(identity));
+        fields.extend_from_slice(ACCEPT_RANGES);
         fields
     }
 
@@ -122,6 +118,8 @@ impl Loading<'_> {
             server_header: self.presentation.server_header,
             is_variant: false,
             is_coded: self.presentation.coding != Coding::Identity,
+            compress: self.presentation.compress.clone(),
+            coded_forms: CodedForms::default(),
             presentation_len: self.presentation.lines.len(),
             loaded_unix_seconds: self.now.unix_seconds,
             etag: self.etag(&identity),

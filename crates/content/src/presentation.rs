@@ -1,15 +1,21 @@
 //! The fields of a reply that follow from path and configuration, not from the file's contents.
 
+use std::sync::Arc;
+
+use baton_encode::Rules;
 use baton_http::Coding;
 
 use crate::resolve::Target;
 use crate::tree::{CACHE_CONTROL, Tree};
+use crate::tree_config::{CacheRule, TreeConfig};
 
 /// Fields of a reply. Names with equal presentation and inode share one reply.
 #[derive(Debug)]
 pub(crate) struct Presentation {
     pub(crate) media_type: String,
     pub(crate) coding: Coding,
+    /// How the file is coded on the fly, if it is.
+    pub(crate) compress: Option<Arc<Rules>>,
     /// Complete lines, each with its CRLF.
     pub(crate) lines: Vec<u8>,
     pub(crate) server_header: bool,
@@ -30,15 +36,20 @@ impl Presentation {
         if target.coding != Coding::Identity {
             line("Content-Encoding", target.coding.token().as_bytes());
         }
-        if !config.precompressed.is_empty() {
-            // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
-            line("Vary", b"Accept-Encoding");
-        }
         let rule = config
             .cache_control
             .iter()
             .find(|rule| rule.is_about(path, &media_type))
             .filter(|_| !config.headers.drops(CACHE_CONTROL.as_bytes()));
+        let compress = config.compress.as_ref().filter(|rules| {
+            target.coding == Coding::Identity
+                && rules.covers(media_type.as_bytes())
+                && !forbids_transformation(config, rule)
+        });
+        if !config.precompressed.is_empty() || compress.is_some() {
+            // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
+            line("Vary", b"Accept-Encoding");
+        }
         if let Some(rule) = rule {
             line(CACHE_CONTROL, rule.value.as_bytes());
         }
@@ -46,6 +57,14 @@ impl Presentation {
         for (name, value) in config.headers.fields_beside(keeps) {
             line(name, value.as_bytes());
         }
-        Self { media_type, coding: target.coding, lines, server_header: config.server_header }
+        let compress = compress.map(Arc::clone);
+        Self { media_type, coding: target.coding, compress, lines, server_header: config.server_header }
     }
+}
+
+/// Whether `Cache-Control` says that the bytes must reach the client as they are.
+fn forbids_transformation(config: &TreeConfig, rule: Option<&CacheRule>) -> bool {
+    let added = config.headers.all().filter(|(name, _)| name.eq_ignore_ascii_case(CACHE_CONTROL));
+    let mut values = rule.map(|rule| rule.value.as_str()).into_iter().chain(added.map(|(_, value)| value));
+    values.any(|value| baton_encode::says_no_transform(value.as_bytes()))
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use baton_buf::{Buffer, Piece, Slice};
 use baton_http::h2::encode_response_head;
-use baton_http::{ReplyHead, Stamp, Status};
+use baton_http::{ETag, ReplyHead, Stamp, Status};
 
 /// The form of a head: the protocol, and what it says about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,18 @@ impl HeadParts<'_> {
     }
 }
 
+/// Appends the lines by which clients know a file again.
+pub(crate) fn push_validators(fields: &mut Vec<u8>, modified_unix_seconds: u64, etag: ETag) {
+    for part in [b"Last-Modified: ", &Stamp::at(modified_unix_seconds).date[..], b"\r\nETag: "] {
+        fields.extend_from_slice(part);
+    }
+    fields.extend_from_slice(etag.as_ref());
+    fields.extend_from_slice(b"\r\n");
+}
+
+/// The line of files of which clients may have parts.
+pub(crate) const ACCEPT_RANGES: &[u8] = b"Accept-Ranges: bytes\r\n";
+
 /// Bytes that begin with the head of a reply.
 #[derive(Debug)]
 pub(crate) struct Ready {
@@ -121,6 +133,16 @@ impl Ready {
         bytes.resize(head_len + body_len, 0);
         fill(&mut bytes[head_len..])?;
         Ok(Self { buffer: Buffer::new(bytes), head_len, date_at, unix_seconds: now.unix_seconds })
+    }
+
+    /// A head, and a body that is there.
+    pub(crate) fn before(parts: HeadParts<'_>, form: HeadForm, now: &Stamp, body: &[u8]) -> Self {
+        let fill = |room: &mut [u8]| {
+            room.copy_from_slice(body);
+            Ok::<_, Infallible>(())
+        };
+        let Ok(ready) = Self::with_body(parts, form, now, body.len(), fill);
+        ready
     }
 
     pub(crate) fn head_len(&self) -> usize {

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_buf::{Buffer, FileSlice, OpenFile, Piece};
+use baton_encode::Rules;
 use baton_http::{ETag, Stamp};
 
+use crate::coded_forms::CodedForms;
 use crate::disk::Identity;
 use crate::presentation::Presentation;
 use crate::reply::{BodySource, HeadForm, HeadParts, Ready, Whole};
@@ -26,10 +28,14 @@ pub struct Stored {
     pub(crate) modified_unix_seconds: u64,
     pub(crate) media_type: String,
     pub(crate) server_header: bool,
-    /// Whether it was made by [`Self::variant`].
+    /// Whether it is another form of a file than that on the disk.
     pub(crate) is_variant: bool,
     /// Whether its bytes are in a content coding.
     pub(crate) is_coded: bool,
+    /// How the file is coded on the fly, if it is.
+    pub(crate) compress: Option<Arc<Rules>>,
+    /// What came of it so far.
+    pub(crate) coded_forms: CodedForms<Self>,
     /// The lines of the presentation, then those of the validators.
     pub(crate) fields: Vec<u8>,
     /// How many bytes of `fields` are the presentation.
@@ -66,7 +72,7 @@ impl Stored {
         self.len() == 0
     }
 
-    /// The strong validator.
+    /// The validator: weak for what was coded on the fly, else strong.
     pub fn etag(&self) -> ETag {
         self.etag
     }
@@ -87,14 +93,19 @@ impl Stored {
         &self.media_type
     }
 
-    /// Whether it is another form of a file, made by [`Self::variant`].
+    /// Whether it is another form of a file than that on the disk.
     pub fn is_variant(&self) -> bool {
         self.is_variant
     }
 
-    /// Whether the bytes are a precompressed copy of the file.
+    /// Whether the bytes are in a content coding: a precompressed copy of the file, or coded on the fly.
     pub fn is_coded(&self) -> bool {
         self.is_coded
+    }
+
+    /// How it is coded on the fly for clients that take a coding; `None`: it never is.
+    pub fn compress(&self) -> Option<&Rules> {
+        self.compress.as_deref()
     }
 
     /// Whether the bytes are in memory, or must be fetched from the file.
@@ -179,6 +190,7 @@ impl Stored {
     pub(crate) fn shows(&self, identity: &Identity, presentation: &Presentation) -> bool {
         self.is_same_inode(identity)
             && self.server_header == presentation.server_header
+            && self.compress == presentation.compress
             && self.fields[..self.presentation_len] == presentation.lines
     }
 
@@ -186,6 +198,7 @@ impl Stored {
     pub(crate) fn rivals(&self, other: &Self) -> bool {
         self.is_same_inode(&other.identity)
             && self.server_header == other.server_header
+            && self.compress == other.compress
             && self.fields[..self.presentation_len] == other.fields[..other.presentation_len]
     }
 

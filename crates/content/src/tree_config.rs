@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_encode::Rules;
 use baton_http::{Coding, FieldRules, MediaTypes};
 
 use crate::candidate::Candidate;
@@ -30,6 +31,8 @@ pub struct TreeConfig {
     pub symlinks: Symlinks,
     /// Codings of precompressed copies beside files: `page.html.br` beside `page.html`.
     pub precompressed: Vec<Coding>,
+    /// Which files without such a copy are coded on the fly; `None`: none.
+    pub compress: Option<Arc<Rules>>,
     /// `Cache-Control` of files: the first rule that matches counts.
     pub cache_control: Vec<CacheRule>,
     /// Endings of script names, such as `.php`: they are [`crate::Found::Script`], and never sent.
@@ -58,6 +61,7 @@ impl Default for TreeConfig {
             hidden: false,
             symlinks: Symlinks::Beneath,
             precompressed: Vec::new(),
+            compress: None,
             cache_control: Vec::new(),
             scripts: Vec::new(),
             withheld: Vec::new(),

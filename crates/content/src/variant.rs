@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use baton_buf::{Buffer, Piece};
-use baton_http::Stamp;
 
+use crate::coded_forms::CodedForms;
+use crate::reply::{ACCEPT_RANGES, push_validators};
 use crate::stored::{Body, Stored};
 use crate::table::Seat;
 
@@ -42,11 +43,8 @@ impl Stored {
         let mut fields = self.fields[..self.presentation_len].to_vec();
         fields.extend_from_slice(variant.lines);
         let presentation_len = fields.len();
-        for part in [b"Last-Modified: ", &Stamp::at(modified_unix_seconds).date[..], b"\r\nETag: "] {
-            fields.extend_from_slice(part);
-        }
-        fields.extend_from_slice(etag.as_ref());
-        fields.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
+        push_validators(&mut fields, modified_unix_seconds, etag);
+        fields.extend_from_slice(ACCEPT_RANGES);
         Self {
             hash: self.hash,
             identity,
@@ -57,6 +55,8 @@ impl Stored {
             server_header: self.server_header,
             is_variant: true,
             is_coded: self.is_coded,
+            compress: self.compress.clone(),
+            coded_forms: CodedForms::default(),
             fields,
             presentation_len,
             body,

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use baton_buf::Piece;
 use baton_content::{Stored, Variant};
 use baton_documents::links::{CopyTerms, Page, PageAddress};
 use baton_documents::{Book, Map, Origin, Served, encode};
@@ -153,7 +152,8 @@ impl Rewriting {
     pub(crate) fn run(self) -> Arc<Stored> {
         let Self { documents, book, stored, path, key, lines } = self;
         let (_, state, copy_at) = &key;
-        let made = bytes_of(&stored).and_then(|html| {
+        let html = if stored.len() > PAGE_BYTES_MAX { None } else { stored.bytes() };
+        let made = html.and_then(|html| {
             let page = Page::read(&html, &PageAddress { origin: documents.home(), path: &path });
             let copy = copy_at.as_ref().map(|copy| CopyTerms {
                 home: format!("{}/{}", documents.home(), encode(&path)),
@@ -175,28 +175,6 @@ impl Rewriting {
         let page = Arc::new(stored.variant(variant));
         documents.variants().insert(key, Arc::clone(&page));
         page
-    }
-}
-
-/// All of a file, if it is no longer than pages are.
-fn bytes_of(stored: &Stored) -> Option<Vec<u8>> {
-    if stored.len() > PAGE_BYTES_MAX {
-        return None;
-    }
-    match stored.body(0, stored.len()) {
-        Piece::Memory(slice) => Some(slice.to_vec()),
-        Piece::File(slice) => {
-            let mut bytes = vec![0; slice.len() as usize];
-            let mut at = 0;
-            while at < bytes.len() {
-                match rustix::io::pread(slice.file(), &mut bytes[at..], slice.offset() + at as u64) {
-                    Ok(0) | Err(_) => return None,
-                    Ok(count) => at += count,
-                }
-            }
-            Some(bytes)
-        }
-        _ => None,
     }
 }
 

@@ -14,6 +14,8 @@
 mod application;
 mod assembly;
 mod cached;
+mod coded_file;
+mod coder;
 mod delegated;
 mod env;
 mod file;
@@ -27,6 +29,7 @@ mod notice;
 mod page;
 mod proxied;
 mod record;
+mod refused;
 mod routed;
 mod selection;
 mod tls_parameters;
@@ -45,7 +48,7 @@ use rustix::io::Errno;
 
 use crate::clock::Clock;
 use crate::context::Context;
-use crate::job::Job;
+use crate::job::{CodedFile, Job};
 use crate::log::Outcome;
 use crate::plan::{Action, Delegate, Otherwise, Plan, Route, Terms};
 use crate::protocol::{BodyRead, Responder, StreamId};
@@ -53,18 +56,20 @@ use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use application::{Program, split_path_info};
+use cached::Looked;
 use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
 use find::{find, tell_hidden_link};
 use guarded::{Asking, Demand, Login, Visitor};
 use lent::Whereabouts;
-use notice::Form;
 use page::Page;
+use refused::{prove, refuse};
 use routed::Routed;
 use tunnel::Tunnel;
 
 pub(crate) use env::{Delegation, Env, Wants};
 pub(crate) use record::Record;
+pub(crate) use refused::Refused;
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -107,6 +112,8 @@ enum Progress {
     ToDo(Job),
     UnderWay,
     Done(Found),
+    /// The file, in its coding if that is shorter.
+    Coded(CodedFile),
     /// The user whose password was right, if it was.
     Verified(Option<Box<str>>),
 }
@@ -308,10 +315,25 @@ impl Exchange {
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
-        let source = match routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found) {
+        let source = routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found);
+        let source = source.and_then(|source| match source {
+            Source::Found(Found::File(stored)) => coded_file::coded(env.ctx, env.stream, head, stored)
+                .map(|stored| Source::Found(Found::File(stored))),
+            other => Ok(other),
+        });
+        let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
                 let ask = match cached::look(env, plan, &routed, head, delegate, &mut self.record) {
-                    Ok(ask) => ask,
+                    Ok(Looked::Ask(ask)) => ask,
+                    Ok(Looked::ToCode(answer)) => {
+                        let found_at = (plan, routed.site_index);
+                        let mut coded = Delegated::answered_from_cache(found_at, head, delegate, answer);
+                        self.state = match coded.answer_coded(env, &mut self.record) {
+                            Reaction::Answered => State::Answered,
+                            _ => State::Delegated(Box::new(coded)),
+                        };
+                        return;
+                    }
                     Err(ready) => return self.finish(env, ready),
                 };
                 let visitor = self.record.visitor.clone();
@@ -428,6 +450,11 @@ impl Exchange {
         }
     }
 
+    /// Whether a response is being coded, and its next part is there.
+    pub(crate) fn is_coding(&self) -> bool {
+        matches!(&self.state, State::Delegated(delegated) if delegated.is_coding())
+    }
+
     /// Whether the application may have the client's socket.
     pub(crate) fn is_handed_over(&self) -> bool {
         matches!(&self.state, State::Delegated(delegated) if delegated.handed_over)
@@ -476,6 +503,13 @@ impl Exchange {
             State::Finding(finding) => finding.progress = Progress::Done(found),
             State::Delegated(delegated) => delegated.handle_found(found),
             State::Answered | State::Tunnel(_) => {}
+        }
+    }
+
+    /// The job that was [wanted](Wants::Job) has coded this.
+    pub(crate) fn handle_coded(&mut self, coded: CodedFile) {
+        if let State::Finding(finding) = &mut self.state {
+            finding.progress = Progress::Coded(coded);
         }
     }
 
@@ -543,9 +577,11 @@ impl Exchange {
                     Progress::ToDo(job) => return Wants::Job(job),
                     Progress::UnderWay => return Wants::JobUnderWay,
                     Progress::Done(found) => self.handle_done(env, found),
+                    Progress::Coded(coded) => self.answer_coded(env, coded),
                     Progress::Verified(user) => self.handle_login(env, user),
                 },
                 State::Delegated(delegated) => match delegated.poll(env, &mut self.record) {
+                    Ok(Wants::Nothing) => self.state = State::Answered,
                     Ok(wants) => return wants,
                     Err(ready) => self.finish(env, ready),
                 },
@@ -557,6 +593,19 @@ impl Exchange {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, site_index, head, .. } = *finding;
         self.route(env, &plan, site_index, &head.get(), Login::Verified(user));
+    }
+
+    fn answer_coded(&mut self, env: &mut Env<'_>, coded: CodedFile) {
+        let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
+        let Finding { plan, site_index, route_index, head, .. } = *finding;
+        let CodedFile { coding, file_bytes, stored } = coded;
+        coded_file::count(env.ctx, coding, file_bytes, stored.is_coded().then(|| stored.len()));
+        let head = head.get();
+        let routed = Routed::of(&plan, site_index, plan.sites()[site_index].routes.get(route_index), &head);
+        self.answer(env, &plan, routed, |env| {
+            let source = Source::Found(Found::File(stored));
+            routed.respond(env.ctx, &head, source, plan.limits.ranges_max, &mut env.reply)
+        });
     }
 
     fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {
@@ -571,21 +620,6 @@ impl Exchange {
         let head = head.get();
         let routed = Routed::of(&plan, site_index, route, &head);
         self.go_on(env, &plan, routed, &head, Some(found));
-    }
-}
-
-/// Why a request, or the rest of it, is refused.
-#[derive(Debug)]
-pub(crate) struct Refused<'a> {
-    pub(crate) status: Status,
-    pub(crate) why: &'a str,
-    pub(crate) outcome: Outcome,
-}
-
-impl<'a> Refused<'a> {
-    /// `why` is the refusal in words.
-    pub(crate) fn by(refusal: Refusal, why: &'a str) -> Self {
-        Self { status: refusal.status(), why, outcome: Outcome::Refused }
     }
 }
 
@@ -742,34 +776,6 @@ impl<'a> Routed<'a> {
             }
         }
     }
-}
-
-/// Refuses input that is no request, or the rest of a request; the connection ends with the response.
-fn refuse(ctx: &mut Context, plan: &Plan, refused: &Refused<'_>, reply: &mut Responder<'_>) -> Ready {
-    let Refused { status, why, outcome } = *refused;
-    reply.refuse();
-    let form = Form::Html;
-    let body = notice::write(form, status, why);
-    let mut joined = ctx.heads.take();
-    let server = plan.server_header.then_some(page::SERVER);
-    let mut head = reply.head(&mut joined, status, server, ctx.clock.stamp());
-    ctx.push_mark(&mut head);
-    head.field("Content-Type", form.media_type()).number("Content-Length", body.len() as u64).end();
-    reply.send(&mut ctx.heads, joined, &body);
-    Ready { outcome, ..Ready::from(status) }
-}
-
-/// Answers a certificate authority. It asks once, so the connection ends with the response.
-fn prove(ctx: &mut Context, plan: &Plan, proof: &str, reply: &mut Responder<'_>) -> Ready {
-    reply.close_behind();
-    let mut joined = ctx.heads.take();
-    let server = plan.server_header.then_some(page::SERVER);
-    let mut head = reply.head(&mut joined, Status::OK, server, ctx.clock.stamp());
-    // RFC 8555, 8.3.
-    head.field("Content-Type", "application/octet-stream");
-    head.number("Content-Length", proof.len() as u64).end();
-    reply.send(&mut ctx.heads, joined, proof.as_bytes());
-    Status::OK.into()
 }
 
 /// The status for a file that could not be opened or read.

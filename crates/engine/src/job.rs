@@ -1,13 +1,13 @@
 //! Work that takes long, cut out of a step so that an architecture can decide which thread does it: waiting for a disk, or
-//! the arithmetic of a handshake or of a password.
+//! the arithmetic of a handshake, of a password or of a content coding.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_buf::{FileSlice, OpenFile};
-use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree, View};
-use baton_http::{AcceptedCodings, Stamp};
+use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Stored, ToCode, Tree, View};
+use baton_http::{AcceptedCodings, Coding, Stamp};
 use baton_tls::Handshake;
 use baton_upstream::ClientSocket;
 use rustix::io::Errno;
@@ -43,6 +43,8 @@ pub(crate) enum Job {
     Verify(StreamId, Box<Verification>),
     /// Replace the links of a page to documents that are away.
     Rewrite(StreamId, Box<Rewriting>),
+    /// Code a file, which takes the processor long.
+    Code(StreamId, ToCode),
     /// Read a range of a file into the page cache (Flash's read helpers: Pai, section 4.4.1).
     PageIn {
         /// The stream that waits for it; `None`: the whole connection does.
@@ -70,6 +72,8 @@ pub(crate) enum JobDone {
     Found(StreamId, Found),
     /// The user, if the password was right.
     Verified(StreamId, Option<Box<str>>),
+    /// A file in its coding, or as it is where that is not shorter.
+    Coded(StreamId, CodedFile),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
     PagedIn {
         /// The stream that waited for it; `None`: the whole connection did.
@@ -81,6 +85,16 @@ pub(crate) enum JobDone {
     Sent(Result<u64, Errno>),
     /// The handshake after the work.
     Handshake(Box<Handshake>),
+}
+
+/// A file that a job has coded.
+#[derive(Debug)]
+pub(crate) struct CodedFile {
+    pub(crate) coding: Coding,
+    /// Its length before.
+    pub(crate) file_bytes: u64,
+    /// What the client gets.
+    pub(crate) stored: Arc<Stored>,
 }
 
 impl Job {
@@ -107,6 +121,10 @@ impl Job {
                 JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
             }
             Self::Verify(stream, verification) => JobDone::Verified(stream, verification.run()),
+            Self::Code(stream, to_code) => {
+                let (coding, file_bytes) = (to_code.coding(), to_code.file_bytes());
+                JobDone::Coded(stream, CodedFile { coding, file_bytes, stored: to_code.run() })
+            }
             Self::Rewrite(stream, rewriting) => JobDone::Found(stream, Found::File(rewriting.run())),
             Self::Handshake(mut handshake) => {
                 handshake.work();

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_cache::CacheCounters;
+use baton_http::Coding;
 use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
 
@@ -129,6 +130,11 @@ metrics! {
     CacheLost, "baton_shared_cache_disk_lost_blocks_total", None, Counter, "Blocks that were damaged on the disk, or that it did not give back: fetched anew.";
     CacheRecovered, "baton_shared_cache_recovered_total", None, Counter, "Responses that were found on the disk after a start.";
     CachePrefetched, "baton_shared_cache_prefetched_total", None, Counter, "Segments that came before a client asked for them.";
+    CompressedGzip, "baton_compressed_responses_total", Some(("coding", "gzip")), Counter, "Responses in a content coding that was made on the fly, from the cache or for them alone.";
+    CompressedBrotli, "baton_compressed_responses_total", Some(("coding", "br")), Counter, "Responses in a content coding that was made on the fly, from the cache or for them alone.";
+    CompressedZstd, "baton_compressed_responses_total", Some(("coding", "zstd")), Counter, "Responses in a content coding that was made on the fly, from the cache or for them alone.";
+    CompressionBytesIn, "baton_compression_input_bytes_total", None, Counter, "Bytes that were compressed, as they were before.";
+    CompressionBytesOut, "baton_compression_output_bytes_total", None, Counter, "Bytes that compressing them came to.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -151,6 +157,16 @@ impl Metric {
             Cause::Bound(Bound::BlockBytes) => Self::Http2BlockBytes,
             Cause::Bound(Bound::IgnoredHeads) => Self::Http2IgnoredHeads,
             Cause::Bound(Bound::UnsentControl) => Self::Http2UnsentControl,
+        }
+    }
+
+    /// The counter of responses in this coding.
+    pub(crate) fn of_coded_response(coding: Coding) -> Self {
+        match coding {
+            // A body as it is has no counter of its own, and is never asked about.
+            Coding::Gzip | Coding::Identity => Self::CompressedGzip,
+            Coding::Brotli => Self::CompressedBrotli,
+            Coding::Zstd => Self::CompressedZstd,
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use baton_cache::CachedRoute;
 use baton_content::Tree;
+use baton_encode::Rules;
 use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
 use baton_upstream::{Application, Peers};
@@ -159,6 +160,8 @@ pub struct Delegate {
     pub terms: Terms,
     /// How responses are kept in the shared cache, if they are.
     pub cache: Option<Arc<CachedRoute>>,
+    /// Which responses are coded on the fly; `None`: none.
+    pub compress: Option<Arc<Rules>>,
 }
 
 /// What requests say, by the kind of what answers.

@@ -238,6 +238,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
         upload,
         terms: Terms::Proxy(Box::new(terms)),
         cache,
+        compress: None,
     }))
 }
 

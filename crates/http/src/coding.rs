@@ -56,29 +56,11 @@ impl AcceptedCodings {
         let Some(field) = field else {
             return Self::IDENTITY;
         };
-        let mut qualities = [None; BY_DENSITY.len()];
-        let mut wildcard = None;
-        for member in list_members(field) {
-            let (token, parameter) = match memchr::memchr(b';', member) {
-                None => (member, None),
-                Some(at) => (member[..at].trim_ascii_end(), Some(member[at + 1..].trim_ascii_start())),
-            };
-            let Some(quality) = parameter.map_or(Some(QUALITY_MAX), parse_quality) else {
-                continue;
-            };
-            if token == b"*" {
-                wildcard.get_or_insert(quality);
-            } else if let Some(place) = BY_DENSITY.iter().position(|coding| is_named(*coding, token)) {
-                qualities[place].get_or_insert(quality);
-            }
-        }
-        let mut ranked: [_; BY_DENSITY.len()] = std::array::from_fn(|place| {
-            let coding = BY_DENSITY[place];
-            match qualities[place].or(wildcard) {
-                Some(0) => (0, None),
-                Some(quality) => (quality, Some(coding)),
-                None => (0, (coding == Coding::Identity).then_some(coding)),
-            }
+        let qualities = Qualities::parse(field);
+        let mut ranked = BY_DENSITY.map(|coding| match qualities.of(coding) {
+            Some(0) => (0, None),
+            Some(quality) => (quality, Some(coding)),
+            None => (0, (coding == Coding::Identity).then_some(coding)),
         });
         // Stable, so equals stay in the order of density; codings that are not accepted come last.
         ranked.sort_by_key(|(quality, coding)| (coding.is_none(), Reverse(*quality)));
@@ -99,6 +81,55 @@ impl AcceptedCodings {
 impl Default for AcceptedCodings {
     fn default() -> Self {
         Self::IDENTITY
+    }
+}
+
+/// The coding that the client prefers by its Accept-Encoding field, of those on offer. Among equals the first offer
+/// comes first. `None`: it prefers the body as it is, or accepts none of them.
+pub fn preferred_coding(field: Option<&[u8]>, offers: &[Coding]) -> Option<Coding> {
+    let qualities = Qualities::parse(field?);
+    let offered = offers.iter().map(|coding| (qualities.of(*coding).unwrap_or(0), *coding));
+    // The last of several greatest would win, and the first is wanted.
+    let (quality, best) = offered.rev().max_by_key(|(quality, _)| *quality)?;
+    let is_liked = quality > 0 && quality >= qualities.named(Coding::Identity).unwrap_or(0);
+    (is_liked && best != Coding::Identity).then_some(best)
+}
+
+/// What an Accept-Encoding field says of each coding, in thousandths.
+struct Qualities {
+    /// In the order of [`BY_DENSITY`].
+    named: [Option<u16>; BY_DENSITY.len()],
+    wildcard: Option<u16>,
+}
+
+impl Qualities {
+    fn parse(field: &[u8]) -> Self {
+        let mut qualities = Self { named: [None; BY_DENSITY.len()], wildcard: None };
+        for member in list_members(field) {
+            let (token, parameter) = match memchr::memchr(b';', member) {
+                None => (member, None),
+                Some(at) => (member[..at].trim_ascii_end(), Some(member[at + 1..].trim_ascii_start())),
+            };
+            let Some(quality) = parameter.map_or(Some(QUALITY_MAX), parse_quality) else {
+                continue;
+            };
+            if token == b"*" {
+                qualities.wildcard.get_or_insert(quality);
+            } else if let Some(place) = BY_DENSITY.iter().position(|coding| is_named(*coding, token)) {
+                qualities.named[place].get_or_insert(quality);
+            }
+        }
+        qualities
+    }
+
+    /// Of the coding by its name.
+    fn named(&self, coding: Coding) -> Option<u16> {
+        BY_DENSITY.iter().position(|other| *other == coding).and_then(|place| self.named[place])
+    }
+
+    /// Of the coding, by its name or as one of all others.
+    fn of(&self, coding: Coding) -> Option<u16> {
+        self.named(coding).or(self.wildcard)
     }
 }
 
@@ -164,6 +195,27 @@ mod tests {
         ] {
             assert_eq!(order(field), expected, "{field}");
         }
+    }
+
+    #[test]
+    fn of_several_offers_the_first_of_the_best_is_chosen() {
+        use Coding::{Brotli, Gzip, Identity, Zstd};
+        for (field, offers, expected) in [
+            ("gzip, br, zstd", &[Zstd, Brotli, Gzip][..], Some(Zstd)),
+            ("gzip, br, zstd", &[Gzip, Zstd], Some(Gzip)),
+            ("gzip, br;q=0.5", &[Brotli, Gzip], Some(Gzip)),
+            ("identity;q=0.5, gzip;q=0.5", &[Gzip], Some(Gzip)),
+            ("identity;q=0.6, gzip;q=0.5", &[Gzip], None),
+            ("gzip;q=0, *", &[Gzip, Brotli], Some(Brotli)),
+            ("*;q=0, identity;q=0", &[Gzip], None),
+            ("identity;q=0", &[Gzip], None),
+            ("identity;q=0, *;q=0.1", &[Gzip], Some(Gzip)),
+            ("gzip", &[], None),
+            ("*", &[Identity], None),
+        ] {
+            assert_eq!(preferred_coding(Some(field.as_bytes()), offers), expected, "{field}");
+        }
+        assert_eq!(preferred_coding(None, &[Gzip]), None);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use crate::Coding;
 use std::fmt;
 use std::io::Write;
 
-/// A strong entity tag, quotes included, stored inline: copying it allocates nothing.
+/// The entity tag of a file, quotes included, stored inline: copying it allocates nothing. It is strong unless
+/// [weakened](Self::weakened).
 #[derive(Clone, Copy)]
 pub struct ETag {
     bytes: [u8; Self::BYTES_MAX],
@@ -12,8 +13,9 @@ pub struct ETag {
 }
 
 impl ETag {
-    /// Bytes of the longest tag: six numbers in hexadecimal, the dashes between them, a coding, quotes.
-    pub const BYTES_MAX: usize = 5 * 16 + 8 + 5 + 5 + 2;
+    /// Bytes of the longest tag: six numbers in hexadecimal, the dashes between them, a coding, quotes, the mark of weak
+    /// tags.
+    pub const BYTES_MAX: usize = 5 * 16 + 8 + 5 + 5 + 2 + 2;
 
     /// The tag of a file, from what changes when its bytes do: which file it is, its size, and when it was
     /// last written (seconds since 1970 and nanoseconds). Equal inputs give equal tags in every process, and
@@ -43,9 +45,21 @@ impl ETag {
         Self::write(format_args!("{opaque}-{state:x}\""))
     }
 
+    /// The tag of a representation that may have other bytes tomorrow, which mean the same.
+    #[must_use]
+    pub fn weakened(self) -> Self {
+        match self.as_tag().is_weak {
+            true => self,
+            false => Self::write(format_args!("W/{}", String::from_utf8_lossy(self.as_ref()))),
+        }
+    }
+
     /// The same as a tag of a field.
     pub fn as_tag(&self) -> EntityTag<'_> {
-        EntityTag { is_weak: false, opaque: self.as_ref() }
+        match self.as_ref() {
+            [b'W', b'/', opaque @ ..] => EntityTag { is_weak: true, opaque },
+            opaque => EntityTag { is_weak: false, opaque },
+        }
     }
 
     fn write(text: fmt::Arguments<'_>) -> Self {
@@ -156,7 +170,18 @@ mod tests {
     #[test]
     fn the_longest_tag_fits() {
         let tag = ETag::of_file(u64::MAX, u64::MAX, u64::MAX, (-1, u32::MAX));
-        assert_eq!(tag.in_coding(Coding::Zstd).in_state(u64::MAX).as_ref().len(), ETag::BYTES_MAX);
+        let longest = tag.in_coding(Coding::Zstd).in_state(u64::MAX).weakened();
+        assert_eq!(longest.as_ref().len(), ETag::BYTES_MAX);
+    }
+
+    #[test]
+    fn a_weakened_tag_matches_weakly_alone() {
+        let tag = ETag::of_file(1, 2, 3, (4, 5));
+        let weak = tag.weakened();
+        assert_eq!(weak.as_ref(), [b"W/", tag.as_ref()].concat());
+        assert_eq!(weak, weak.weakened());
+        assert!(weak.as_tag().is_weak() && weak.as_tag().matches_weakly(tag.as_tag()));
+        assert!(!weak.as_tag().matches_strongly(weak.as_tag()));
     }
 
     #[test]

@@ -53,7 +53,7 @@ mod target;
 
 pub use authority::Authority;
 pub use body::{BodyReader, BodyStep, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
-pub use coding::{AcceptedCodings, Coding};
+pub use coding::{AcceptedCodings, Coding, preferred_coding};
 pub use conditions::{Conditions, Precondition};
 pub use content_range::ContentRange;
 pub use date::{Stamp, parse_date};

@@ -78,6 +78,15 @@ impl CommandLine {
         insert(&mut self.site, key, value);
     }
 
+    /// Lets responses be compressed, as `baton serve` does unless a flag says `no`.
+    pub(super) fn set_compress(&mut self, no: Option<&str>) {
+        let value = match no {
+            Some(flag) => self.switch(flag, false),
+            None => Spanned::new(0..0, Value::Boolean(true)),
+        };
+        self.set_site("compress", value);
+    }
+
     /// Adds a route to the one site that flags describe.
     pub(super) fn add_route(&mut self, entries: impl IntoIterator<Item = (String, Node)>) {
         self.routes.push(table(entries));

@@ -62,6 +62,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATON_NO_PRECOMPRESSED", value_parser = BoolishValueParser::new(), help_heading = FILES)]
     no_precompressed: bool,
 
+    /// Send everything as it is: by default, text and the like are compressed on the fly for clients that accept it
+    #[arg(long, env = "BATON_NO_COMPRESS", value_parser = BoolishValueParser::new(), help_heading = FILES)]
+    no_compress: bool,
+
     /// Cache-Control of all files, or of those that match GLOB; may be repeated, the first that matches counts
     #[arg(long, value_name = "[GLOB:]VALUE", env = "BATON_CACHE_CONTROL", help_heading = FILES)]
     cache_control: Vec<String>,
@@ -195,6 +199,7 @@ impl Serve {
             let span = line.word("--no-precompressed");
             line.set_site("precompressed", Spanned::new(span, Value::Array(Vec::new())));
         }
+        line.set_compress(self.no_compress.then_some("--no-compress"));
         if !self.cache_control.is_empty() {
             let rules = self.cache_control.iter().map(|rule| cache_rule(line, rule)).collect();
             line.set_site("cache_control", array(rules));
@@ -422,7 +427,7 @@ mod tests {
     #[test]
     fn without_flags_it_is_the_current_folder() {
         let here = std::env::current_dir().unwrap();
-        let expected = file(&format!("[[site]]\nroot = {:?}\n", here.join(".")));
+        let expected = file(&format!("[[site]]\nroot = {:?}\ncompress = true\n", here.join(".")));
         assert_eq!(check(&[]), expected);
         assert_eq!(check(&["."]), expected);
     }
@@ -443,6 +448,7 @@ mod tests {
             "--script-sources",
             "--symlinks=refused",
             "--no-precompressed",
+            "--no-compress",
             "--cache-control=*.css: max-age=5",
             "--cache-control=no-cache",
             "--header=X-One: 1",
@@ -488,6 +494,7 @@ mod tests {
             script_sources = true
             symlinks = "refused"
             precompressed = []
+            compress = false
             cache_control = [{ match = "*.css", value = "max-age=5" }, { match = "*", value = "no-cache" }]
             headers = { X-One = "1", Link = ["<a>", "<b>"] }
             error_pages = { 404 = "/etc/passwd" }
@@ -499,7 +506,12 @@ mod tests {
     #[test]
     fn flags_that_need_no_value_have_a_usual_one() {
         let config = check(&["/usr", "--spa", "--access-log"]);
-        assert_eq!(config, file("log.access = 'stdout'\n[[site]]\nroot = '/usr'\nfallback = 'index.html'\n"));
+        assert_eq!(
+            config,
+            file(
+                "log.access = 'stdout'\n[[site]]\nroot = '/usr'\ncompress = true\nfallback = 'index.html'\n"
+            )
+        );
         assert_eq!(check(&["--access-log=-", "--spa=index.html", "/usr"]), config);
     }
 

@@ -1,6 +1,7 @@
 //! What users read when a configuration is wrong, word for word.
 
 mod comforts;
+mod compression;
 mod cors;
 mod guards;
 mod logs;

@@ -54,7 +54,7 @@ struct Kept {
     at_once: usize,
 }
 
-const KEPT: [Kept; 9] = [
+const KEPT: [Kept; 10] = [
     Kept { name: "1 KB, kept alive", request: "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n", at_once: 1 },
     Kept {
         name: "1 KB, sixteen requests pipelined",
@@ -69,6 +69,11 @@ const KEPT: [Kept; 9] = [
     },
     Kept { name: "missing: 404", request: "GET /none HTTP/1.1\r\nHost: a\r\n\r\n", at_once: 1 },
     Kept { name: "100 KB, from memory", request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\n\r\n", at_once: 1 },
+    Kept {
+        name: "100 KB of text, compressed, from memory",
+        request: "GET /medium.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n",
+        at_once: 1,
+    },
     Kept {
         name: "range, from memory",
         request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9\r\n\r\n",
@@ -133,6 +138,7 @@ fn start(architecture: &str, setting: &str) -> Server {
     let folder = Folder::new();
     folder.write("small.txt", [b's'; 1000]);
     folder.write("medium.bin", pattern(100_000, 1)).write("large.bin", pattern(1_000_000, 2));
+    folder.write("medium.txt", "All work and no play. ".repeat(4_600));
     folder.write("ranged.bin", pattern(1_000_000, 3));
     let mut flags = vec!["--architecture", architecture, "--workers", "1"];
     // Otherwise the path of a file is measured, and may change while the calls are counted.

@@ -1,6 +1,7 @@
 //! The cache on real folders, one file per subject.
 
 mod allocations;
+mod coded;
 mod confinement;
 mod disk;
 mod found;

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 pub(crate) struct Site {
     pub(crate) folder: TempDir,
     pub(crate) tree: Arc<Tree>,
-    pub(crate) cache: Cache,
+    pub(crate) cache: Arc<Cache>,
     seconds: Cell<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Site {
         let tree = Arc::new(Tree::open(config).unwrap());
         // Long after the files were written: these are settled.
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 1000;
-        Self { folder, tree, cache: Cache::new(settings), seconds: Cell::new(seconds) }
+        Self { folder, tree, cache: Arc::new(Cache::new(settings)), seconds: Cell::new(seconds) }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

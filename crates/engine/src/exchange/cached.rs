@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use baton_buf::Aggregate;
 use baton_cache::{Answer, Ask, Bypass, CacheWord, Look, Scheme};
+use baton_encode::{Verdict, judge, vary_on_coding};
 use baton_http::origin::ResponseHead;
 use baton_http::{Method, RequestHead, Status};
 
@@ -13,8 +15,16 @@ use super::routed::Routed;
 use crate::plan::{Delegate, Plan};
 use crate::transport::Transport;
 
-/// Answers a request from the shared cache, if a fresh response to it is there. Else returns what the cache is asked once
-/// the request is delegated; `None`: the cache has nothing to do with it.
+/// What is left to do for a request.
+#[derive(Debug)]
+pub(super) enum Looked {
+    /// To delegate it, and to ask the cache this; `None`: the cache has nothing to do with it.
+    Ask(Option<Arc<Ask>>),
+    /// To code this fresh response, which the cache keeps as it is.
+    ToCode((ResponseHead, Aggregate)),
+}
+
+/// Answers a request from the shared cache, if a fresh response to it is there, or says what is left to do.
 ///
 /// # Errors
 /// The answer, which is in the outlet.
@@ -25,8 +35,10 @@ pub(super) fn look(
     head: &RequestHead<'_>,
     delegate: &Delegate,
     record: &mut Record,
-) -> Result<Option<Arc<Ask>>, Ready> {
-    let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else { return Ok(None) };
+) -> Result<Looked, Ready> {
+    let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else {
+        return Ok(Looked::Ask(None));
+    };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
     match cache.look(route, scheme_of(env.client), head, now_s, now_ms) {
         Ok(Look::Answer(answer)) => {
@@ -34,6 +46,11 @@ pub(super) fn look(
             record.note_cache(word.as_str());
             if let Some(terms) = delegate.proxy() {
                 terms.responses.apply(&mut response, head);
+            }
+            match delegate.compress.as_ref().map(|rules| judge(rules, head, &response, Some(body.len()))) {
+                Some(Verdict::Coded(_)) => return Ok(Looked::ToCode((response, body))),
+                Some(Verdict::NotHere) => vary_on_coding(&mut response),
+                Some(Verdict::Never) | None => {}
             }
             let fields = delegate.response_fields(plan, routed.allowed, env.ctx);
             let whole = (head.method != Method::Head).then(|| body.len());
@@ -51,11 +68,11 @@ pub(super) fn look(
             if ask.is_none() {
                 record.note_cache(CacheWord::Forward(Bypass::Path.forward()).as_str());
             }
-            Ok(ask)
+            Ok(Looked::Ask(ask))
         }
         Err(bypass) => {
             record.note_cache(CacheWord::Forward(bypass.forward()).as_str());
-            Ok(None)
+            Ok(Looked::Ask(None))
         }
     }
 }

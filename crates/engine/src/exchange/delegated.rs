@@ -12,6 +12,8 @@
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
 //!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
 //!            │
+//!   Sending: a Coder may code the body (`coder`). If it needs more turns for it, Sending ── End ─► Finishing ─► answered
+//!
 //!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
 //! ```
 
@@ -20,21 +22,23 @@ use std::sync::Arc;
 use baton_buf::{Aggregate, Piece};
 use baton_cache::Ask;
 use baton_content::Found;
+use baton_encode::{Verdict, code, judge, vary_on_coding};
 use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
-use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, Version};
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
+use super::coder::{Coder, CoderError, TURN_BYTES};
 use super::env::{Delegation, Env, Ready, Shown, Wants};
 use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
 use crate::log::Outcome;
-use crate::metrics::Metric;
+use crate::metrics::{Metric, Tally};
 use crate::plan::{Delegate, Plan, Terms};
 use crate::upload::{Begins, Upload};
 
@@ -50,6 +54,8 @@ pub(super) struct Delegated {
     quiet: bool,
     /// The fields behind the body.
     trailers: Option<Trailers>,
+    /// What codes the body, if it is coded.
+    coder: Option<Coder>,
 }
 
 /// The state of the request and its answer.
@@ -65,7 +71,12 @@ enum Progress {
     Waiting,
     /// The head has arrived, and perhaps some of the body. They wait to be sent together, and for the end, which tells
     /// the length.
-    Held { head: ResponseHead, body: Aggregate },
+    Held {
+        head: ResponseHead,
+        body: Aggregate,
+        /// Bytes of the body that wait.
+        bytes_max: u64,
+    },
     /// The head instructs the server to do something once the body is complete.
     Collecting {
         head: Box<ResponseHead>,
@@ -75,6 +86,8 @@ enum Progress {
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
+    /// The application has ended, and its body is still being coded.
+    Finishing { trailers: Option<Trailers> },
     /// The application has ended; the server assembles the answer from files that it named.
     Assembly(Box<Assembly>),
 }
@@ -135,7 +148,24 @@ impl Delegated {
         let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
         let visitor = asked.visitor.take();
         let origin = Origin { plan, delegate, site_index, head: head.keep(), visitor };
-        Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None }
+        Self::of(origin, asked, progress)
+    }
+
+    /// A request that the shared cache has answered, with a body that is still to be coded.
+    pub(super) fn answered_from_cache(
+        (plan, site_index): (&Arc<Plan>, usize),
+        head: &RequestHead<'_>,
+        delegate: &Arc<Delegate>,
+        (response, body): (ResponseHead, Aggregate),
+    ) -> Self {
+        let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
+        let origin = Origin { plan, delegate, site_index, head: head.keep(), visitor: None };
+        let asked = Asked { program: None, protocol: None, ask: None, visitor: None };
+        Self::of(origin, asked, Progress::Held { head: response, body, bytes_max: HELD_BYTES_MAX })
+    }
+
+    fn of(origin: Origin, asked: Asked, progress: Progress) -> Self {
+        Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None, coder: None }
     }
 
     pub(super) fn body_timeout_ms(&self) -> Option<u64> {
@@ -186,6 +216,11 @@ impl Delegated {
         }
     }
 
+    /// Whether it can go on without another event of the gateway.
+    pub(super) fn is_coding(&self) -> bool {
+        self.coder.as_ref().is_some_and(Coder::has_pending)
+    }
+
     /// Asks the gateway for its next event again, even if it had none last.
     pub(super) fn handle_room(&mut self) {
         self.quiet = false;
@@ -193,6 +228,9 @@ impl Delegated {
 
     /// What is needed next, or the complete response, which is in the outlet.
     pub(super) fn poll(&mut self, env: &mut Env<'_>, record: &mut Record) -> Result<Wants, Ready> {
+        if let Some(wants) = self.advance_coder(env, record) {
+            return Ok(wants);
+        }
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
@@ -245,7 +283,10 @@ impl Delegated {
             record.note_answered(&env.ctx.clock);
         }
         match event {
-            None => self.begin_held(env, None, record),
+            None => {
+                self.begin_held(env, None, record);
+                return self.flush_coder(env, record);
+            }
             Some(ResponseEvent::Head(head, instruction)) => self.take_head(env, head, instruction),
             Some(ResponseEvent::CacheNote(word)) => record.note_cache(word),
             Some(ResponseEvent::Interim(head)) => {
@@ -265,7 +306,7 @@ impl Delegated {
                 record.note_trail(origin, trail);
             }
             Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, chosen, record),
-            Some(ResponseEvent::Body(body)) => self.take_body(env, body, record),
+            Some(ResponseEvent::Body(body)) => return self.take_body(env, body, record),
             Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
             Some(ResponseEvent::Stderr(lines)) => self.tell(&lines, env.ctx),
             Some(ResponseEvent::End { .. }) => return self.end(env, record),
@@ -298,27 +339,38 @@ impl Delegated {
         if self.asked.ask.is_none() {
             cached::note_bypass(env, &self.origin.delegate, &self.origin.head.get(), &mut head);
         }
+        let rules = self.origin.delegate.compress.as_deref();
+        let verdict = rules.map(|rules| judge(rules, &self.origin.head.get(), &head, None));
+        // What is coded need not wait for its length.
+        let bytes_max = if matches!(verdict, Some(Verdict::Coded(_))) { TURN_BYTES } else { HELD_BYTES_MAX };
+        let body = Aggregate::default();
         self.progress = match instruction {
-            Instruction::None => Progress::Held { head, body: Aggregate::default() },
+            Instruction::None => Progress::Held { head, body, bytes_max },
             // The head already has the right status: 302.
             Instruction::LocalRedirect(_)
                 if self.origin.delegate.cgi().is_none_or(|terms| !terms.local_redirects) =>
             {
-                Progress::Held { head, body: Aggregate::default() }
+                Progress::Held { head, body, bytes_max }
             }
             _ => Progress::Collecting { head: Box::new(head), instruction, text: Some(Vec::new()) },
         };
     }
 
-    fn take_body(&mut self, env: &mut Env<'_>, body: Aggregate, record: &mut Record) {
+    fn take_body(&mut self, env: &mut Env<'_>, body: Aggregate, record: &mut Record) -> Reaction {
         match &mut self.progress {
-            Progress::Held { body: held, .. } => {
+            Progress::Held { body: held, bytes_max, .. } => {
                 held.append(body);
-                if held.len() > HELD_BYTES_MAX {
+                if held.len() > *bytes_max {
                     self.begin_held(env, None, record);
                 }
             }
-            Progress::Sending => env.reply.send_part(body),
+            Progress::Sending => match &mut self.coder {
+                Some(coder) => {
+                    coder.take(body);
+                    return self.send_coded(env, record, Coder::code);
+                }
+                None => env.reply.send_part(body),
+            },
             Progress::Collecting { instruction, text, .. } => {
                 if matches!(instruction, Instruction::ZeroCopy(_)) {
                     let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
@@ -327,19 +379,127 @@ impl Delegated {
             }
             _ => debug_assert!(false, "a body before its head"),
         }
+        Reaction::More
     }
 
     /// Sends the held head and body. `whole`: the body's length, if it is complete.
     fn begin_held(&mut self, env: &mut Env<'_>, whole: Option<u64>, record: &mut Record) {
         let progress = std::mem::replace(&mut self.progress, Progress::Sending);
-        let Progress::Held { head, body } = progress else {
+        let Progress::Held { mut head, mut body, .. } = progress else {
             self.progress = progress;
             return;
         };
+        let mut whole = whole;
+        self.begin_coding(env, &mut head, &mut body, &mut whole);
         let fields = self.origin.response_fields(env.ctx);
         env.reply.send_application_head(&mut env.ctx.heads, &head, whole, &fields, body);
         env.ctx.heads.freeze(fields);
         record.begin(&head.status().into());
+    }
+
+    /// Begins to code a response, if it is coded for this client.
+    fn begin_coding(
+        &mut self,
+        env: &mut Env<'_>,
+        head: &mut ResponseHead,
+        body: &mut Aggregate,
+        whole: &mut Option<u64>,
+    ) {
+        let Some(rules) = &self.origin.delegate.compress else { return };
+        let request = self.origin.head.get();
+        let declared = head.content_length();
+        let verdict = judge(rules, &request, head, *whole);
+        if verdict != Verdict::Never {
+            vary_on_coding(head);
+        }
+        let Verdict::Coded(coding) = verdict else { return };
+        if request.method == Method::Head {
+            code(head, coding);
+            return;
+        }
+        let tally = &mut env.ctx.tally;
+        let Some(mut coder) = Coder::new(coding, declared, tally) else { return };
+        code(head, coding);
+        coder.take(std::mem::take(body));
+        match whole {
+            // A head that is not sent yet can say how long the body has become.
+            Some(length) if coder.can_finish() => {
+                if let Ok(coded) = coder.finish(tally) {
+                    (*length, *body) = (coded.len(), coded);
+                    return;
+                }
+            }
+            _ => *body = coder.code(tally).unwrap_or_default(),
+        }
+        // What has failed fails again behind the head.
+        *whole = None;
+        self.coder = Some(coder);
+    }
+
+    /// Codes a part of what has come; `None`: there is nothing to code, and the next event is needed.
+    fn advance_coder(&mut self, env: &mut Env<'_>, record: &mut Record) -> Option<Wants> {
+        let coder = self.coder.as_mut()?;
+        let takes_turn = coder.takes_turn();
+        let reaction = match &self.progress {
+            _ if takes_turn => Reaction::More,
+            Progress::Finishing { .. } if coder.can_finish() => self.finish_coded(env, record),
+            _ if coder.has_pending() => self.send_coded(env, record, Coder::code),
+            _ => return None,
+        };
+        // What it has made is sent first. Meanwhile the gateway may have got something.
+        self.quiet = false;
+        Some(if matches!(reaction, Reaction::More) { Wants::Turn } else { Wants::Nothing })
+    }
+
+    /// Lets the client decode all that has come.
+    fn flush_coder(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
+        match &self.coder {
+            Some(coder) if !coder.has_pending() => self.send_coded(env, record, Coder::flush),
+            _ => Reaction::More,
+        }
+    }
+
+    /// Sends what the coder has made, or cuts the response short.
+    fn send_coded(
+        &mut self,
+        env: &mut Env<'_>,
+        record: &mut Record,
+        make: impl FnOnce(&mut Coder, &mut Tally) -> Result<Aggregate, CoderError>,
+    ) -> Reaction {
+        let Some(coder) = &mut self.coder else { return Reaction::More };
+        match make(coder, &mut env.ctx.tally) {
+            Ok(coded) => {
+                env.reply.send_part(coded);
+                Reaction::More
+            }
+            Err(error) => self.fail_to_code(env, &error, record),
+        }
+    }
+
+    /// The body is complete, and its rest can be coded in this turn.
+    fn finish_coded(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
+        let Some(mut coder) = self.coder.take() else { return Reaction::More };
+        match coder.finish(&mut env.ctx.tally) {
+            Ok(coded) => env.reply.send_part(coded),
+            Err(error) => return self.fail_to_code(env, &error, record),
+        }
+        let progress = std::mem::replace(&mut self.progress, Progress::Sending);
+        let trailers = if let Progress::Finishing { trailers } = progress { trailers } else { None };
+        self.end_reply(env, trailers.as_ref(), record)
+    }
+
+    fn fail_to_code(&self, env: &mut Env<'_>, error: &CoderError, record: &mut Record) -> Reaction {
+        let outcome = match error {
+            CoderError::TooShort => {
+                self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+                self.origin.failed()
+            }
+            CoderError::Failed => {
+                self.origin.remark(env.ctx, format_args!("its response could not be compressed"));
+                Outcome::Failed
+            }
+        };
+        end_short(env, outcome, record)
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
@@ -385,7 +545,13 @@ impl Delegated {
             Progress::Collecting { head, instruction, text } => {
                 return self.follow_instruction(env, head, instruction, text, record);
             }
-            Progress::Sending => {}
+            Progress::Sending => {
+                if let Some(coder) = &self.coder {
+                    let can_finish = coder.can_finish();
+                    self.progress = Progress::Finishing { trailers };
+                    return if can_finish { self.finish_coded(env, record) } else { Reaction::More };
+                }
+            }
             // It ended without an answer.
             other => {
                 self.progress = other;
@@ -393,12 +559,22 @@ impl Delegated {
                 return self.fail(env, &failure, record);
             }
         }
-        if env.reply.end(trailers.as_ref()).is_err() {
+        self.end_reply(env, trailers.as_ref(), record)
+    }
+
+    /// All of the body is in the outlet.
+    fn end_reply(&self, env: &mut Env<'_>, trailers: Option<&Trailers>, record: &mut Record) -> Reaction {
+        if env.reply.end(trailers).is_err() {
             self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
-            return self.cut(env, self.origin.failed(), record);
+            return end_short(env, self.origin.failed(), record);
         }
         record.close();
         Reaction::Answered
+    }
+
+    /// Answers with what the shared cache has, which is coded for this client.
+    pub(super) fn answer_coded(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
+        self.end(env, record)
     }
 
     /// Follows the instruction in the answer's head. `text`: the body, if it is not too long.
@@ -495,10 +671,12 @@ impl Delegated {
 
     /// The rest of a response will not come. The client gets what there is of it, and then the connection ends.
     fn cut(&mut self, env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Reaction {
-        env.reply.cut();
-        record.fail(outcome);
-        record.close();
-        Reaction::Answered
+        if let Some(coder) = &mut self.coder
+            && let Ok(coded) = coder.flush(&mut env.ctx.tally)
+        {
+            env.reply.send_part(coded);
+        }
+        end_short(env, outcome, record)
     }
 
     /// Answers with an error page, and says in the error log what the application did.
@@ -519,6 +697,14 @@ impl Delegated {
             self.origin.remark(ctx, format_args!("{line}"));
         }
     }
+}
+
+/// Ends a response without what tells the client that this is all.
+fn end_short(env: &mut Env<'_>, outcome: Outcome, record: &mut Record) -> Reaction {
+    env.reply.cut();
+    record.fail(outcome);
+    record.close();
+    Reaction::Answered
 }
 
 /// Whether the client takes fields behind the body: HTTP/2 has a place for them, in HTTP/1.1 it says so.

@@ -42,6 +42,8 @@ pub(crate) enum Wants {
     JobUnderWay,
     /// To be delegated to its application; then [`Exchange::handle_response_event`](super::Exchange::handle_response_event).
     Delegation(Delegation),
+    /// Another turn, after other clients had theirs.
+    Turn,
     /// The gateway to go on with a tunnel of another process.
     Resume(Box<TunnelEnd>),
     /// The gateway's next event.

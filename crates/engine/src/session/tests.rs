@@ -281,7 +281,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
     };
     let terms = Terms::Cgi(CgiTerms::sharing("/app"));
     let headers = FieldRules::default();
-    let delegate = Delegate { application, headers, cors: None, upload, terms, cache: None };
+    let delegate = Delegate { application, headers, cors: None, upload, terms, cache: None, compress: None };
     let site = Site {
         name: "site".into(),
         listeners: Vec::new(),

@@ -149,8 +149,15 @@ impl Folder {
                 }),
             };
             let (application, headers) = (Arc::clone(application), FieldRules::default());
-            let delegate =
-                Delegate { application, headers, cors: None, upload: upload.clone(), terms, cache };
+            let delegate = Delegate {
+                application,
+                headers,
+                cors: None,
+                upload: upload.clone(),
+                terms,
+                cache,
+                compress: None,
+            };
             (path, Action::Delegated(Arc::new(delegate)))
         };
         let cached = shelf.map(|shelf| delegated(CACHED, Some(Arc::clone(&shelf.route))));

@@ -19,3 +19,9 @@ impl Lines {
         self.0
     }
 }
+
+/// The value of a field of a head.
+pub(super) fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+    fields.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}

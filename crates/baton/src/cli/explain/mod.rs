@@ -2,6 +2,7 @@
 
 mod absent;
 mod cached;
+mod compression;
 mod dry_run;
 mod forwarded;
 mod guards;
@@ -27,7 +28,7 @@ use toml::Spanned;
 
 use self::dry_run::DryRun;
 use self::forwarded::Forwarded;
-use self::lines::Lines;
+use self::lines::{Lines, field};
 use self::target::Target;
 use self::way::End;
 use super::check::described;
@@ -88,6 +89,7 @@ impl Explain {
         let mut line = CommandLine::new("baton explain");
         let root = Spanned::new(line.word(dir), Value::String(dir.clone()));
         line.set_site("root", root);
+        line.set_compress(None);
         Ok(ConfigSource::CommandLine(Box::new(line.finish(std::env::current_dir()?))))
     }
 
@@ -178,7 +180,13 @@ impl Explain {
             let tag = field(&head, "etag").unwrap_or_default();
             let settings = configured.map(|route| &route.settings);
             match representation::find(files, settings, &target, tag.as_bytes()) {
-                Some((name, size)) => explain_file(&mut lines, config, &name.display().to_string(), size),
+                Some((name, size)) => {
+                    explain_file(&mut lines, config, &name.display().to_string(), size);
+                    if let Some(compress) = &files.compress {
+                        let word = compression::of_file(compress, &self.request(), &head, size);
+                        lines.add("coding", word);
+                    }
+                }
                 None => {
                     let withheld = representation::withheld(files, settings, &target, tree);
                     let is_behind_link = tree.hidden_link(path.as_bytes()).is_some();
@@ -195,6 +203,10 @@ impl Explain {
             && let Some(link) = tree.hidden_link(path.as_bytes())
         {
             lines.add("link", link.to_string());
+        }
+        let compress = configured.map_or(&site.files, |route| &route.files).compress.as_ref();
+        if let Some(compress) = compress.filter(|_| delegated) {
+            lines.add("coding", compression::of_stream(compress, &self.request()));
         }
         if delegated {
             let is_proxied = matches!(&route.action, Action::Delegated(delegate) | Action::Copies(_, delegate) if delegate.proxy().is_some());
@@ -325,10 +337,4 @@ fn logged(config: &Config, site: &Site) -> String {
         (_, Destination::Stderr) => "standard error".into(),
         (_, Destination::File(path)) => path.display().to_string(),
     }
-}
-
-/// The value of a field of a response head.
-fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
-    let fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
-    fields.into_iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }

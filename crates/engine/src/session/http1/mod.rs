@@ -106,6 +106,11 @@ impl Http1Driver {
                     exchange.handle_verified(user);
                 }
             }
+            JobDone::Coded(stream, coded) => {
+                if let Some(exchange) = self.exchange(stream) {
+                    exchange.handle_coded(coded);
+                }
+            }
             JobDone::PagedIn { stream: None, until } => wire.outlet.handle_pages(until),
             JobDone::PagedIn { stream: Some(_), .. } => {}
             JobDone::Sent(sent) => wire.outlet.handle_waited(sent),
@@ -216,6 +221,7 @@ impl Http1Driver {
                 Need::Delegate(stream, self.delegate(stream, delegation, wire, &ctx.send))
             }
             Wants::Resume(end) => Need::Resume(stream, end),
+            Wants::Turn => Need::Turn,
             Wants::ResponseEvent => Need::ResponseEvent(stream),
             Wants::ResponseAwaited => Need::ResponseAwaited,
         })

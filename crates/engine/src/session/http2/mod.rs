@@ -155,6 +155,9 @@ impl Http2Driver {
             JobDone::Verified(stream, user) => {
                 self.finish_job(stream, |exchange| exchange.handle_verified(user));
             }
+            JobDone::Coded(stream, coded) => {
+                self.finish_job(stream, |exchange| exchange.handle_coded(coded));
+            }
             JobDone::PagedIn { stream: Some(stream), .. } => {
                 if let Some(at) = self.position(stream) {
                     self.connection.handle_ready(self.streams[at].id);
@@ -315,6 +318,10 @@ impl Http2Driver {
                 self.streams[at].has_job = true;
                 Some(Need::Job(job))
             }
+            Wants::Turn => {
+                self.make_due(at);
+                Some(Need::Turn)
+            }
             Wants::JobUnderWay | Wants::ResponseAwaited => None,
             Wants::Delegation(delegation) => Some(self.delegate(at, delegation)),
             Wants::Resume(end) => Some(Need::Resume(stream, end)),
@@ -405,7 +412,7 @@ impl Http2Driver {
             self.cancel(at, h2::ErrorCode::Cancel, outcome, wire, ctx);
         } else if self.streams[at].exchange.is_answered() {
             self.handle_answered(at, wire, ctx);
-        } else if !is_quiet {
+        } else if !is_quiet || self.streams[at].exchange.is_coding() {
             self.make_due(at);
         }
     }

@@ -1,0 +1,187 @@
+//! What the head of a response says of its coding, and what it becomes with one.
+
+use baton_http::origin::ResponseHead;
+use baton_http::{Method, RequestHead};
+
+use crate::Rules;
+
+/// Whether the response to a request is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Never, whatever the client takes.
+    Never,
+    /// For some clients: the head says `Vary`. For this one it is not.
+    NotHere,
+    /// It is.
+    Coded(baton_http::Coding),
+}
+
+/// Judges the response to a request. `body_len`: the bytes that follow the head, if that is known.
+pub fn judge(
+    rules: &Rules,
+    request: &RequestHead<'_>,
+    response: &ResponseHead,
+    body_len: Option<u64>,
+) -> Verdict {
+    let status = response.status().code();
+    let is_whole = !matches!(status, 100..=199 | 204..=206 | 304 | 416);
+    let covers = || response.field("Content-Type").is_some_and(|media_type| rules.covers(media_type));
+    let is_finished = |name: &[u8], value: &[u8]| {
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        is("Content-Encoding") || is("Content-Range") || is("Cache-Control") && says_no_transform(value)
+    };
+    if status == 304 && response.field("Content-Type").is_none() {
+        // It stands for a response that may be coded.
+        return Verdict::NotHere;
+    }
+    if request.method == Method::Connect
+        || !is_whole
+        || !covers()
+        || response.fields().any(|(name, value)| is_finished(name, value))
+    {
+        return Verdict::Never;
+    }
+    // Behind the head of a response to HEAD nothing follows, however long the body is.
+    let follows = body_len.filter(|_| request.method != Method::Head);
+    let body_len = response.content_length().or(follows);
+    if request.range.is_some() || body_len.is_some_and(|bytes| bytes < rules.min_bytes) {
+        return Verdict::NotHere;
+    }
+    rules.choose(request.accept_encoding).map_or(Verdict::NotHere, Verdict::Coded)
+}
+
+/// Says that the response depends on the client's codings, once.
+pub fn vary_on_coding(head: &mut ResponseHead) {
+    let is_vary = |name: &[u8]| name.eq_ignore_ascii_case(b"Vary");
+    let named = |value: &[u8]| {
+        baton_http::list_members(value)
+            .any(|member| member == b"*" || member.eq_ignore_ascii_case(b"Accept-Encoding"))
+    };
+    if head.fields().any(|(name, value)| is_vary(name) && named(value)) {
+        return;
+    }
+    let mut merged = Vec::new();
+    for (_, value) in head.fields().filter(|(name, value)| is_vary(name) && !value.is_empty()) {
+        merged.extend_from_slice(value);
+        merged.extend_from_slice(b", ");
+    }
+    merged.extend_from_slice(b"Accept-Encoding");
+    head.retain(|name, _| !is_vary(name));
+    head.add("Vary", &merged);
+}
+
+/// Makes a head that of the same response in a coding: another representation, of unknown length.
+pub fn code(head: &mut ResponseHead, coding: baton_http::Coding) {
+    head.set_content_length(None);
+    // Digests and ranges are about the bytes as they were.
+    const OF_BYTES: [&str; 4] = ["Accept-Ranges", "Content-MD5", "Content-Digest", "Digest"];
+    head.retain(|name, _| !OF_BYTES.iter().any(|of_bytes| name.eq_ignore_ascii_case(of_bytes.as_bytes())));
+    head.replace_values(|name, value| {
+        let is_strong = name.eq_ignore_ascii_case(b"ETag") && value.starts_with(b"\"");
+        is_strong.then(|| [b"W/", value].concat())
+    });
+    head.add("Content-Encoding", coding.token().as_bytes());
+}
+
+/// Whether a `Cache-Control` asks everyone on the way to leave the bytes as they are (RFC 9111 section 5.2.2.6).
+pub fn says_no_transform(value: &[u8]) -> bool {
+    baton_http::list_members(value).any(|member| member.eq_ignore_ascii_case(b"no-transform"))
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_http::{Coding, HeadLimits, Status};
+
+    use super::*;
+
+    fn response(status: u16, lines: &str, content_length: Option<u64>) -> ResponseHead {
+        ResponseHead::of_lines(lines.into(), Status::new(status), "", content_length, |_| true)
+    }
+
+    fn verdict(method: &str, fields: &str, response: &ResponseHead, body_len: Option<u64>) -> Verdict {
+        let text = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).expect("a request");
+        judge(&Rules::default(), &head, response, body_len)
+    }
+
+    const GZIP: &str = "Accept-Encoding: gzip\r\n";
+    const HTML: &str = "Content-Type: text/html\r\n";
+
+    #[test]
+    fn type_length_status_and_range_decide() {
+        let coded = Verdict::Coded(Coding::Gzip);
+        for (method, fields, status, lines, declared, follows, expected) in [
+            ("GET", GZIP, 200, HTML, None, None, coded),
+            ("GET", GZIP, 404, HTML, Some(1024), None, coded),
+            ("HEAD", GZIP, 200, HTML, None, Some(0), coded),
+            ("POST", GZIP, 200, HTML, None, Some(5000), coded),
+            ("GET", "", 200, HTML, None, None, Verdict::NotHere),
+            ("GET", GZIP, 200, HTML, Some(1023), None, Verdict::NotHere),
+            ("GET", GZIP, 200, HTML, None, Some(1023), Verdict::NotHere),
+            ("GET", "Accept-Encoding: gzip\r\nRange: bytes=0-1\r\n", 200, HTML, None, None, Verdict::NotHere),
+            ("GET", GZIP, 304, "", None, None, Verdict::NotHere),
+            ("GET", GZIP, 304, HTML, None, None, Verdict::Never),
+            ("GET", GZIP, 204, HTML, None, None, Verdict::Never),
+            ("GET", GZIP, 206, HTML, None, None, Verdict::Never),
+            ("GET", GZIP, 200, "", None, None, Verdict::Never),
+            ("GET", GZIP, 200, "Content-Type: image/png\r\n", None, None, Verdict::Never),
+            (
+                "GET",
+                GZIP,
+                200,
+                "Content-Type: text/css\r\nContent-Encoding: br\r\n",
+                None,
+                None,
+                Verdict::Never,
+            ),
+            (
+                "GET",
+                GZIP,
+                200,
+                "Content-Type: text/css\r\ncache-control: a, no-TRANSFORM\r\n",
+                None,
+                None,
+                Verdict::Never,
+            ),
+        ] {
+            let response = response(status, lines, declared);
+            assert_eq!(
+                verdict(method, fields, &response, follows),
+                expected,
+                "{method} {fields} {status} {lines}"
+            );
+        }
+    }
+
+    #[test]
+    fn vary_is_extended_once() {
+        for (before, after) in [
+            ("", "Vary: Accept-Encoding"),
+            ("Vary: Cookie\r\n", "Vary: Cookie, Accept-Encoding"),
+            ("Vary: Cookie\r\nvary: Accept\r\n", "Vary: Cookie, Accept, Accept-Encoding"),
+            ("Vary: *\r\n", "Vary: *"),
+            ("vary: accept-encoding, Cookie\r\n", "vary: accept-encoding, Cookie"),
+        ] {
+            let mut head = response(200, before, None);
+            vary_on_coding(&mut head);
+            let lines: Vec<_> = head
+                .fields()
+                .map(|(name, value)| {
+                    format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+                })
+                .collect();
+            assert_eq!(lines, [after]);
+        }
+    }
+
+    #[test]
+    fn a_coded_response_is_another_representation() {
+        let lines = "ETag: \"a\"\r\nAccept-Ranges: bytes\r\nContent-Digest: x\r\nContent-Type: text/html\r\n";
+        let mut head = response(200, lines, Some(5));
+        code(&mut head, Coding::Brotli);
+        assert_eq!(head.content_length(), None);
+        assert_eq!(head.field("etag"), Some(&b"W/\"a\""[..]));
+        assert_eq!(head.field("content-encoding"), Some(&b"br"[..]));
+        assert_eq!(head.fields().count(), 3);
+    }
+}
