@@ -343,6 +343,7 @@ impl Planner<'_> {
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.name())))?;
         let terms = CgiTerms {
             path: settings.path.clone(),
+            hand_over_uncoded: application.transport == Transport::PassFd,
             hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             encoded_slashes: application.encoded_slashes,
             keep_passed: application.passfd_keep_alive,

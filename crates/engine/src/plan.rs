@@ -180,6 +180,8 @@ pub struct CgiTerms {
     pub path: String,
     /// Whether it may be given the client's socket.
     pub hand_over: bool,
+    /// Whether it may also have the socket of a client for which this server would code the response.
+    pub hand_over_uncoded: bool,
     /// Whether it gets paths that no file can have: with encoded slashes, backslashes or control characters.
     pub encoded_slashes: bool,
     /// Whether a connection goes on after its socket was passed to the application.
@@ -460,6 +462,7 @@ impl CgiTerms {
         Self {
             path: path.into(),
             hand_over: true,
+            hand_over_uncoded: true,
             encoded_slashes: true,
             keep_passed: true,
             document_root: None,

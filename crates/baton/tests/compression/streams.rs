@@ -20,9 +20,13 @@ fn a_long_body_is_complete(server: &Server) {
         begin(&mut agent, "/origin/chunks", coding);
         assert!(decode(coding, &agent.body().expect("all of it")) == text(300_000));
     }
-    let response = agent.ask("GET", "/run/count.cgi", "Accept-Encoding: gzip\r\n");
-    let decoded = String::from_utf8(decode("gzip", &response.body)).expect("text");
-    assert!(decoded.ends_with("\n19999\n20000\n") && response.body.len() < decoded.len());
+    // From the second request on the program could be given the client's socket, and would answer by itself.
+    for _ in 0..3 {
+        let response = agent.ask("GET", "/run/count.cgi", "Accept-Encoding: gzip\r\n");
+        assert_eq!(response.field("content-encoding"), Some("gzip"));
+        let decoded = String::from_utf8(decode("gzip", &response.body)).expect("text");
+        assert!(decoded.ends_with("\n19999\n20000\n") && response.body.len() < decoded.len());
+    }
 }
 
 /// Goal: a slow page shows what there is of it. Method: the origin goes on only once the client has decoded the first part.

@@ -113,7 +113,14 @@ impl Origin {
         // A connection from which a body is still read cannot be passed.
         // What the application says to the client itself, the cache would not see: neither what it could store, nor that
         // a POST has changed something.
-        let may_hand_over = terms.hand_over && rest.is_none() && delegate.cache.is_none();
+        let would_be_coded = delegate
+            .compress
+            .as_ref()
+            .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
+        let may_hand_over = terms.hand_over
+            && rest.is_none()
+            && delegate.cache.is_none()
+            && (terms.hand_over_uncoded || !would_be_coded);
         let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
         let hand_over = client.map(|Client { minor, keep, head }| {
             let keep = keep && terms.keep_passed;
