@@ -54,6 +54,7 @@ const TRANSLATED: &[&str] = &[
     "fastcgi_pass",
     "fastcgi_read_timeout",
     "fastcgi_send_timeout",
+    "gzip",
     "http",
     "if",
     "index",

@@ -71,6 +71,21 @@ fn fields() {
 }
 
 #[test]
+fn compression() {
+    becomes(
+        "root /srv; gzip on; gzip_types text/css; gzip_comp_level 5;",
+        "root = \"/srv\"\ncompress = true\n",
+    );
+    becomes(
+        "root /srv; gzip on; gzip_min_length 2k; location /api/ { gzip off; proxy_pass http://127.0.0.1:1; } \
+         location /old { gzip off; return 404; }",
+        "root = \"/srv\"\ncompress = { min_bytes = 2048 }\n[[site.route]]\npath = \"/api/\"\nproxy = { to = \
+         \"http://127.0.0.1:1\", host = \"origin\", body_bytes_max = 1048576 }\ncompress = false\n[[site.route]]\npath = \"/old\"\nrespond = { status = 404 }\n",
+    );
+    becomes("root /srv; gzip off;", "root = \"/srv\"\n");
+}
+
+#[test]
 fn answers_and_redirections() {
     becomes(
         "server_name a.example b.example; return 301 https://$host$request_uri;",

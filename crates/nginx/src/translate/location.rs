@@ -241,6 +241,13 @@ impl<'t> Translator<'t> {
         self.account_real_ip(&spot.own);
         self.time(&spot.own, "client_body_timeout", "body_ms", &mut allowed);
         self.fill_with_content(route, path, spot, site);
+        let has_body = ["respond", "redirect"].iter().all(|key| route.keys.get(key).is_none());
+        if has_body
+            && spot.own.find("gzip").is_some()
+            && let Some(compression) = self.compression(&spot.scope)
+        {
+            route.keys.set("compress", compression);
+        }
         route.keys.0.extend(allowed.0);
     }
 

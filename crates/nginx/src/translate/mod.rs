@@ -1,5 +1,6 @@
 //! Sites and routes from servers and locations.
 
+mod compression;
 mod elsewhere;
 mod files;
 mod guards;

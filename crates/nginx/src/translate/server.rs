@@ -84,6 +84,9 @@ impl<'t> Translator<'t> {
         let files = self.files(&scope, None);
         keys.keys.0.extend(files.0);
         self.fields(&scope, &site.rules, true, &mut keys.keys);
+        if let Some(compression) = self.compression(&scope).filter(|value| *value != Value::Flag(false)) {
+            keys.keys.set("compress", compression);
+        }
         if let Some(Fallback::Tried(tried)) = fallback {
             keys.keys.set("try_files", tried);
             site.has_fallback = true;
