@@ -14,4 +14,4 @@ mod verified;
 
 pub use hash::{Algorithm, Hash, RefusedHash, hash};
 pub use users::{RefusedLine, Users};
-pub use verified::Verified;
+pub use verified::{Tag, Verified};

@@ -8,12 +8,19 @@ use aws_lc_rs::hmac;
 
 use crate::users::random_key;
 
-/// Names and passwords that were verified, as hashes with a key that only this process knows. What was wrong is not noted: a
+/// A name with a password, as a hash with a key that only this process knows.
+///
+/// What an attacker learns from the time that comparisons take is about hashes with an unknown key, which say nothing of
+/// passwords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag([u8; 32]);
+
+/// Names and passwords that were verified. What was wrong is not noted: a
 /// client that guesses pays for each guess, and cannot drive out the others.
 pub struct Verified {
     key: hmac::Key,
     /// Until when each counts, in milliseconds of the caller's clock.
-    until: Mutex<HashMap<[u8; 32], u64>>,
+    until: Mutex<HashMap<Tag, u64>>,
 }
 
 impl Default for Verified {
@@ -29,17 +36,14 @@ impl fmt::Debug for Verified {
 }
 
 impl Verified {
-    /// Whether this was right lately. What an attacker learns from the time that this takes is about hashes with an unknown
-    /// key, which say nothing of passwords.
-    pub fn contains(&self, name: &str, password: &[u8], now_ms: u64) -> bool {
-        let tag = self.tag(name, password);
+    /// Whether this was right lately.
+    pub fn contains(&self, tag: &Tag, now_ms: u64) -> bool {
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.get(&tag).is_some_and(|until| now_ms < *until)
+        until.get(tag).is_some_and(|until| now_ms < *until)
     }
 
     /// This was right.
-    pub fn note(&self, name: &str, password: &[u8], now_ms: u64) {
-        let tag = self.tag(name, password);
+    pub fn note(&self, tag: Tag, now_ms: u64) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.len() >= ENTRIES_MAX && !until.contains_key(&tag) {
             until.retain(|_, until| now_ms < *until);
@@ -52,7 +56,8 @@ impl Verified {
         until.insert(tag, now_ms.saturating_add(VALID_MS));
     }
 
-    fn tag(&self, name: &str, password: &[u8]) -> [u8; 32] {
+    /// The tag of a name and a password.
+    pub fn tag(&self, name: &str, password: &[u8]) -> Tag {
         let mut context = hmac::Context::with_key(&self.key);
         // The length keeps `a` with `bc` apart from `ab` with `c`.
         context.update(&(name.len() as u64).to_le_bytes());
@@ -60,7 +65,7 @@ impl Verified {
         context.update(password);
         let mut tag = [0; 32];
         tag.copy_from_slice(context.sign().as_ref());
-        tag
+        Tag(tag)
     }
 }
 
@@ -77,19 +82,21 @@ mod tests {
     #[test]
     fn what_was_right_counts_for_a_minute() {
         let verified = Verified::default();
-        verified.note("ada", b"secret", 1_000);
-        assert!(verified.contains("ada", b"secret", 1_000) && verified.contains("ada", b"secret", 60_999));
-        assert!(!verified.contains("ada", b"secret", 61_000));
-        assert!(!verified.contains("ada", b"secre", 1_000) && !verified.contains("adas", b"ecret", 1_000));
+        let contains = |name, password, now_ms| verified.contains(&verified.tag(name, password), now_ms);
+        verified.note(verified.tag("ada", b"secret"), 1_000);
+        assert!(contains("ada", b"secret", 1_000) && contains("ada", b"secret", 60_999));
+        assert!(!contains("ada", b"secret", 61_000));
+        assert!(!contains("ada", b"secre", 1_000) && !contains("adas", b"ecret", 1_000));
     }
 
     #[test]
     fn the_oldest_leave_first() {
         let verified = Verified::default();
         for number in 0..ENTRIES_MAX + 10 {
-            verified.note(&number.to_string(), b"", number as u64);
+            verified.note(verified.tag(&number.to_string(), b""), number as u64);
         }
         assert_eq!(verified.until.lock().unwrap().len(), ENTRIES_MAX);
-        assert!(!verified.contains("9", b"", 0) && verified.contains("10", b"", 0));
+        let contains = |name| verified.contains(&verified.tag(name, b""), 0);
+        assert!(!contains("9") && contains("10"));
     }
 }

@@ -86,6 +86,21 @@ fn answers_stay_in_order() {
     assert_eq!([(); 3].map(|()| client.response().status), [401, 200, 200]);
 }
 
+/// Goal: more requests than passwords may be verified at a time, with one that is not known yet, are all answered. Method: all
+/// are there before the first answer can be, since verifying takes far longer than sending them.
+#[test]
+fn many_requests_with_one_password_are_answered() {
+    // Of `secret`, at a price of bcrypt that takes a while.
+    let hash = "$2b$10$Y7tn7KDUGz50fjpJBuO4kOapT8GeL/J4j5tzkDqQDUrbkxC0qZwye";
+    let server = run(&format!(
+        "processes = 1\n[[site]]\nlisten = '127.0.0.1:0'\nroot = '{{root}}'\nbasic_auth = {{ users = {{ ada = '{hash}' }} }}\n"
+    ));
+    let request = format!("GET /users/secret.txt HTTP/1.1\r\nHost: a\r\n{}\r\n", basic("ada", "secret"));
+    let mut clients: Vec<_> = (0..100).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(&request));
+    assert!(clients.iter_mut().all(|client| client.response().status == 200));
+}
+
 /// What an application has said to one user, the shared cache gives to no other.
 #[test]
 fn the_shared_cache_mixes_no_users() {

@@ -1,13 +1,12 @@
 //! Names and passwords (RFC 7617), verified by jobs, and remembered for a while.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use baton_http::RequestHead;
-use baton_password::{Users, Verified};
+use baton_password::{Tag, Users, Verified};
 
 /// The users that may ask, and what their clients are told.
 #[derive(Debug)]
@@ -16,8 +15,14 @@ pub struct BasicAuth {
     challenge: String,
     users: Users,
     verified: Verified,
-    /// Verifications under way.
-    under_way: AtomicUsize,
+    under_way: Mutex<Vec<UnderWay>>,
+}
+
+/// A password that is being verified: once, for all requests that have it meanwhile.
+#[derive(Debug)]
+struct UnderWay {
+    tag: Tag,
+    is_right: Arc<OnceLock<bool>>,
 }
 
 /// What a client says of its user.
@@ -52,6 +57,9 @@ pub(crate) enum Standing {
 pub(crate) struct Verification {
     auth: Arc<BasicAuth>,
     credentials: Credentials,
+    tag: Tag,
+    /// Shared with [`UnderWay`]; `None` once this is being dropped.
+    is_right: Option<Arc<OnceLock<bool>>>,
     now_ms: u64,
 }
 
@@ -59,7 +67,7 @@ impl BasicAuth {
     /// Users of a realm, whose name has neither quotes nor backslashes.
     pub fn new(realm: &str, users: Users) -> Self {
         let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-        Self { challenge, users, verified: Verified::default(), under_way: AtomicUsize::new(0) }
+        Self { challenge, users, verified: Verified::default(), under_way: Mutex::default() }
     }
 
     /// Value of `WWW-Authenticate`.
@@ -70,32 +78,49 @@ impl BasicAuth {
     /// What is known of the user.
     pub(crate) fn standing(self: &Arc<Self>, head: &RequestHead<'_>, now_ms: u64) -> Standing {
         let Some(credentials) = Credentials::of(head) else { return Standing::Absent };
-        if self.verified.contains(&credentials.name, &credentials.password, now_ms) {
+        let tag = self.verified.tag(&credentials.name, &credentials.password);
+        if self.verified.contains(&tag, now_ms) {
             return Standing::Known(credentials.name);
         }
-        if self.under_way.fetch_add(1, Relaxed) >= UNDER_WAY_MAX {
-            self.under_way.fetch_sub(1, Relaxed);
-            return Standing::Busy;
-        }
-        Standing::Unverified(Verification { auth: Arc::clone(self), credentials, now_ms })
+        let mut under_way = self.under_way();
+        let is_right = match under_way.iter().find(|one| one.tag == tag) {
+            Some(one) => Arc::clone(&one.is_right),
+            None if under_way.len() < UNDER_WAY_MAX => {
+                let is_right = Arc::default();
+                under_way.push(UnderWay { tag, is_right: Arc::clone(&is_right) });
+                is_right
+            }
+            None => return Standing::Busy,
+        };
+        let auth = Arc::clone(self);
+        Standing::Unverified(Verification { auth, credentials, tag, is_right: Some(is_right), now_ms })
+    }
+
+    /// No update is ever left incomplete, so a panic of another thread does no harm.
+    fn under_way(&self) -> MutexGuard<'_, Vec<UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Verification {
-    /// Does the work. Returns the user, if the password is right.
+    /// Does the work, or waits for another thread that does it. Returns the user, if the password is right.
     pub(crate) fn run(self) -> Option<Box<str>> {
         let Credentials { name, password } = &self.credentials;
-        if !self.auth.users.verify(name, password) {
+        let verify = || self.auth.users.verify(name, password);
+        if !self.is_right.as_ref().map_or_else(verify, |is_right| *is_right.get_or_init(verify)) {
             return None;
         }
-        self.auth.verified.note(name, password, self.now_ms);
+        self.auth.verified.note(self.tag, self.now_ms);
         Some(name.clone())
     }
 }
 
 impl Drop for Verification {
     fn drop(&mut self) {
-        self.auth.under_way.fetch_sub(1, Relaxed);
+        let mut under_way = self.auth.under_way();
+        // All are cloned and dropped under this lock, so the last one leaves that of the list alone.
+        self.is_right = None;
+        under_way.retain(|one| Arc::strong_count(&one.is_right) > 1);
     }
 }
 
@@ -119,7 +144,7 @@ impl Credentials {
     }
 }
 
-/// Verifications at a time, in one process. Beyond it: 503. Each may take as much memory as its hash says.
+/// Passwords that are verified at a time, in one process. Beyond it: 503. Each may take as much memory as its hash says.
 const UNDER_WAY_MAX: usize = 32;
 
 #[cfg(test)]
@@ -157,17 +182,27 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_is_verified_at_a_time() {
+    fn a_bounded_number_of_passwords_is_verified_at_a_time_and_each_once() {
         let made = hash(Algorithm::Argon2, b"a:b").unwrap();
         let users = Users::new([("ada".to_owned(), Hash::parse(&made).unwrap())]);
         let auth = Arc::new(BasicAuth::new("all", users));
-        let text = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YWRhOmE6Yg==\r\n\r\n";
-        let head = RequestHead::parse(text, &HeadLimits::default()).unwrap();
-        let mut all: Vec<_> = (0..UNDER_WAY_MAX).map(|_| auth.standing(&head, 5)).collect();
-        assert!(all.iter().all(|one| matches!(one, Standing::Unverified(_))));
-        assert!(matches!(auth.standing(&head, 5), Standing::Busy));
-        let Some(Standing::Unverified(one)) = all.pop() else { panic!("a verification") };
+        let standing = |password: &str, now_ms| {
+            let login = STANDARD.encode(format!("ada:{password}"));
+            let text = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n\r\n");
+            auth.standing(&RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap(), now_ms)
+        };
+        let mut right: Vec<_> = (0..2 * UNDER_WAY_MAX).map(|_| standing("a:b", 5)).collect();
+        let wrong: Vec<_> = (1..UNDER_WAY_MAX).map(|guess| standing(&guess.to_string(), 5)).collect();
+        assert!(right.iter().chain(&wrong).all(|one| matches!(one, Standing::Unverified(_))));
+        assert!(matches!(standing("one too many", 5), Standing::Busy));
+        let Some(Standing::Unverified(one)) = right.pop() else { panic!("a verification") };
         assert_eq!(one.run().as_deref(), Some("ada"));
-        assert!(matches!(auth.standing(&head, 6), Standing::Known(name) if &*name == "ada"));
+        assert!(matches!(standing("a:b", 6), Standing::Known(name) if &*name == "ada"));
+        // The others with this password need no work any more.
+        let Some(Standing::Unverified(other)) = right.pop() else { panic!("a verification") };
+        assert_eq!(other.is_right.as_ref().and_then(|is_right| is_right.get()), Some(&true));
+        assert_eq!(other.run().as_deref(), Some("ada"));
+        drop((right, wrong));
+        assert!(auth.under_way().is_empty());
     }
 }
