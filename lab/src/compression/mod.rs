@@ -80,7 +80,7 @@ fn entries(baton: &Path, origin: u16) -> Vec<Entry> {
     nginx.chain(["gzip", "br", "zstd"].map(compressing)).collect()
 }
 
-/// Of one response, the first but one: some servers keep what they have compressed for the first.
+/// Of the second response: a server may keep what it has compressed for the first.
 fn body_bytes(address: SocketAddr, workload: Workload) -> Result<u64> {
     let settings = LoadSettings {
         address,
@@ -103,7 +103,7 @@ fn body_bytes(address: SocketAddr, workload: Workload) -> Result<u64> {
     load()
 }
 
-/// Levels of nginx: its default, and those that others take for its worth.
+/// Levels of nginx: its default, and two in common use.
 const LEVELS: [u8; 3] = [1, 4, 6];
 
 /// More than a response takes.

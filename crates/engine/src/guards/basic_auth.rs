@@ -58,8 +58,8 @@ pub(crate) struct Verification {
     auth: Arc<BasicAuth>,
     credentials: Credentials,
     tag: Tag,
-    /// Shared with [`UnderWay`]; `None` once this is being dropped.
-    is_right: Option<Arc<OnceLock<bool>>>,
+    /// Shared with [`UnderWay`].
+    is_right: Arc<OnceLock<bool>>,
     now_ms: u64,
 }
 
@@ -93,7 +93,7 @@ impl BasicAuth {
             None => return Standing::Busy,
         };
         let auth = Arc::clone(self);
-        Standing::Unverified(Verification { auth, credentials, tag, is_right: Some(is_right), now_ms })
+        Standing::Unverified(Verification { auth, credentials, tag, is_right, now_ms })
     }
 
     /// No update is ever left incomplete, so a panic of another thread does no harm.
@@ -106,8 +106,7 @@ impl Verification {
     /// Does the work, or waits for another thread that does it. Returns the user, if the password is right.
     pub(crate) fn run(self) -> Option<Box<str>> {
         let Credentials { name, password } = &self.credentials;
-        let verify = || self.auth.users.verify(name, password);
-        if !self.is_right.as_ref().map_or_else(verify, |is_right| *is_right.get_or_init(verify)) {
+        if !self.is_right.get_or_init(|| self.auth.users.verify(name, password)) {
             return None;
         }
         self.auth.verified.note(self.tag, self.now_ms);
@@ -119,7 +118,7 @@ impl Drop for Verification {
     fn drop(&mut self) {
         let mut under_way = self.auth.under_way();
         // All are cloned and dropped under this lock, so the last one leaves that of the list alone.
-        self.is_right = None;
+        self.is_right = Arc::default();
         under_way.retain(|one| Arc::strong_count(&one.is_right) > 1);
     }
 }
@@ -200,7 +199,7 @@ mod tests {
         assert!(matches!(standing("a:b", 6), Standing::Known(name) if &*name == "ada"));
         // The others with this password need no work any more.
         let Some(Standing::Unverified(other)) = right.pop() else { panic!("a verification") };
-        assert_eq!(other.is_right.as_ref().and_then(|is_right| is_right.get()), Some(&true));
+        assert_eq!(other.is_right.get(), Some(&true));
         assert_eq!(other.run().as_deref(), Some("ada"));
         drop((right, wrong));
         assert!(auth.under_way().is_empty());
