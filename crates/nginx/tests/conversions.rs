@@ -324,6 +324,13 @@ fn addresses_behind_proxies() {
     let behind = "server { listen 8080 proxy_protocol; set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol; root /srv; }";
     let expected = "[[site]]\nlisten = [\"0.0.0.0:8080\"]\nproxy_protocol = { from = [\"10.0.0.1\"] }\nroot = \"/srv\"\n";
     assert_eq!(tables(behind), expected);
+    // It is the address that has it, whichever server says so.
+    let others = "http { set_real_ip_from 10.0.0.1; server { listen 8080; server_name a; root /srv; } \
+                  server { listen 8080 proxy_protocol; server_name b; root /srv; } \
+                  server { listen 8081; server_name c; root /srv; } }";
+    let of_each: Vec<_> =
+        tables(others).split("[[site]]").skip(1).map(|site| site.contains("proxy_protocol = ")).collect();
+    assert_eq!(of_each, [true, true, false]);
     let unknown = converted("server { listen 8080 proxy_protocol; root /srv; }");
     assert!(unknown.notes.iter().any(|note| note.weight == Weight::Guard), "{}", unknown.toml);
 }

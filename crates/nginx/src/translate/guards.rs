@@ -79,7 +79,8 @@ impl Translator<'_> {
     /// Says which limits of a place are left out.
     pub(super) fn account_limits(&mut self, block: &[Directive]) {
         for limit in block.iter().filter(|directive| directive.name == "limit_conn") {
-            let text = format!("\"{}\" has no counterpart: left out, requests are not limited", limit.name);
+            let text = "\"limit_conn\" has no counterpart for a place: left out; `connections_per_address_max` in \
+                        `[limits]` bounds the connections of a client to all sites";
             self.note(limit, Weight::Guard, text);
         }
     }

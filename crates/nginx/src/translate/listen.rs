@@ -1,6 +1,6 @@
 //! Where a server listens.
 
-use super::ports::{Address, address};
+use super::ports::{self, Address, address, has};
 use super::translator::Translator;
 use crate::tree::Directive;
 
@@ -17,26 +17,24 @@ pub(super) struct Listens<'t> {
 impl<'t> Translator<'t> {
     pub(super) fn listens(&mut self, server: &'t Directive) -> Listens<'t> {
         let mut listens = Listens::default();
-        let mut has_any = false;
-        for listen in server.block.iter().filter(|directive| directive.name == "listen") {
-            has_any = true;
+        let all = ports::listens(server);
+        for listen in &all {
             let Some(address) = address(listen.argument(0)) else {
                 self.leave_out(listen);
                 continue;
             };
-            let options = &listen.arguments[1..];
-            let has = |option: &str| options.iter().any(|word| word == option);
-            if has("proxy_protocol") {
+            listens.is_default |= has(listen, "default_server") || has(listen, "default");
+            let written = self.ports.written(&address);
+            if self.ports.is_announced(&written) {
                 listens.announced = Some(listen);
             }
-            listens.is_default |= has("default_server") || has("default");
-            let written = self.ports.written(&address);
-            let list = if has("ssl") || has("quic") { &mut listens.tls } else { &mut listens.clear };
+            let is_tls = has(listen, "ssl") || has(listen, "quic");
+            let list = if is_tls { &mut listens.tls } else { &mut listens.clear };
             if !list.contains(&written) {
                 list.push(written);
             }
         }
-        if !has_any {
+        if all.is_empty() {
             listens.clear.push(self.ports.written(&Address::EveryV4(80)));
         }
         listens

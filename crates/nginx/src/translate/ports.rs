@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::tree::Directive;
 
-/// The ports on which servers listen on all addresses.
+/// Where the servers of a configuration listen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ports {
+    /// Ports of all addresses.
     of_v4: BTreeSet<u16>,
     of_v6: BTreeSet<u16>,
+    /// Addresses, as they are written, whose connections begin with the PROXY protocol.
+    announced: BTreeSet<String>,
 }
 
 /// An address of nginx.
@@ -23,8 +26,7 @@ impl Ports {
     pub(super) fn of(servers: &[&Directive]) -> Self {
         let mut ports = Self::default();
         for server in servers {
-            let listens: Vec<_> =
-                server.block.iter().filter(|directive| directive.name == "listen").collect();
+            let listens = listens(server);
             for listen in &listens {
                 match address(listen.argument(0)) {
                     Some(Address::EveryV4(port)) => ports.of_v4.insert(port),
@@ -36,7 +38,17 @@ impl Ports {
                 ports.of_v4.insert(80);
             }
         }
+        // Only now it is known how an address is written.
+        let announced =
+            servers.iter().flat_map(|server| listens(server)).filter(|listen| has(listen, "proxy_protocol"));
+        let addresses = announced.filter_map(|listen| address(listen.argument(0)));
+        ports.announced = addresses.map(|address| ports.written(&address)).collect();
         ports
+    }
+
+    /// Whether connections to an address begin with the PROXY protocol. It is so for all servers there if one says so.
+    pub(super) fn is_announced(&self, written: &str) -> bool {
+        self.announced.contains(written)
     }
 
     /// In the form that Baton reads. One socket takes both families where servers listen for both.
@@ -50,6 +62,16 @@ impl Ports {
             Address::Local(path) => format!("unix:{path}"),
         }
     }
+}
+
+/// The directives that say where a server listens.
+pub(super) fn listens(server: &Directive) -> Vec<&Directive> {
+    server.block.iter().filter(|directive| directive.name == "listen").collect()
+}
+
+/// Whether a `listen` has an option.
+pub(super) fn has(listen: &Directive, option: &str) -> bool {
+    listen.arguments.iter().skip(1).any(|word| word == option)
 }
 
 /// Reads an address.
