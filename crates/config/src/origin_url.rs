@@ -1,7 +1,7 @@
 //! Where an origin is: `http://127.0.0.1:3000`, `https://api.example.org/v1` or `unix:/run/app.sock`.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use super::application::{Target, is_host};
@@ -13,6 +13,9 @@ pub struct OriginUrl {
     pub tls: bool,
     /// Its address.
     pub target: Target,
+    /// Whether it is written as `localhost`: 127.0.0.1, as a listener's, whatever the hosts file says. Its certificate and
+    /// `Host` have the name.
+    pub is_localhost: bool,
     /// The path of the URL, as written: it replaces the path of the route. `None`: paths stay as they are.
     pub path: Option<String>,
 }
@@ -26,7 +29,7 @@ impl OriginUrl {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
                 "" => Err("the path of the socket is missing".into()),
-                path => Ok(Self { tls: false, target: Target::Unix(base.join(path)), path: None }),
+                path => Ok(Self::of(false, Target::Unix(base.join(path)))),
             };
         }
         let (scheme, rest) = text.split_once("://").ok_or_else(|| match text {
@@ -54,7 +57,13 @@ impl OriginUrl {
         if !path.is_none_or(is_uri) {
             return Err("other characters than visible ASCII must be percent-encoded".into());
         }
-        Ok(Self { tls, target: target(authority, tls)?, path: path.map(str::to_owned) })
+        let (target, is_localhost) = target(authority, tls)?;
+        Ok(Self { tls, target, is_localhost, path: path.map(str::to_owned) })
+    }
+
+    /// The URL of an address, without a path.
+    pub(crate) fn of(tls: bool, target: Target) -> Self {
+        Self { tls, target, is_localhost: false, path: None }
     }
 
     /// Whether a URL that a user has written means this server, whatever the path.
@@ -76,19 +85,20 @@ impl OriginUrl {
     /// Host and port, as they stand in `Host`.
     pub(crate) fn authority(&self) -> String {
         let usual = if self.tls { 443 } else { 80 };
-        match &self.target {
-            Target::Unix(_) => "localhost".into(),
-            Target::Tcp(address) if address.port() == usual => bracketed(address.ip()),
-            Target::Tcp(address) => address.to_string(),
-            Target::Host(host, port) if *port == usual => host.clone(),
-            Target::Host(host, port) => format!("{host}:{port}"),
-        }
+        let (host, port) = match &self.target {
+            Target::Unix(_) => return LOCALHOST.into(),
+            Target::Tcp(address) if self.is_localhost => (LOCALHOST.into(), address.port()),
+            Target::Tcp(address) => (bracketed(address.ip()), address.port()),
+            Target::Host(host, port) => (host.clone(), *port),
+        };
+        if port == usual { host } else { format!("{host}:{port}") }
     }
 
     /// The name that a certificate must have, if no setting says so.
     pub(crate) fn host(&self) -> String {
         match &self.target {
-            Target::Unix(_) => "localhost".into(),
+            Target::Unix(_) => LOCALHOST.into(),
+            Target::Tcp(_) if self.is_localhost => LOCALHOST.into(),
             Target::Tcp(address) => address.ip().to_string(),
             Target::Host(host, _) => host.trim_end_matches('.').to_owned(),
         }
@@ -105,7 +115,8 @@ impl fmt::Display for OriginUrl {
     }
 }
 
-fn target(authority: &str, tls: bool) -> Result<Target, String> {
+/// The address, and whether it is written as `localhost`.
+fn target(authority: &str, tls: bool) -> Result<(Target, bool), String> {
     let usual = if tls { 443 } else { 80 };
     let is_literal = authority.ends_with(']');
     let (host, port) = match authority.rsplit_once(':').filter(|_| !is_literal) {
@@ -118,12 +129,13 @@ fn target(authority: &str, tls: bool) -> Result<Target, String> {
     if host.is_empty() || port == 0 {
         return Err("host and port are missing: `http://127.0.0.1:3000`".into());
     }
-    // As a listener's: IPv4, whatever the hosts file says.
-    let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host };
+    if host.eq_ignore_ascii_case(LOCALHOST) {
+        return Ok((Target::Tcp((Ipv4Addr::LOCALHOST, port).into()), true));
+    }
     let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match literal.unwrap_or(host).parse::<IpAddr>() {
-        Ok(ip) if literal.is_some() == ip.is_ipv6() => Ok(Target::Tcp(SocketAddr::new(ip, port))),
-        _ if is_host(host) => Ok(Target::Host(host.to_ascii_lowercase(), port)),
+        Ok(ip) if literal.is_some() == ip.is_ipv6() => Ok((Target::Tcp(SocketAddr::new(ip, port)), false)),
+        _ if is_host(host) => Ok((Target::Host(host.to_ascii_lowercase(), port), false)),
         _ => Err(format!("`{host}` is neither an IP address nor a host name")),
     }
 }
@@ -135,6 +147,8 @@ fn bracketed(ip: IpAddr) -> String {
     }
 }
 
+const LOCALHOST: &str = "localhost";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +157,7 @@ mod tests {
     fn every_form_of_a_url() {
         for (text, shown, authority, base) in [
             ("http://127.0.0.1:3000", "http://127.0.0.1:3000", "127.0.0.1:3000", ""),
-            ("http://localhost:3000/", "http://127.0.0.1:3000/", "127.0.0.1:3000", ""),
+            ("http://Localhost:3000/", "http://localhost:3000/", "localhost:3000", ""),
             ("HTTPS://API.example.org/v1/", "https://api.example.org/v1/", "api.example.org", "/v1"),
             (
                 "https://api.example.org:8443/v1",
@@ -164,6 +178,15 @@ mod tests {
                 "as it is written back"
             );
         }
+    }
+
+    #[test]
+    fn localhost_is_an_address_with_a_name() {
+        let url = |text| OriginUrl::parse(text, Path::new("/")).unwrap();
+        assert_eq!(url("https://localhost").host(), "localhost", "as in its certificate");
+        assert_eq!(url("https://127.0.0.1").host(), "127.0.0.1");
+        assert_eq!(url("http://localhost:81").target, Target::Tcp(([127, 0, 0, 1], 81).into()));
+        assert!(url("http://localhost:81").is_server("http://127.0.0.1:81/"));
     }
 
     #[test]

@@ -8,5 +8,6 @@ mod common;
 mod crawler;
 mod faults;
 mod moves;
+mod secure;
 mod servers;
 mod trust;

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
+use crate::common::certificate;
 use crate::common::client::{Client, Response};
 use crate::common::folder::{Folder, pattern};
 use crate::common::port::free_address;
+use crate::common::protocol::Protocol;
 use crate::common::server::{PATIENCE, Server};
 
 /// The secret of all servers of a test.
@@ -17,6 +19,7 @@ pub(crate) struct Servers {
     pub(crate) home: Server,
     pub(crate) peers: Vec<Option<Server>>,
     pub(crate) addresses: Vec<SocketAddr>,
+    protocol: Protocol,
 }
 
 /// Images of the site, which its index shows.
@@ -27,28 +30,38 @@ pub(crate) const IMAGES: usize = 6;
 pub(crate) struct Settings<'a> {
     pub(crate) home: &'a str,
     pub(crate) peer: &'a str,
+    /// Whether clients and servers speak TLS with all of them.
+    pub(crate) is_secure: bool,
+}
+
+impl Settings<'_> {
+    fn protocol(&self) -> Protocol {
+        if self.is_secure { Protocol::Https } else { Protocol::Http }
+    }
 }
 
 impl Servers {
     pub(crate) fn start(peers: usize, settings: Settings<'_>) -> Self {
         let addresses: Vec<_> = (0..=peers).map(|_| free_address()).collect();
-        let server =
-            |index: usize, folder: Folder, more: &str| run(folder, &configuration(&addresses, index, more));
+        let protocol = settings.protocol();
+        let server = |index: usize, folder: Folder, more: &str| {
+            run(folder, &configuration(&addresses, protocol, index, more))
+        };
         // Peers first: the home server's first questions are answered.
         let others = (1..=peers).map(|index| Some(server(index, Folder::new(), settings.peer)));
         let others = others.collect();
-        let home = server(0, site(), settings.home);
-        Self { home, peers: others, addresses }
+        let home = server(0, site(), settings.home).over(protocol);
+        Self { home, peers: others, addresses, protocol }
     }
 
     /// Starts a peer again that has ended.
     pub(crate) fn restart(&mut self, peer: usize, settings: Settings<'_>) {
-        let text = configuration(&self.addresses, peer + 1, settings.peer);
+        let text = configuration(&self.addresses, self.protocol, peer + 1, settings.peer);
         self.peers[peer] = Some(run(Folder::new(), &text));
     }
 
     pub(crate) fn url(&self, index: usize) -> String {
-        format!("http://{}", self.addresses[index])
+        url(self.protocol, self.addresses[index])
     }
 
     /// What the home server's process says of its site.
@@ -93,14 +106,23 @@ pub(crate) fn status(server: &Server) -> Value {
 /// Gets a URL by one request, without following redirects.
 pub(crate) fn get(url: &str, fields: &str) -> Response {
     let (authority, path) = split(url);
-    let mut client = Client::connect(authority.parse().expect("an address"));
-    client.ask_host(authority, "GET", path, fields)
+    let address = authority.replace("localhost", "127.0.0.1").parse().expect("an address");
+    let protocol = if url.starts_with("https:") { Protocol::Https } else { Protocol::Http };
+    Client::connect_over(address, protocol).ask_host(authority, "GET", path, fields)
 }
 
 /// Authority and path of a URL.
 pub(crate) fn split(url: &str) -> (&str, &str) {
-    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url}"));
+    let (_, rest) = url.split_once("://").unwrap_or_else(|| panic!("{url}"));
     rest.split_at(rest.find('/').unwrap_or(rest.len()))
+}
+
+/// The address of a server as others know it: by the name in its certificate, if it has one.
+fn url(protocol: Protocol, address: SocketAddr) -> String {
+    match protocol.is_secure() {
+        true => format!("https://localhost:{}", address.port()),
+        false => format!("http://{address}"),
+    }
 }
 
 /// A site: an index that shows all images, a page in a folder, a script that reads one image.
@@ -123,20 +145,27 @@ fn site() -> Folder {
     folder
 }
 
-fn configuration(addresses: &[SocketAddr], index: usize, more: &str) -> String {
-    let at = addresses[index];
-    let peers: Vec<_> =
-        addresses.iter().filter(|other| **other != at).map(|other| format!("\"http://{other}\"")).collect();
-    let peers = peers.join(", ");
+fn configuration(addresses: &[SocketAddr], protocol: Protocol, index: usize, more: &str) -> String {
+    let listen = addresses[index];
+    let peers = addresses.iter().filter(|other| **other != listen);
+    let peers = peers.map(|other| format!("\"{}\"", url(protocol, *other))).collect::<Vec<_>>().join(", ");
+    let at = url(protocol, listen);
     let quick = "statistics_ms = 300, ping_ms = 1000, reply_ms = 1000, peer_ms = 300, recall_ms = 3600000, scan_ms = 300";
+    let (secure, tls) = match protocol.is_secure() {
+        true => {
+            (" tls", "tls = { certificate = \"{base}/localhost.pem\", key = \"{base}/localhost.key\" }\n")
+        }
+        false => ("", ""),
+    };
     format!(
-        "processes = 1\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{at}\"]\nroot = \"{{root}}\"\n\
-         documents = {{ at = \"http://{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}, imbalance_percent = 110{more} }}"
+        "processes = 1\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{listen}{secure}\"]\n{tls}root = \"{{root}}\"\n\
+         documents = {{ at = \"{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}, imbalance_percent = 110{more} }}"
     )
 }
 
-/// Starts a server, with the secret in its folder.
+/// Starts a server, with the secret and a certificate in its folder.
 fn run(folder: Folder, configuration: &str) -> Server {
+    certificate::install(folder.base());
     std::fs::write(folder.base().join("documents.key"), SECRET).expect("a key");
     Server::run(folder, configuration)
 }
