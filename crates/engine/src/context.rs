@@ -147,6 +147,11 @@ impl Context {
         }
     }
 
+    /// Whether every response to this request has a field of its own.
+    pub(crate) fn answers_mark(&self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| mark.response_field().is_some())
+    }
+
     /// Appends what every response to this request has.
     pub(crate) fn push_mark(&self, head: &mut ReplyHead<'_>) {
         if let Some(mark) = &self.mark {

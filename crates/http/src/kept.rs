@@ -53,11 +53,17 @@ impl RequestHead<'_> {
         let is_replaced = |name: &str| {
             fields.iter().any(|(own, _)| is_one(name, own)) || dropped.iter().any(|own| is_one(name, own))
         };
-        let mut bytes = [self.line, b"\r\n"].concat();
+        let added = fields.iter().map(|(name, value)| name.len() + value.len() + ": \r\n".len());
+        let len = self.line.len() + "\r\n".len() + self.section.len() + added.sum::<usize>();
+        let mut bytes = Vec::with_capacity(len);
+        bytes.extend_from_slice(self.line);
+        bytes.extend_from_slice(b"\r\n");
         let section_at = bytes.len();
         let kept = self.fields().filter(|(name, _)| !is_replaced(name));
         for (name, value) in kept.chain(fields.iter().copied()) {
-            bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                bytes.extend_from_slice(part);
+            }
         }
         let (line, section) = bytes.split_at(section_at);
         let parts = HeadParts {
@@ -183,7 +189,9 @@ impl KeptHead {
         let head = self.get();
         let kept = head.fields().filter(|(name, _)| keeps(name));
         for (name, value) in kept.chain(more.iter().copied()) {
-            bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                bytes.extend_from_slice(part);
+            }
         }
         let section = &bytes[section_at..];
         let parts = HeadParts {

@@ -54,7 +54,7 @@ struct Kept {
     at_once: usize,
 }
 
-const KEPT: [Kept; 10] = [
+const KEPT: [Kept; 11] = [
     Kept { name: "1 KB, kept alive", request: "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n", at_once: 1 },
     Kept {
         name: "1 KB, sixteen requests pipelined",
@@ -75,8 +75,13 @@ const KEPT: [Kept; 10] = [
         at_once: 1,
     },
     Kept {
-        name: "range, from memory",
-        request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9\r\n\r\n",
+        name: "range of at most 4 KB, from memory",
+        request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-4100\r\n\r\n",
+        at_once: 1,
+    },
+    Kept {
+        name: "longer range, from memory",
+        request: "GET /medium.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-4101\r\n\r\n",
         at_once: 1,
     },
     Kept {

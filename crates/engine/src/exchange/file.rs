@@ -40,7 +40,7 @@ impl Routed<'_> {
 
     /// The cached response: for a small file one buffer, head and body in it.
     fn whole(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
-        if ctx.mark.is_some() || self.allowed.is_some() {
+        if ctx.answers_mark() || self.allowed.is_some() {
             return self.whole_for_one(ctx, stored, reply);
         }
         let form = reply.head_form();
@@ -58,14 +58,13 @@ impl Routed<'_> {
         Ready { trial, ..Status::OK.into() }
     }
 
-    /// The same with a head of its own, for a request that has a mark, or is of a page that may read the response.
+    /// The same with a head of its own, for a request whose id is answered, or of a page that may read the response.
     fn whole_for_one(&self, ctx: &mut Context, stored: &Stored, reply: &mut Responder<'_>) -> Ready {
         let mut bytes = ctx.heads.take();
         let mut head = self.begin(ctx, &mut bytes, Status::OK, reply);
         head.number("Content-Length", stored.len()).raw(stored.fields()).end();
-        reply.send(&mut ctx.heads, bytes, b"");
         let (body, trial) = range(ctx, stored, 0, stored.len(), reply.may_send_by_reference());
-        reply.send_body(body);
+        reply.send_with(&mut ctx.heads, bytes, body);
         Ready { trial, ..Status::OK.into() }
     }
 
@@ -83,9 +82,8 @@ impl Routed<'_> {
         let mut head = self.begin(ctx, &mut bytes, Status::PARTIAL_CONTENT, reply);
         head.number("Content-Length", part.len()).content_range(part, stored.len());
         head.raw(stored.fields()).end();
-        reply.send(&mut ctx.heads, bytes, b"");
         let (body, trial) = range(ctx, stored, part.first, part.len(), reply.may_send_by_reference());
-        reply.send_body(body);
+        reply.send_with(&mut ctx.heads, bytes, body);
         Ready { trial, ..Status::PARTIAL_CONTENT.into() }
     }
 

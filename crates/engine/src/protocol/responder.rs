@@ -168,6 +168,17 @@ impl<'a> Responder<'a> {
         }
     }
 
+    /// Sends a head that is complete, and the body behind it.
+    pub(crate) fn send_with(&mut self, heads: &mut Pool, head: Unfrozen, body: Piece) {
+        match self {
+            Self::Http1(reply) => reply.send_with(heads, head, body),
+            Self::Http2(_) => {
+                self.send(heads, head, b"");
+                self.send_body(body);
+            }
+        }
+    }
+
     /// Sends a piece of a body whose length is in its head.
     pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
         match self {

@@ -175,6 +175,18 @@ impl Responder<'_> {
         self.outlet.push(heads.freeze(head));
     }
 
+    /// Sends a head that is complete, and the body behind it.
+    pub(crate) fn send_with(&mut self, heads: &mut Pool, head: Unfrozen, body: Piece) {
+        match &body {
+            // One buffer costs less than two in one call, and a short copy less than that.
+            Piece::Memory(body) if body.len() <= JOINED_BYTES_MAX => self.send(heads, head, body),
+            _ => {
+                self.send(heads, head, b"");
+                self.send_body(body);
+            }
+        }
+    }
+
     /// Sends a piece of a body whose length is in its head.
     pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
         if !self.protocol.response.is_head {
@@ -235,7 +247,7 @@ impl Responder<'_> {
         let framing = if client.head { Framing::None } else { framing };
         response.frame = Frame::Own { framing, left };
         match body.front() {
-            // One buffer costs less than two in one call, and a short copy less than that.
+            // As in `send_with`.
             Some(Piece::Memory(whole))
                 if matches!(framing, Framing::Length(length) if length == body.len())
                     && whole.len() as u64 == body.len()
