@@ -20,6 +20,7 @@ pub(crate) struct Map {
 /// How a map finds its elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MapKind {
+    /// It takes memory as elements are added.
     Hash,
     /// Keys are numbers below the number of elements, each of which is there.
     Array,
@@ -48,7 +49,7 @@ impl Map {
             name: [u8; 16],
         }
         let (kind, flags) = match kind {
-            MapKind::Hash => (MAP_TYPE_HASH, 0),
+            MapKind::Hash => (MAP_TYPE_HASH, MAP_FLAG_NO_PREALLOC),
             MapKind::Array => (MAP_TYPE_ARRAY, 0),
             MapKind::MappableArray => (MAP_TYPE_ARRAY, MAP_FLAG_MAPPABLE),
         };
@@ -335,6 +336,7 @@ const COMMAND_PROGRAM_TEST_RUN: i32 = 10;
 const COMMAND_LINK_CREATE: i32 = 28;
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_FLAG_NO_PREALLOC: u32 = 1;
 const MAP_FLAG_MAPPABLE: u32 = 1 << 10;
 const UPDATE_ANY: u64 = 0;
 const UPDATE_NO_EXIST: u64 = 1;

@@ -83,7 +83,7 @@ pub struct FlowTable {
     next_hops: NextHops,
 }
 
-/// Most flows of a table: 64 bytes of locked memory each, and a hash's element.
+/// Most flows of a table: 80 bytes of locked memory each, and an element of a hash while the flow is here.
 pub const FLOWS_MAX: u32 = 1 << 20;
 
 /// Most next hops of a table: nodes, and IPv4 and IPv6 of each.
