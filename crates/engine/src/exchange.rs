@@ -230,7 +230,8 @@ impl Exchange {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let routed = Routed { refused, ..Routed::of(plan, site_index, route, head) };
+        let mut routed = Routed::of(plan, site_index, route, head);
+        routed.refused = refused;
         let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));
         if let Some(guards) = routed.guards {
             let address = self.address(env.client).map(|address| address.ip());
@@ -240,7 +241,7 @@ impl Exchange {
                 Ok(None) => {}
                 Ok(user) => Arc::make_mut(self.record.visitor.get_or_insert_default()).user = user,
                 Err(Demand::Refusal(page)) => {
-                    return self.answer(env, plan, routed, |env| routed.page(env.ctx, page, &mut env.reply));
+                    return self.answer(env, plan, &routed, |env| routed.page(env.ctx, page, &mut env.reply));
                 }
                 Err(Demand::Verification(verification)) => {
                     self.state = State::Finding(Box::new(Finding {
@@ -257,13 +258,13 @@ impl Exchange {
         // Here, and nowhere else: its guards have not asked it for a password.
         if let Some(preflight) = preflight {
             let lines = preflight.lines();
-            return self.answer(env, plan, routed, |env| {
+            return self.answer(env, plan, &routed, |env| {
                 routed.page(env.ctx, Page::preflight(&lines), &mut env.reply)
             });
         }
         match route.map(|route| &route.action) {
-            Some(Action::Rewrite(to)) => self.rewrite(env, plan, routed, to, head),
-            _ => self.go_on(env, plan, routed, head, None),
+            Some(Action::Rewrite(to)) => self.rewrite(env, plan, &routed, to, head),
+            _ => self.go_on(env, plan, &routed, head, None),
         }
     }
 
@@ -273,7 +274,7 @@ impl Exchange {
         &mut self,
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        routed: Routed<'_>,
+        routed: &Routed<'_>,
         to: &Template,
         head: &RequestHead<'_>,
     ) {
@@ -311,7 +312,7 @@ impl Exchange {
         &mut self,
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        routed: Routed<'_>,
+        routed: &Routed<'_>,
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
@@ -323,7 +324,7 @@ impl Exchange {
         });
         let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
-                let ask = match cached::look(env, plan, &routed, head, delegate, &mut self.record) {
+                let ask = match cached::look(env, plan, routed, head, delegate, &mut self.record) {
                     Ok(Looked::Ask(ask)) => ask,
                     Ok(Looked::ToCode(answer)) => {
                         let found_at = (plan, routed.site_index);
@@ -369,7 +370,7 @@ impl Exchange {
         &mut self,
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        routed: Routed<'_>,
+        routed: &Routed<'_>,
         otherwise: &Otherwise,
         head: &RequestHead<'_>,
     ) {
@@ -391,7 +392,7 @@ impl Exchange {
         &mut self,
         env: &mut Env<'_>,
         plan: &Plan,
-        routed: Routed<'_>,
+        routed: &Routed<'_>,
         head: &RequestHead<'_>,
         status: Status,
     ) {
@@ -406,7 +407,7 @@ impl Exchange {
         &mut self,
         env: &mut Env<'e>,
         plan: &Plan,
-        routed: Routed<'_>,
+        routed: &Routed<'_>,
         respond: impl FnOnce(&mut Env<'e>) -> Ready,
     ) {
         let of_route = routed.guards.and_then(|guards| guards.body_bytes_max);
@@ -602,7 +603,7 @@ impl Exchange {
         coded_file::count(env.ctx, coding, file_bytes, stored.is_coded().then(|| stored.len()));
         let head = head.get();
         let routed = Routed::of(&plan, site_index, plan.sites()[site_index].routes.get(route_index), &head);
-        self.answer(env, &plan, routed, |env| {
+        self.answer(env, &plan, &routed, |env| {
             let source = Source::Found(Found::File(stored));
             routed.respond(env.ctx, &head, source, plan.limits.ranges_max, &mut env.reply)
         });
@@ -619,7 +620,7 @@ impl Exchange {
         }
         let head = head.get();
         let routed = Routed::of(&plan, site_index, route, &head);
-        self.go_on(env, &plan, routed, &head, Some(found));
+        self.go_on(env, &plan, &routed, &head, Some(found));
     }
 }
 

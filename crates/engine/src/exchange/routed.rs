@@ -7,7 +7,7 @@ use crate::guards::Guards;
 use crate::plan::{Delegate, Otherwise, Plan, Route, Site};
 
 /// The site and route of a request, and what of the configuration its answer needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Routed<'a> {
     pub(super) site: &'a Site,
     pub(super) site_index: usize,
