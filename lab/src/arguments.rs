@@ -335,18 +335,19 @@ pub(crate) struct ClusterArguments {
     /// The command of this project
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
-    /// wrr, lard-r, lard-h and HAProxy only, with one trace, once, shorter and smaller: about two minutes
+    /// Fewer front-ends, one trace, once, shorter and smaller, unless other options say so: about two minutes
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Policies of our front-end; the first is the reference
-    #[arg(long, value_delimiter = ',', default_value = "wrr,lb,bounded-hash,lard,lard-r,lard-h")]
-    pub(crate) policies: Vec<String>,
+    /// Policies of our front-end; the first is the reference [default: wrr,lb,bounded-hash,lard,lard-r,lard-h, or
+    /// wrr,lard-r,lard-h if quick]
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) policies: Option<Vec<String>>,
     /// Ways of our front-end to the nodes; by `handoff` connections are kept and go where the next file is
     #[arg(long, value_delimiter = ',', default_value = "relay")]
     pub(crate) ways: Vec<String>,
-    /// Other front-ends
-    #[arg(long, value_delimiter = ',', default_value = "haproxy,nginx")]
-    pub(crate) servers: Vec<String>,
+    /// Other front-ends [default: haproxy,nginx, or haproxy if quick]
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<String>>,
     /// What clients ask for: mix (SPECweb99's files), zipf:EXPONENT; the last line is about the last [default: mix,zipf:1.0, or
     /// zipf:1.0 if quick]
     #[arg(long, value_delimiter = ',')]
@@ -372,9 +373,9 @@ pub(crate) struct ClusterArguments {
     /// Connections of clients
     #[arg(long, default_value_t = 192)]
     pub(crate) connections: usize,
-    /// How often each front-end is measured
-    #[arg(long, short = 'n', default_value_t = 3)]
-    pub(crate) rounds: usize,
+    /// How often each front-end is measured [default: 3, or 1 if quick]
+    #[arg(long, short = 'n')]
+    pub(crate) rounds: Option<usize>,
     /// How long requests come before each measurement [default: 20, or 8 if quick]
     #[arg(long)]
     pub(crate) warm_up_seconds: Option<f64>,

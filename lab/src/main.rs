@@ -219,7 +219,7 @@ fn disk(arguments: DiskArguments) -> Result<bool> {
 }
 
 fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0 && arguments.nodes > 0, "a comparison needs a round and nodes");
+    ensure!(arguments.rounds != Some(0) && arguments.nodes > 0, "a comparison needs a round and nodes");
     ensure!(arguments.content_mb != Some(0) && arguments.connections > 0, "nothing is asked for");
     ensure!(
         (0.001..=1.0).contains(&arguments.node_cpus),
@@ -228,18 +228,25 @@ fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
     let quick = arguments.quick;
     // A smaller cluster fills its memory sooner.
     let (memory_mib, content_mb) = if quick { (30, 108) } else { (48, 180) };
-    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let named = |given: Option<Vec<String>>, full: &[&str], short: &[&str]| {
+        let usual = if quick { short } else { full };
+        given.unwrap_or_else(|| usual.iter().map(|name| (*name).to_owned()).collect())
+    };
     let usual = |given: Option<f64>, full: f64, short: f64| given.unwrap_or(if quick { short } else { full });
     let settings = ClusterSettings {
         baton: arguments.baton,
-        policies: if quick { named(&["wrr", "lard-r", "lard-h"]) } else { arguments.policies },
+        policies: named(
+            arguments.policies,
+            &["wrr", "lb", "bounded-hash", "lard", "lard-r", "lard-h"],
+            &["wrr", "lard-r", "lard-h"],
+        ),
         ways: arguments.ways,
-        others: if quick { named(&["haproxy"]) } else { arguments.servers },
+        others: named(arguments.servers, &["haproxy", "nginx"], &["haproxy"]),
         traces: arguments.traces.unwrap_or_else(|| match quick {
             true => vec![TraceKind::Zipf(1.0)],
             false => vec![TraceKind::Mix, TraceKind::Zipf(1.0)],
         }),
-        rounds: if quick { 1 } else { arguments.rounds },
+        rounds: arguments.rounds.unwrap_or(if quick { 1 } else { 3 }),
         warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 8.0))?,
         duration: duration(usual(arguments.seconds, 8.0, 4.0))?,
         cluster: ClusterBounds {

@@ -32,39 +32,37 @@ mod record;
 mod refused;
 mod routed;
 mod selection;
+mod source;
 mod tls_parameters;
 mod tunnel;
 mod x_sendfile;
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_content::Found;
-use baton_http::{KeptHead, Method, PathRefusal, Refusal, RequestHead, Status};
+use baton_http::{KeptHead, Refusal, RequestHead, Status};
 use baton_upstream::ResponseEvent;
-use rustix::io::Errno;
 
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
 use crate::log::Outcome;
-use crate::plan::{Action, Delegate, Otherwise, Plan, Route, Terms};
-use crate::protocol::{BodyRead, Responder, StreamId};
+use crate::plan::{Action, Otherwise, Plan, Route};
+use crate::protocol::{BodyRead, StreamId};
 use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
-use application::{Program, split_path_info};
 use cached::Looked;
 use delegated::{Asked, Delegated, Reaction};
 use env::Ready;
-use find::{find, tell_hidden_link};
+use find::tell_hidden_link;
 use guarded::{Asking, Demand, Login, Visitor};
-use lent::Whereabouts;
 use page::Page;
 use refused::{prove, refuse};
 use routed::Routed;
+use source::Source;
 use tunnel::Tunnel;
 
 pub(crate) use env::{Delegation, Env, Wants};
@@ -116,21 +114,6 @@ enum Progress {
     Coded(CodedFile),
     /// The user whose password was right, if it was.
     Verified(Option<Box<str>>),
-}
-
-/// Where an answer comes from.
-#[derive(Debug)]
-enum Source<'a> {
-    /// What there is at the path.
-    Found(Found),
-    /// The document is at another server, at this address.
-    Away(String),
-    /// What answers elsewhere; of an application, the program.
-    Elsewhere(&'a Arc<Delegate>, Option<Program>),
-    /// A page for this status.
-    Status(Status),
-    /// What the route says, or a page that explains why there is nothing else.
-    Page(Option<PathRefusal>),
 }
 
 impl Exchange {
@@ -621,168 +604,5 @@ impl Exchange {
         let head = head.get();
         let routed = Routed::of(&plan, site_index, route, &head);
         self.go_on(env, &plan, &routed, &head, Some(found));
-    }
-}
-
-impl<'a> Routed<'a> {
-    /// Where the answer comes from, or the job that finds out.
-    fn source(
-        &self,
-        ctx: &mut Context,
-        stream: StreamId,
-        head: &RequestHead<'_>,
-        opens_tunnel: bool,
-        found: Option<Found>,
-    ) -> Result<Source<'a>, Job> {
-        // What answers for missing files may take other methods.
-        let is_read = matches!(self.method, Method::Get | Method::Head) || self.otherwise().is_some();
-        let (tree, delegate) = match self.route.map(|route| &route.action) {
-            Some(Action::Delegated(delegate)) if opens_tunnel && delegate.proxy().is_some() => {
-                return Ok(Source::Elsewhere(delegate, None));
-            }
-            _ if matches!(self.method, Method::Connect | Method::Trace) => {
-                return Ok(Source::Page(self.refused));
-            }
-            Some(Action::Delegated(delegate)) => {
-                return Ok(match &delegate.terms {
-                    Terms::Proxy(_) => Source::Elsewhere(delegate, None),
-                    Terms::Cgi(terms) => match terms.decode(head.path, &mut ctx.path) {
-                        Ok(_) => Source::Elsewhere(delegate, Some(Program::below(&terms.path, &ctx.path))),
-                        Err(refusal) => Source::Page(Some(refusal)),
-                    },
-                });
-            }
-            Some(Action::Files(tree)) if is_read => {
-                return found.map_or_else(|| find(ctx, stream, tree, head, head.path), Ok).map(Source::Found);
-            }
-            Some(Action::Lent(tree, lending)) if is_read => {
-                return Ok(match lent::look(ctx, stream, head, (tree, lending), found)? {
-                    Whereabouts::Found(found) => Source::Found(found),
-                    Whereabouts::Elsewhere(address) => Source::Away(address),
-                });
-            }
-            Some(Action::Copies(copies, delegate)) if is_read => {
-                return Ok(match lent::look_at_copy(ctx, head, copies) {
-                    Ok(()) => Source::Elsewhere(delegate, None),
-                    Err(address) => Source::Away(address),
-                });
-            }
-            Some(Action::Scripts(tree, delegate)) => (tree, delegate),
-            _ => return Ok(Source::Page(self.refused)),
-        };
-        let Some(terms) = delegate.cgi() else { return Ok(Source::Page(self.refused)) };
-        // Split the decoded path, like the router: else the path behind the name could leave the route that allows it.
-        let plain_len = match terms.decode(head.path, &mut ctx.path) {
-            Ok(plain_len) => plain_len,
-            Err(refusal) => return Ok(Source::Page(Some(refusal))),
-        };
-        let (name, path_info) = split_path_info(&ctx.path, &tree.config().scripts);
-        // Only the part for the script may contain what no file name may contain.
-        let looked_for = if path_info.is_empty() || name.len() > plain_len {
-            Cow::Borrowed(head.path)
-        } else {
-            Cow::Owned(x_sendfile::escaped(&[b"/", name].concat()))
-        };
-        Ok(match found.map_or_else(|| find(ctx, stream, tree, head, &looked_for), Ok)? {
-            Found::Script(script) => {
-                Source::Elsewhere(delegate, Some(Program::script(tree, &script, path_info)))
-            }
-            Found::Fallback(script) => {
-                Source::Elsewhere(delegate, Some(Program::fallback(tree, &script, &ctx.path)))
-            }
-            // Only a program can use the path behind its name.
-            _ if !path_info.is_empty() => Source::Found(Found::Missing),
-            file => Source::Found(file),
-        })
-    }
-
-    /// Answers without an application.
-    fn respond(
-        &self,
-        ctx: &mut Context,
-        head: &RequestHead<'_>,
-        source: Source<'_>,
-        ranges_max: usize,
-        reply: &mut Responder<'_>,
-    ) -> Ready {
-        let action = self.route.map(|route| &route.action);
-        match (source, self.method, action) {
-            (Source::Status(status), ..) => {
-                let mut ready = self.page(ctx, Page::error(status), reply);
-                if status == Status::INTERNAL_SERVER_ERROR {
-                    ready.outcome = Outcome::Failed;
-                }
-                ready
-            }
-            // "*", which only OPTIONS has, is no path and needs none.
-            (_, Method::Options, _) => self.page(ctx, Page::options(self.allowed()), reply),
-            (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
-            (_, _, Some(Action::Https { host, port })) => {
-                let location = location::https(host.as_deref(), *port, head);
-                let page = location.as_deref().map_or(Page::error(Status::BAD_REQUEST), |location| {
-                    Page::redirect(Status::PERMANENT_REDIRECT, location)
-                });
-                self.page(ctx, page, reply)
-            }
-            (_, Method::Other | Method::Connect, _) => {
-                self.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply)
-            }
-            (Source::Away(address), Method::Get | Method::Head, _) => {
-                self.page(ctx, Page::away(&address), reply)
-            }
-            (Source::Found(found), Method::Get | Method::Head, _) => {
-                self.found(ctx, head, found, ranges_max, reply)
-            }
-            (_, Method::Get | Method::Head, Some(Action::Redirect { status, location })) => {
-                let Some(route) = self.route else {
-                    return self.page(ctx, Page::error(Status::NOT_FOUND), reply);
-                };
-                let location = location.expand(&template::Asked::of(head, &route.place));
-                self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
-            }
-            (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {
-                self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
-            }
-            (_, Method::Get | Method::Head, _) => self.page(ctx, Page::error(Status::NOT_FOUND), reply),
-            _ => self.page(ctx, Page::method_not_allowed(self.allowed()), reply),
-        }
-    }
-
-    /// Answers with what was found.
-    fn found(
-        &self,
-        ctx: &mut Context,
-        head: &RequestHead<'_>,
-        found: Found,
-        ranges_max: usize,
-        reply: &mut Responder<'_>,
-    ) -> Ready {
-        match found {
-            Found::File(stored) => self.file(ctx, head, &stored, ranges_max, reply),
-            Found::Listing(listed) => self.page(ctx, Page::listing(&listed), reply),
-            Found::AddSlash => {
-                let location = location::with_slash(head);
-                self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), reply)
-            }
-            // A script that does not run must not be readable either.
-            Found::Missing | Found::Script(_) | Found::Fallback(_) => {
-                self.page(ctx, Page::error(Status::NOT_FOUND), reply)
-            }
-            Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), reply),
-            Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), reply),
-            Found::Failed(errno) => {
-                let mut ready = self.page(ctx, Page::error(status_of(errno)), reply);
-                ready.outcome = Outcome::Failed;
-                ready
-            }
-        }
-    }
-}
-
-/// The status for a file that could not be opened or read.
-fn status_of(errno: Errno) -> Status {
-    match errno {
-        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::STALE => Status::SERVICE_UNAVAILABLE,
-        _ => Status::INTERNAL_SERVER_ERROR,
     }
 }
