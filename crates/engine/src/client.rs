@@ -40,6 +40,8 @@ pub(crate) enum Wake {
     TimedOut,
     /// Another process may go on with it, and with its tunnel, of which this is the origin's end.
     Depart(Option<Box<TunnelEnd>>),
+    /// It goes back to the front-end that has handed it over, if the mover takes it now.
+    GoBack,
     /// It has to end now; unfinished requests are logged with this outcome.
     End(Outcome),
 }
@@ -87,6 +89,10 @@ impl Connection for Box<Session> {
     fn passport_version(&self) -> Option<u32> {
         Session::passport_version(self)
     }
+
+    fn is_of_front_end(&self) -> bool {
+        Session::is_of_front_end(self)
+    }
 }
 
 impl Session {
@@ -124,6 +130,10 @@ impl Session {
                 None
             }
             Wake::Depart(tunnel) => Some(self.depart(tunnel.map(|end| *end), ctx)),
+            Wake::GoBack => {
+                self.go_back();
+                None
+            }
             Wake::TimedOut => Some(self.handle_timeout(ctx)),
             Wake::End(outcome) => Some(self.end(outcome, ctx)),
         }

@@ -13,6 +13,8 @@ pub(crate) trait Connection {
     fn is_idle(&self) -> bool;
     /// The version of a passport with which another process can go on with it; `None`: none can.
     fn passport_version(&self) -> Option<u32>;
+    /// Whether the front-end that has handed it over can take it back.
+    fn is_of_front_end(&self) -> bool;
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
@@ -159,6 +161,11 @@ impl<C: Connection> Clients<C> {
         self.collect(into, |slot| slot.entry.as_ref().is_some_and(is_movable));
     }
 
+    /// Tokens of clients that front-ends can take back.
+    pub(crate) fn returnable(&self, into: &mut Vec<Token>) {
+        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_of_front_end()));
+    }
+
     /// Tokens of all clients.
     pub(crate) fn all(&self, into: &mut Vec<Token>) {
         self.collect(into, |_| true);
@@ -197,6 +204,10 @@ mod tests {
 
         fn passport_version(&self) -> Option<u32> {
             None
+        }
+
+        fn is_of_front_end(&self) -> bool {
+            false
         }
     }
 

@@ -116,7 +116,13 @@ impl Context {
 
     /// Whether the connection is to end with the request under way: this process leaves, and no other goes on with it.
     pub(crate) fn is_last_request_of(&self, client: &Transport) -> bool {
-        self.is_last_request_over(client.passport_version())
+        let goes_back = self.returns_connections() && client.flow().is_some() && !client.was_passed();
+        !goes_back && self.is_last_request_over(client.passport_version())
+    }
+
+    /// Whether connections go back to the front-ends that have handed them over.
+    pub(crate) fn returns_connections(&self) -> bool {
+        self.draining && self.mover.is_some()
     }
 
     /// The same for a connection whose passport would be of this version.

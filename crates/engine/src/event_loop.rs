@@ -35,6 +35,7 @@ use crate::listen::Listener;
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::mover::FlowEvent;
+use crate::returns::Returns;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
 use crate::takeable::Takeable;
@@ -121,6 +122,7 @@ pub(crate) struct EventLoop<C, J> {
     next_publish_ms: u64,
     /// When a drain gives up.
     drain_until: Option<DrainDeadlines>,
+    returns: Returns,
 }
 
 impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
@@ -165,6 +167,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             next_second_ms: 0,
             next_publish_ms: 0,
             drain_until: None,
+            returns: Returns::default(),
         })
     }
 
@@ -357,11 +360,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
             match need {
                 Need::Readable | Need::Writable
-                    if self.ctx.draining
-                        && entry.client.is_idle()
-                        && !waits_to_depart(&self.ctx, &entry.client) =>
+                    if let Some(wake) = farewell(&entry.client, &mut self.returns, &self.ctx) =>
                 {
-                    need = entry.client.advance(Wake::End(Outcome::Complete), &mut self.ctx);
+                    need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::Readable | Need::Writable => {
                     let least = match need {
@@ -500,6 +501,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             // A loop at its own limit notices when one of its clients leaves.
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
+            self.returns.again_ms(),
             self.gateway.deadline_ms(),
             self.ctx.departures.as_ref().and_then(Departures::again_ms),
             self.ctx.mover.as_ref().and_then(|mover| mover.deadline_ms()),
@@ -522,6 +524,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         {
             departures.try_again();
             self.depart();
+        }
+        if self.returns.is_due(now_ms) {
+            self.clients.returnable(&mut self.tokens);
+            self.tokens.truncate(Returns::AT_A_TIME);
+            self.see_off();
         }
         let has_room = self.room() > 0;
         self.acceptor.handle_time(now_ms, has_room, &self.epoll);
@@ -606,10 +613,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     tunnels_ms: now_ms.saturating_add(limits.tunnels_ms),
                 });
                 self.clients.idle(&mut self.tokens);
-                for token in std::mem::take(&mut self.tokens) {
-                    // Idle clients that have already sent a request are answered; all others are closed.
-                    self.advance(token, Wake::Ready { readable: true, input_ends: false, hung_up: false });
-                }
+                self.see_off();
             }
             WorkerPhase::Stopping => {
                 self.ctx.draining = true;
@@ -618,6 +622,14 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
         }
         Ok(())
+    }
+
+    /// Answers those of these idle clients that have already sent a request. All others are closed, or go back to their
+    /// front-ends.
+    fn see_off(&mut self) {
+        for token in std::mem::take(&mut self.tokens) {
+            self.advance(token, Wake::Ready { readable: true, input_ends: false, hung_up: false });
+        }
     }
 
     /// Accepts the clients that are meant for this process alone, and no more.
@@ -684,6 +696,17 @@ fn departure<C: Connection>(entry: &Entry<C>, gateway: &mut CachingGateway, ctx:
     match entry.requests.names().next() {
         None => Some(Wake::Depart(None)),
         Some(tunnel) => gateway.tunnel_end(tunnel).map(|end| Wake::Depart(Some(Box::new(end)))),
+    }
+}
+
+/// How an idle client leaves a loop that drains; `None`: it stays.
+fn farewell(client: &impl Connection, returns: &mut Returns, ctx: &Context) -> Option<Wake> {
+    if !ctx.draining || !client.is_idle() || waits_to_depart(ctx, client) {
+        return None;
+    }
+    match ctx.returns_connections() && client.is_of_front_end() {
+        true => returns.takes_one(ctx.clock.now_ms()).then_some(Wake::GoBack),
+        false => Some(Wake::End(Outcome::Complete)),
     }
 }
 

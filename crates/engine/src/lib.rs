@@ -48,6 +48,7 @@ mod process;
 mod proofs;
 mod protocol;
 mod requests;
+mod returns;
 mod send_way;
 mod session;
 mod settings;

@@ -12,10 +12,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::architectures::under_every_architecture;
-use crate::common::folder::Folder;
+use crate::common::folder::{Folder, pattern};
 use crate::common::processes;
 use crate::common::server::{Server, wait_until};
 use crate::front::{FILES, logged};
+
+/// Bytes of a longer file.
+pub(crate) const LONG_BYTES: usize = 20_000;
 
 /// What a node has not in memory.
 const PROGRAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\nfile {file}'\n";
@@ -23,10 +26,10 @@ const PROGRAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\nfi
 const BATON: &str = env!("CARGO_BIN_EXE_baton");
 
 /// The servers and their hosts, which end after them.
-struct Cluster {
-    front: Server,
-    nodes: Vec<Server>,
-    hosts: ClusterHosts,
+pub(crate) struct Cluster {
+    pub(crate) front: Server,
+    pub(crate) nodes: Vec<Server>,
+    pub(crate) hosts: ClusterHosts,
     _key: Folder,
 }
 
@@ -44,12 +47,12 @@ fn run(host: &Host, folder: Folder, settings: &str, configuration: &str) -> Serv
 
 impl Cluster {
     /// `kept`: what nodes do with connections; `way`: how requests get there.
-    fn new(kept: &str, way: &str) -> Self {
+    pub(crate) fn new(kept: &str, way: &str) -> Self {
         Self::under("auto", kept, way)
     }
 
     /// The same with front-end and nodes under this architecture.
-    fn under(architecture: &str, kept: &str, way: &str) -> Self {
+    pub(crate) fn under(architecture: &str, kept: &str, way: &str) -> Self {
         let workers = processes(architecture, 2);
         let server = |workers| format!("architecture = '{architecture}'\nprocesses = {workers}\n");
         let (of_node, of_front) = match architecture {
@@ -67,6 +70,7 @@ impl Cluster {
             let folder = Folder::new();
             for file in 0..FILES {
                 folder.write(&format!("{file}.txt"), format!("file {file}"));
+                folder.write(&format!("{file}.bin"), pattern(LONG_BYTES, file as u64));
                 let program = format!("cgi/{file}.cgi");
                 folder.write(&program, PROGRAM.replace("{file}", &file.to_string()));
                 let executable = fs::Permissions::from_mode(0o755);
@@ -91,7 +95,8 @@ impl Cluster {
             .collect();
         let configuration = format!(
             "[cluster]\nkey = '{path}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
-             [[site]]\nname = 'front'\nlisten = '{}:80'\n[[site.route]]\npath = '/'\ncluster = true\n",
+             [[site]]\nname = 'front'\nlisten = '{}:80'\n[[site.route]]\npath = '/'\ncluster = true\n\
+             [[site.route]]\nexact = '/here'\nrespond = {{ status = 200, body = 'here' }}\n",
             listed.join(", "),
             ClusterHosts::VIP_V4
         );

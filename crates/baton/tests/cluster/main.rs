@@ -7,6 +7,7 @@ mod common;
 
 mod admission;
 mod check;
+mod clients;
 mod front;
 mod handoff;
 mod mover;

@@ -93,6 +93,7 @@ struct Known {
     deadline_ms: u64,
     is_idle: bool,
     passport_version: Option<u32>,
+    is_of_front_end: bool,
 }
 
 impl Known {
@@ -101,6 +102,7 @@ impl Known {
             deadline_ms: session.deadline_ms(),
             is_idle: session.is_idle(),
             passport_version: session.passport_version(),
+            is_of_front_end: session.is_of_front_end(),
         }
     }
 }
@@ -156,6 +158,10 @@ impl Connection for UserThread {
 
     fn passport_version(&self) -> Option<u32> {
         self.known.passport_version
+    }
+
+    fn is_of_front_end(&self) -> bool {
+        self.known.is_of_front_end
     }
 }
 

@@ -106,6 +106,12 @@ impl Session {
             && !self.wire.transport.has_begun_handshake()
     }
 
+    /// Whether the front-end that has handed the connection over can take it back, between two requests.
+    pub(crate) fn is_of_front_end(&self) -> bool {
+        let transport = &self.wire.transport;
+        transport.flow().is_some() && !transport.was_passed() && self.is_idle()
+    }
+
     /// The socket may be readable, or take more.
     pub(crate) fn handle_ready(&mut self, is_readable: bool) {
         if is_readable {

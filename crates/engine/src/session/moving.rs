@@ -64,6 +64,17 @@ impl Session {
         }
     }
 
+    /// Gives an idle connection back to the front-end that has handed it over, with its next step. It stays if the mover takes
+    /// none now.
+    pub(crate) fn go_back(&mut self) {
+        let is_of_front_end = self.is_of_front_end();
+        if let Protocol::Http1(http1) = &mut self.protocol
+            && is_of_front_end
+        {
+            http1.go_back();
+        }
+    }
+
     /// All that another process needs to know.
     fn passport(&self, listener: Address, tunnel: Option<&TunnelEnd>, ctx: &Context) -> Passport {
         let mut passport = Passport {

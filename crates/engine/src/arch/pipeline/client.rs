@@ -129,6 +129,10 @@ impl Connection for PipelineClient {
     fn passport_version(&self) -> Option<u32> {
         self.session.lock().as_ref().filter(|_| !self.is_away).and_then(Session::passport_version)
     }
+
+    fn is_of_front_end(&self) -> bool {
+        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_of_front_end)
+    }
 }
 
 #[cfg(test)]

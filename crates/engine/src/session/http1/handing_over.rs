@@ -62,9 +62,16 @@ impl Http1Driver {
         true
     }
 
-    /// Gives the connection back to the front-end, with the request in the inbox. `None`: it stays, and answers that itself.
+    /// The connection, on which nothing is under way, goes back to the front-end, too.
+    pub(in crate::session) fn go_back(&mut self) {
+        self.gives_back = true;
+    }
+
+    /// Gives the connection back to the front-end, with the request in the inbox if there is one. `None`: it stays, and answers
+    /// that itself.
     pub(super) fn give_back(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        (self.keeps_next, self.inbox_untried) = (true, true);
+        self.inbox_untried = !self.inbox.is_empty();
+        self.keeps_next = self.inbox_untried;
         let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
         let passport = passport(self.protocol.requests(), self.inbox.clone(), wire)?;
         let socket = &**wire.transport.socket();

@@ -42,7 +42,7 @@ pub(super) struct Http1Driver {
     streamed_body: Option<StreamedBody>,
     /// The server's half of a tunnel has ended.
     has_ended_half: bool,
-    /// The request at the front of the inbox is for the front-end that has handed the connection over.
+    /// The request at the front of the inbox is for the front-end that has handed the connection over, or all that comes is.
     gives_back: bool,
     /// The front-end could not be given it: it is answered here.
     keeps_next: bool,
