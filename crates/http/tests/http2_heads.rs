@@ -239,6 +239,9 @@ fn a_head_beyond_a_limit_is_refused() {
     };
     assert_eq!(decode(&get_with(&crumbs[1..])), Ok(Some(3 * CRUMBS_MAX - 2)));
     assert_eq!(decode(&get_with(&crumbs)), Err(Refusal::FieldsTooMany.into()));
+    for (crumbs, joined) in [(["", "a", ""], 1), (["a", "", "b"], 4), (["", "", ""], 0)] {
+        assert_eq!(decode(&get_with(&crumbs.map(|crumb| ("cookie", crumb)))), Ok(Some(joined)), "{crumbs:?}");
+    }
 }
 
 /// The bomb of 2016: one large field in the table, and a block of references to it; that of 2026: references to crumbs.

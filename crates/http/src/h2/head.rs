@@ -200,7 +200,8 @@ impl Draft {
         if self.crumbs == CRUMBS_MAX {
             return Err(Refusal::FieldsTooMany.into());
         }
-        if self.crumbs > 0 {
+        // No value of a field ends with a blank (section 8.2.1), nor does this one behind an empty crumb.
+        if !self.cookie.is_empty() && !value.is_empty() {
             self.cookie.extend_from_slice(b"; ");
         }
         self.crumbs += 1;
