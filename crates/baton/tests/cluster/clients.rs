@@ -64,7 +64,7 @@ fn live_through_a_drain(architecture: &str, count: usize) {
     let (drained, other) = if of_nodes[0] > of_nodes[1] { (0, "n1") } else { (1, "n0") };
 
     cluster.front.ctl(&["cluster", "drain", &format!("n{drained}")]);
-    let (busy, idle) = clients.split_at_mut(count.div_ceil(BUSY_EACH));
+    let busy = &mut clients[..count.div_ceil(BUSY_EACH)];
     let has_ended = AtomicBool::new(false);
     let asked: usize = scope(|scope| {
         let asking = scope.spawn(|| {
@@ -84,10 +84,11 @@ fn live_through_a_drain(architecture: &str, count: usize) {
         asking.join().expect("no request fails")
     });
     assert!(asked >= busy.len());
-    for (number, client) in busy.iter_mut().chain(idle).enumerate() {
-        assert_eq!(long_file(client, (number + 1) % FILES), other);
-    }
     wait_until("all are at the other node", || {
+        // On a busy machine a node may be late, and the request is relayed.
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(long_file(client, (number + 1) % FILES), other);
+        }
         let status: serde_json::Value =
             serde_json::from_str(&cluster.front.ctl(&["status", "--json"])).expect("JSON");
         status["mover"]["connections_at_nodes"].as_u64() == Some(count as u64)
