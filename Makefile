@@ -12,7 +12,7 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install deb clean
+.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install deb static clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ install: build adapters ## Command, man pages, completions, systemd units below 
 
 deb: build adapters ## A Debian package: target/deb/baton_VERSION_ARCHITECTURE.deb
 	@scripts/package-deb
+
+static: ## The server in one file without shared libraries (musl): target/static/baton
+	@scripts/build-static
 
 clean: ## Everything that was built or generated
 	cargo clean
