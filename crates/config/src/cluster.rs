@@ -89,7 +89,7 @@ settings! {
     /// A node. Where only its URL matters, the URL alone says the same.
     ClusterNode in "cluster.nodes" needs ["to"] {
         /// Its URL, without a path.
-        to: OriginUrl = OriginUrl::of(false, Target::Host("node".into(), 80)), NodeUrl;
+        to: OriginUrl = OriginUrl::in_clear(Target::Host("node".into(), 80)), NodeUrl;
         /// Its name in logs and metrics. Paths are placed by it: it must be the same in all servers that distribute requests.
         /// `auto`: host and port of the URL.
         name: Option<String> = None, Or("auto", NODE_NAME);
@@ -133,7 +133,7 @@ impl ClusterNode {
 impl ClusterNode {
     /// What stands for the nodes while there is none: nothing is ever sent there.
     pub(crate) fn none() -> Self {
-        let to = OriginUrl::of(false, Target::Tcp(([0, 0, 0, 0], 1).into()));
+        let to = OriginUrl::in_clear(Target::Tcp(([0, 0, 0, 0], 1).into()));
         Self { to, name: Some("none".into()), ..Self::default() }
     }
 }

@@ -38,7 +38,7 @@ settings! {
     /// This host as a node.
     ClusterRegister in "cluster.etcd.register" needs ["to"] {
         /// Its URL for front-ends, without a path.
-        to: OriginUrl = OriginUrl::of(false, Target::Host("node".into(), 80)), NodeUrl;
+        to: OriginUrl = OriginUrl::in_clear(Target::Host("node".into(), 80)), NodeUrl;
         /// Its name. `auto`: host and port of the URL.
         name: Option<String> = None, Or("auto", NODE_NAME);
         /// How much it takes, in relation to the other nodes.

@@ -29,7 +29,7 @@ impl OriginUrl {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
                 "" => Err("the path of the socket is missing".into()),
-                path => Ok(Self::of(false, Target::Unix(base.join(path)))),
+                path => Ok(Self::in_clear(Target::Unix(base.join(path)))),
             };
         }
         let (scheme, rest) = text.split_once("://").ok_or_else(|| match text {
@@ -61,9 +61,9 @@ impl OriginUrl {
         Ok(Self { tls, target, is_localhost, path: path.map(str::to_owned) })
     }
 
-    /// The URL of an address, without a path.
-    pub(crate) fn of(tls: bool, target: Target) -> Self {
-        Self { tls, target, is_localhost: false, path: None }
+    /// The URL of an address that is spoken to in clear, without a path.
+    pub(crate) fn in_clear(target: Target) -> Self {
+        Self { tls: false, target, is_localhost: false, path: None }
     }
 
     /// Whether a URL that a user has written means this server, whatever the path.

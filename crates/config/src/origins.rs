@@ -16,7 +16,7 @@ settings! {
     /// An origin among several. Where only its URL matters, the URL alone says the same.
     Origin in "site.route.proxy.to" needs ["to"] {
         /// Its URL. The path must be the same for all.
-        to: OriginUrl = OriginUrl::of(false, Target::Host("origin".into(), 80)), Url;
+        to: OriginUrl = OriginUrl::in_clear(Target::Host("origin".into(), 80)), Url;
         /// Its part of the requests, in relation to the weights of the others.
         weight: u64 = 1, Integer(1, 100);
         /// Whether it is asked only while all others are ejected.

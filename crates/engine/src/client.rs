@@ -90,8 +90,8 @@ impl Connection for Box<Session> {
         Session::passport_version(self)
     }
 
-    fn is_of_front_end(&self) -> bool {
-        Session::is_of_front_end(self)
+    fn may_go_back(&self) -> bool {
+        Session::may_go_back(self)
     }
 }
 

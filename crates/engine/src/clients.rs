@@ -13,8 +13,8 @@ pub(crate) trait Connection {
     fn is_idle(&self) -> bool;
     /// The version of a passport with which another process can go on with it; `None`: none can.
     fn passport_version(&self) -> Option<u32>;
-    /// Whether the front-end that has handed it over can take it back.
-    fn is_of_front_end(&self) -> bool;
+    /// Whether the front-end that has handed it over can take it back now: it is idle.
+    fn may_go_back(&self) -> bool;
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
@@ -163,7 +163,7 @@ impl<C: Connection> Clients<C> {
 
     /// Tokens of clients that front-ends can take back.
     pub(crate) fn returnable(&self, into: &mut Vec<Token>) {
-        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.is_of_front_end()));
+        self.collect(into, |slot| slot.entry.as_ref().is_some_and(|entry| entry.client.may_go_back()));
     }
 
     /// Tokens of all clients.
@@ -206,7 +206,7 @@ mod tests {
             None
         }
 
-        fn is_of_front_end(&self) -> bool {
+        fn may_go_back(&self) -> bool {
             false
         }
     }

@@ -116,12 +116,12 @@ impl Context {
 
     /// Whether the connection is to end with the request under way: this process leaves, and no other goes on with it.
     pub(crate) fn is_last_request_of(&self, client: &Transport) -> bool {
-        let goes_back = self.returns_connections() && client.flow().is_some() && !client.was_passed();
+        let goes_back = self.gives_connections_back() && client.is_of_front_end();
         !goes_back && self.is_last_request_over(client.passport_version())
     }
 
-    /// Whether connections go back to the front-ends that have handed them over.
-    pub(crate) fn returns_connections(&self) -> bool {
+    /// Whether connections go back to the front-ends that have handed them over, since this process leaves.
+    pub(crate) fn gives_connections_back(&self) -> bool {
         self.draining && self.mover.is_some()
     }
 

@@ -704,7 +704,7 @@ fn farewell(client: &impl Connection, returns: &mut Returns, ctx: &Context) -> O
     if !ctx.draining || !client.is_idle() || waits_to_depart(ctx, client) {
         return None;
     }
-    match ctx.returns_connections() && client.is_of_front_end() {
+    match ctx.gives_connections_back() && client.may_go_back() {
         true => returns.takes_one(ctx.clock.now_ms()).then_some(Wake::GoBack),
         false => Some(Wake::End(Outcome::Complete)),
     }

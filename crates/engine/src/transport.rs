@@ -376,6 +376,11 @@ impl Transport {
         self.flow
     }
 
+    /// Whether the front-end that has handed the connection over can take it back: this process alone has it.
+    pub(crate) fn is_of_front_end(&self) -> bool {
+        self.flow.is_some() && !self.was_passed()
+    }
+
     /// Whether the mover counts the next request already.
     pub(crate) fn has_counted_request(&self) -> bool {
         self.has_request

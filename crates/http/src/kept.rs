@@ -1,6 +1,7 @@
 //! The head of a request that outlives the buffer in which it arrived.
 
 use crate::fields::field_lines;
+use crate::reply::push_line;
 use crate::request::HeadParts;
 use crate::{BodyFraming, Conditions, HeadLimits, Method, Refusal, RequestHead, Version};
 
@@ -61,9 +62,7 @@ impl RequestHead<'_> {
         let section_at = bytes.len();
         let kept = self.fields().filter(|(name, _)| !is_replaced(name));
         for (name, value) in kept.chain(fields.iter().copied()) {
-            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-                bytes.extend_from_slice(part);
-            }
+            push_line(&mut bytes, name.as_bytes(), value);
         }
         let (line, section) = bytes.split_at(section_at);
         let parts = HeadParts {
@@ -189,9 +188,7 @@ impl KeptHead {
         let head = self.get();
         let kept = head.fields().filter(|(name, _)| keeps(name));
         for (name, value) in kept.chain(more.iter().copied()) {
-            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-                bytes.extend_from_slice(part);
-            }
+            push_line(&mut bytes, name.as_bytes(), value);
         }
         let section = &bytes[section_at..];
         let parts = HeadParts {

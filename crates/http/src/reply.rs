@@ -101,6 +101,15 @@ impl<'b> ReplyHead<'b> {
     }
 }
 
+/// Appends a field line.
+pub(crate) fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    debug_assert!(field_name_is_safe(name) && field_value_is_safe(value));
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Whether a field may have this name: a token.
 pub fn field_name_is_safe(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().copied().all(is_token_byte)

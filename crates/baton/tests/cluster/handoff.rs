@@ -131,7 +131,7 @@ impl Cluster {
     }
 }
 
-fn ways(front: &Server, path: &str) -> Vec<(String, String)> {
+pub(crate) fn ways(front: &Server, path: &str) -> Vec<(String, String)> {
     let text = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let lines = logged(front, path, 1);
     lines.iter().map(|line| (text(line, "outcome"), text(&line["origin"], "way"))).collect()

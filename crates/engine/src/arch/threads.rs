@@ -93,7 +93,7 @@ struct Known {
     deadline_ms: u64,
     is_idle: bool,
     passport_version: Option<u32>,
-    is_of_front_end: bool,
+    may_go_back: bool,
 }
 
 impl Known {
@@ -102,7 +102,7 @@ impl Known {
             deadline_ms: session.deadline_ms(),
             is_idle: session.is_idle(),
             passport_version: session.passport_version(),
-            is_of_front_end: session.is_of_front_end(),
+            may_go_back: session.may_go_back(),
         }
     }
 }
@@ -160,8 +160,8 @@ impl Connection for UserThread {
         self.known.passport_version
     }
 
-    fn is_of_front_end(&self) -> bool {
-        self.known.is_of_front_end
+    fn may_go_back(&self) -> bool {
+        self.known.may_go_back
     }
 }
 

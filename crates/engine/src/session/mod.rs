@@ -106,10 +106,9 @@ impl Session {
             && !self.wire.transport.has_begun_handshake()
     }
 
-    /// Whether the front-end that has handed the connection over can take it back, between two requests.
-    pub(crate) fn is_of_front_end(&self) -> bool {
-        let transport = &self.wire.transport;
-        transport.flow().is_some() && !transport.was_passed() && self.is_idle()
+    /// Whether the front-end that has handed the connection over can take it back now, between two requests.
+    pub(crate) fn may_go_back(&self) -> bool {
+        self.wire.transport.is_of_front_end() && self.is_idle()
     }
 
     /// The socket may be readable, or take more.

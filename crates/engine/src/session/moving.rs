@@ -64,13 +64,10 @@ impl Session {
         }
     }
 
-    /// Gives an idle connection back to the front-end that has handed it over, with its next step. It stays if the mover takes
+    /// Gives a connection that [may go back](Self::may_go_back) to its front-end, with its next step. It stays if the mover takes
     /// none now.
     pub(crate) fn go_back(&mut self) {
-        let is_of_front_end = self.is_of_front_end();
-        if let Protocol::Http1(http1) = &mut self.protocol
-            && is_of_front_end
-        {
+        if let Protocol::Http1(http1) = &mut self.protocol {
             http1.go_back();
         }
     }

@@ -295,7 +295,7 @@ fn push_connection(out: &mut Vec<u8>, request: &ForwardedRequest<'_>, wants_trai
 }
 
 fn push_pair(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
-    super::response_head::push_line(out, name.as_bytes(), value.as_ref());
+    crate::reply::push_line(out, name.as_bytes(), value.as_ref());
 }
 
 fn has_field(lines: &[u8], name: &str) -> bool {

@@ -1,6 +1,7 @@
 //! The head of a response, as an exchange sends it on: it does not tell which protocol the origin speaks.
 
 use crate::fields::{field_parts, line_parts};
+use crate::reply::push_line;
 use crate::{Status, Version};
 use std::borrow::Cow;
 
@@ -145,15 +146,6 @@ impl ResponseHead {
     pub fn into_buffer(self) -> Vec<u8> {
         self.text
     }
-}
-
-/// Appends a field line.
-pub(super) fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    debug_assert!(crate::field_name_is_safe(name) && crate::field_value_is_safe(value));
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Removes lines in place.

@@ -130,8 +130,8 @@ impl Connection for PipelineClient {
         self.session.lock().as_ref().filter(|_| !self.is_away).and_then(Session::passport_version)
     }
 
-    fn is_of_front_end(&self) -> bool {
-        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_of_front_end)
+    fn may_go_back(&self) -> bool {
+        !self.is_away && self.session.lock().as_ref().is_some_and(Session::may_go_back)
     }
 }
 

@@ -75,7 +75,7 @@ impl Http1Driver {
         let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
         let passport = passport(self.protocol.requests(), self.inbox.clone(), wire)?;
         let socket = &**wire.transport.socket();
-        if wire.transport.was_passed() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
+        if !wire.transport.is_of_front_end() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
             return None;
         }
         wire.transport.leave_flow();
