@@ -20,7 +20,7 @@
 //! restores the connection itself, whatever has become of the node. After `Take` it never does.
 //!
 //! Each message is a length and a body: a byte that says which message it is, and its fields
-//! ([0072](../../../../docs/decisions/0072-what-a-hand-off-takes.md)). The first message on a connection says the version; movers
+//! ([0053](../../../../docs/decisions/0053-who-moves-a-connection.md)). The first message on a connection says the version; movers
 //! of two versions do not talk.
 
 mod body;

@@ -1,7 +1,7 @@
 //! Connections that live on another host, by their addresses: a program in the kernel holds or forwards their packets.
 //!
 //! A front-end attaches the table to each interface at which clients' packets arrive (TCX, Linux 6.6). What is not in the
-//! table goes to its own stack as ever. Why so: `docs/decisions/0054-packets-of-moved-connections.md`.
+//! table goes to its own stack as ever. Why so: `docs/decisions/0053-who-moves-a-connection.md`.
 //!
 //! ```text
 //!   flows: hash, addresses → slot        next hops: interface, address

@@ -2,8 +2,8 @@
 //!
 //! A process per CPU with a listening socket of its own, so that CPUs share nothing; in each an event loop that
 //! gives to helpers what might wait for the disk. If responses of origins or applications are kept for other clients, the
-//! loops are threads of one process instead: they share that cache, the files, and the listening socket (decision 0046). Once a second the loop looks at what it measured and changes how
-//! it works:
+//! loops are threads of one process instead: they share that cache, the files, and the listening socket (decision 0043).
+//! Once a second the loop looks at what it measured and changes how it works:
 //!
 //! ```text
 //!   measured                                          changed
