@@ -17,7 +17,11 @@ mod sum;
 mod workers;
 mod world;
 
+use std::num::NonZero;
 use std::panic;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 use sum::Sum;
 use world::{Faults, World};
@@ -31,19 +35,30 @@ const REGRESSIONS: [u64; 0] = [];
 #[test]
 fn every_connection_has_one_owner_and_every_request_one_outcome() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let (first, seeds) = (number("FIRST").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS));
-    let mut sum = Sum::default();
-    for seed in REGRESSIONS.into_iter().chain(first..first + seeds) {
-        let run = panic::catch_unwind(|| World::new(seed, Faults::of(seed), seeds == 1).run());
-        match run {
-            Ok(one) => sum.add(&one),
-            Err(_) => panic!(
-                "seed {seed} failed; repeat it: FIRST={seed} SEEDS=1 cargo test -p baton-cluster --test simulation -- --nocapture"
-            ),
+    let (first, count) = (number("FIRST").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS));
+    let seeds: Vec<u64> = REGRESSIONS.into_iter().chain(first..first + count).collect();
+    let (next, sum) = (AtomicUsize::new(0), Mutex::new(Sum::default()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                while let Some(&seed) = seeds.get(next.fetch_add(1, Relaxed)) {
+                    match panic::catch_unwind(|| World::new(seed, Faults::of(seed), count == 1).run()) {
+                        Ok(one) => sum.lock().expect("a sum").add(&one),
+                        Err(_) => {
+                            // The other threads end, too.
+                            next.store(seeds.len(), Relaxed);
+                            panic!(
+                                "seed {seed} failed; repeat it: FIRST={seed} SEEDS=1 cargo test -p baton-cluster --test simulation -- --nocapture"
+                            );
+                        }
+                    }
+                }
+            });
         }
-    }
+    });
+    let sum = sum.into_inner().expect("a sum");
     println!("{sum:?}");
-    if seeds >= 1_000 {
+    if count >= 1_000 {
         sum.check();
     }
 }

@@ -28,7 +28,10 @@ mod socket;
 mod tls_link;
 mod world;
 
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 use world::{Setting, World};
 
@@ -45,14 +48,26 @@ const REGRESSIONS: [(u64, &str); 4] = [
 
 #[test]
 fn any_scenario_keeps_the_laws() {
-    let setting = Setting::create();
     let (first, count) = (variable("SIMULATE_FIRST", 1), variable("SIMULATE_SEEDS", USUAL_SEEDS));
     // One alone is to be looked at.
     let is_alone = count == 1;
     let regressions = REGRESSIONS.map(|(seed, _)| seed).into_iter().filter(|_| !is_alone);
-    for seed in regressions.chain(first..first + count) {
-        run(&setting, seed, is_alone);
-    }
+    let seeds: Vec<u64> = regressions.chain(first..first + count).collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                let setting = Setting::create();
+                while let Some(&seed) = seeds.get(next.fetch_add(1, Relaxed)) {
+                    if let Err(panic) = run(&setting, seed, is_alone) {
+                        // The other threads end, too.
+                        next.store(seeds.len(), Relaxed);
+                        resume_unwind(panic);
+                    }
+                }
+            });
+        }
+    });
 }
 
 /// A scenario depends on its seed alone, not on time, machine or chance.
@@ -69,16 +84,16 @@ fn a_seed_repeats_itself() {
     }
 }
 
-/// Runs one seed; `aloud`: tells what happens. One that fails does so a second time, to tell.
-fn run(setting: &Setting, seed: u64, aloud: bool) {
+/// Runs one seed; `aloud`: tells what happens.
+fn run(setting: &Setting, seed: u64, aloud: bool) -> thread::Result<()> {
     let tell: &mut dyn FnMut(String) = &mut |line| eprintln!("{line}");
     let result = catch_unwind(AssertUnwindSafe(|| World::new(setting, seed, aloud.then_some(tell)).run()));
-    if let Err(panic) = result {
+    if result.is_err() {
         eprintln!(
             "seed {seed} fails; `make simulate FIRST={seed} SEEDS=1` repeats it and tells what happens"
         );
-        resume_unwind(panic);
     }
+    result.map(drop)
 }
 
 fn variable(name: &str, usual: u64) -> u64 {
