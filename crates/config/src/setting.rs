@@ -26,23 +26,78 @@ pub struct Setting {
     pub default: toml::Value,
 }
 
+/// What can be done with a setting of a section, whatever its kind.
+pub trait Field<S> {
+    /// What users see of it.
+    fn describe(&self, default: &S) -> Setting;
+
+    /// Takes what the table gives; if it gives nothing, the value stays.
+    fn read(&self, section: &mut S, table: &mut Table<'_>, reading: &mut Reading<'_>);
+
+    /// Its value, as it is written.
+    fn write(&self, section: &S) -> toml::Value;
+}
+
+/// A setting of a section. [`settings!`] makes one of each line; code is compiled for each kind, not for each setting.
+pub(crate) struct KindField<S, K: Kind> {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static [&'static str],
+    pub(crate) kind: K,
+    pub(crate) get: fn(&S) -> &K::Value,
+    pub(crate) get_mut: fn(&mut S) -> &mut K::Value,
+}
+
+impl<S, K: Kind> Field<S> for KindField<S, K> {
+    fn describe(&self, default: &S) -> Setting {
+        Setting {
+            name: key(self.name),
+            doc: self.doc,
+            accepted: self.kind.accepted(),
+            explained: self.kind.explained(),
+            default: self.write(default),
+        }
+    }
+
+    fn read(&self, section: &mut S, table: &mut Table<'_>, reading: &mut Reading<'_>) {
+        if let Some(value) = table.take(key(self.name), &self.kind, reading) {
+            *(self.get_mut)(section) = value;
+        }
+    }
+
+    fn write(&self, section: &S) -> toml::Value {
+        self.kind.write((self.get)(section))
+    }
+}
+
 /// A table of settings.
-pub trait Section: Sized {
+pub trait Section: Default + 'static {
     /// Its name in the file.
     const NAME: &'static str;
     /// What its settings are about, a line each.
     const ABOUT: &'static [&'static str];
     /// Keys that must be given.
     const NEEDED: &'static [&'static str];
+    /// Its settings, in order.
+    const FIELDS: &'static [&'static dyn Field<Self>];
 
     /// Its settings with their documentation, in order.
-    fn settings() -> Vec<Setting>;
+    fn settings() -> Vec<Setting> {
+        let default = Self::default();
+        Self::FIELDS.iter().map(|field| field.describe(&default)).collect()
+    }
 
     /// Takes what the table gives; what it does not give stays as in `base`.
-    fn read(table: &mut Table<'_>, base: Self, reading: &mut Reading<'_>) -> Self;
+    fn read(table: &mut Table<'_>, mut base: Self, reading: &mut Reading<'_>) -> Self {
+        for field in Self::FIELDS {
+            field.read(&mut base, table, reading);
+        }
+        base
+    }
 
     /// The values, in the order of `settings`.
-    fn write(&self) -> Vec<toml::Value>;
+    fn write(&self) -> Vec<toml::Value> {
+        Self::FIELDS.iter().map(|field| field.write(self)).collect()
+    }
 }
 
 /// A table being read. It notes the keys that were asked for, and names the others at the end.
@@ -189,7 +244,7 @@ impl<S> Inline<S> {
     }
 }
 
-impl<S: Section + Default> Kind for Inline<S> {
+impl<S: Section> Kind for Inline<S> {
     type Value = S;
 
     fn accepted(&self) -> String {
@@ -220,7 +275,7 @@ impl<S: Section + Default> Kind for Inline<S> {
 }
 
 /// The key that a field stands for; `r#match` is how Rust spells the field `match`.
-pub(crate) fn key(field: &'static str) -> &'static str {
+fn key(field: &'static str) -> &'static str {
     field.trim_start_matches("r#")
 }
 
@@ -247,34 +302,15 @@ macro_rules! settings {
             const NAME: &'static str = $name;
             const ABOUT: &'static [&'static str] = &[$($about),*];
             const NEEDED: &'static [&'static str] = &[$($($needed),*)?];
-
-            fn settings() -> Vec<$crate::setting::Setting> {
-                use $crate::kind::Kind;
-                let default = Self::default();
-                vec![$( $crate::setting::Setting {
-                    name: $crate::setting::key(stringify!($field)),
+            const FIELDS: &'static [&'static dyn $crate::setting::Field<Self>] = &[
+                $( &$crate::setting::KindField {
+                    name: stringify!($field),
                     doc: &[$($doc),*],
-                    accepted: $kind.accepted(),
-                    explained: $kind.explained(),
-                    default: $kind.write(&default.$field),
-                }, )*]
-            }
-
-            fn read(
-                table: &mut $crate::setting::Table<'_>,
-                base: Self,
-                reading: &mut $crate::kind::Reading<'_>,
-            ) -> Self {
-                use $crate::setting::key;
-                Self {
-                    $( $field: table.take(key(stringify!($field)), &$kind, reading).unwrap_or(base.$field), )*
-                }
-            }
-
-            fn write(&self) -> Vec<toml::Value> {
-                use $crate::kind::Kind;
-                vec![$( $kind.write(&self.$field), )*]
-            }
+                    kind: $kind,
+                    get: |section: &Self| &section.$field,
+                    get_mut: |section: &mut Self| &mut section.$field,
+                }, )*
+            ];
         }
     };
 }
