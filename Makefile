@@ -12,7 +12,7 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo demo-cluster test simulate check deny fuzz bench install deb static clean
+.PHONY: help build adapters demo demo-cluster test test-all simulate check deny fuzz bench install deb static clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,10 +33,14 @@ adapters: ## What runs in other people's programs, optimised: drop-in libfcgi an
 	cargo rustc --release --locked -p baton-libfcgi --lib --crate-type cdylib
 	cargo rustc --release --locked -p baton-preload --lib --crate-type cdylib
 
-test: ## All tests (installs what they need, where it may)
+test: ## The tests that a change must pass (installs what they need, where it may)
 	@scripts/setup-tests
 	@scripts/test-workspace
-	@scripts/test-adapters
+
+test-all: ## The same in full: all variants, large numbers, the emulated machine, valgrind, the package (docs/tests.md)
+	@scripts/setup-tests
+	@scripts/setup-vm
+	@BATON_MATRIX=all scripts/test-workspace
 	@scripts/test-kernel-tls
 	@scripts/test-deb
 

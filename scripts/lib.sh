@@ -72,15 +72,14 @@ go_tool() {
         install_missing go:golang-go
     fi
     say "installing $1 into $(target_dir)/tools"
-    # Sources and what was compiled of them are of no use later.
+    # One cache for all tools, which share modules; what is in it is of no use later, so setup-tests removes it.
     local cache
-    cache="$(mktemp -d)"
+    cache="$(realpath -m "$(target_dir)")/go"
     (
         cd "${3:-.}"
         GOBIN="$bin" GOPATH="$cache/path" GOCACHE="$cache/cache" GOFLAGS=-modcacherw go install "$2"
     ) ||
         say "cannot install $1: the tests that need it are left out (go install $2)"
-    rm -rf "$cache"
 }
 
 # node_packages NAME FOLDER - the packages that the lock file in the folder names, from npm, below the target folder unless
