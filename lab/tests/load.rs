@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use baton_lab::load::{Failure, Load, LoadReport, LoadSettings, Request, RequestList};
 
@@ -146,7 +146,9 @@ fn each_wrong_answer_is_a_failure_of_its_kind() {
 #[test]
 fn nobody_listening_is_a_failure_and_not_a_hang() {
     // This socket holds the port and does not listen.
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let socket =
+        rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .unwrap();
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = rustix::net::getsockname(&socket).unwrap().try_into().unwrap();
     let report = run(&settings(address), &[("/", None)]);

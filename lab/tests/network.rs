@@ -81,9 +81,9 @@ fn nothing_stays_behind() {
 
 /// Over IPv6 only IPv6, or the other listener of the port would be in the way.
 fn listen(address: SocketAddr) -> TcpListener {
-    use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true).unwrap();
     }

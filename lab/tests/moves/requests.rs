@@ -158,8 +158,9 @@ fn a_late_packet_resets_nothing() {
     let flow = flow_of(&connection.server);
     let segment = segment(flow);
     cluster.hosts.front.run(|| {
-        use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
-        let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).unwrap();
+        use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
+        let raw = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))
+            .unwrap();
         sendto(&raw, &segment, SendFlags::empty(), &flow.vip).unwrap();
     });
     wait_until(|| cluster.table.report(flow).unwrap().own_packets == 1);
@@ -309,9 +310,9 @@ fn reset(client: TcpStream) {
 }
 
 fn connect_from(address: SocketAddr, to: SocketAddr) -> TcpStream {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     bind(&socket, &address).unwrap();
     connect(&socket, &to).unwrap();
     socket.into()

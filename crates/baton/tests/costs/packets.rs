@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use rustix::net::sockopt::set_tcp_quickack;
-use rustix::net::{AddressFamily, SocketType, connect, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::capture::{Capture, Packet};
 use crate::common::client::Client;
@@ -54,7 +54,8 @@ fn exchanges_take_the_packets_of_the_document() {
 
 /// Sends a request on a new connection and reads to its end; returns its port.
 fn fetch(address: SocketAddr, path: &str, acknowledges_at_once: bool) -> u16 {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
     if !acknowledges_at_once {
         set_tcp_quickack(&socket, false).expect("an option");
     }

@@ -37,8 +37,9 @@ fn every_kind_of_answer_is_guarded(server: &Server) {
 
 /// A client with another address of this host.
 fn get_from(address: SocketAddr, from: &str, path: &str) -> String {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
     bind(&socket, &SocketAddr::new(from.parse().expect("an address"), 0)).expect("it is bound");
     connect(&socket, &address).expect("connected");
     let mut stream = TcpStream::from(socket);

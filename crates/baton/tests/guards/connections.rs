@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustix::process::{Signal, kill_process};
 
 use crate::common::client::Client;
@@ -19,7 +19,8 @@ fn limited(server: &str, site: &str) -> Server {
 /// A connection from this address that was answered, if the server takes it.
 fn connected(server: &Server, from: &str) -> Option<TcpStream> {
     let own: SocketAddr = format!("{from}:0").parse().expect("an address");
-    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let stream =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
     bind(&stream, &own).expect("an address");
     connect(&stream, &server.address()).expect("a connection");
     let mut stream = TcpStream::from(stream);

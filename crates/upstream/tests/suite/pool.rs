@@ -9,6 +9,7 @@ use std::time::Duration;
 use baton_fcgi::response::ProtocolStatus;
 use baton_upstream::{Address, Application, Endpoint, FailureReason, Settings, TransportChoice};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::common::app::App;
 use crate::common::driver::{Driver, Ending};
@@ -134,8 +135,7 @@ fn nobody_listens() {
 /// A socket with a full backlog: a queue of one, and no process that accepts.
 fn full_backlog(folder: &std::path::Path) -> (UnixListener, Vec<std::os::unix::net::UnixStream>) {
     let path = folder.join("full");
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None).unwrap();
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     rustix::net::bind(&socket, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
     rustix::net::listen(&socket, 0).unwrap();
     let fillers = vec![std::os::unix::net::UnixStream::connect(&path).unwrap()];
