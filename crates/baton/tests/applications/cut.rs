@@ -71,7 +71,7 @@ fn a_response_shorter_than_its_length_arrives_as_far_as_it_goes() {
         }
         let head = client.head();
         assert_eq!((head.status, head.field("content-length")), (200, Some("100000")), "{target}");
-        assert!(client.body() == Err(CutOff(pattern(10_000, 1))), "{target}");
+        assert!(client.body() == Err(CutOff(pattern(10_000, 1).to_vec())), "{target}");
         let line = logged(&server, &format!("GET {target} {}", protocol.version()));
         let expected = (200.into(), 10_000.into(), "application-failed".into());
         assert_eq!((line["status"].clone(), line["body_bytes"].clone(), line["outcome"].clone()), expected);

@@ -261,30 +261,29 @@ const FIRST_REQUEST: u16 = 1;
 struct Victims<'a> {
     clients: Vec<Agent>,
     server: &'a Server,
-    file: Vec<u8>,
-    upload: Vec<u8>,
+    file: &'static [u8],
+    upload: &'static [u8],
 }
 
 impl<'a> Victims<'a> {
-    fn new(server: &'a Server, file: Vec<u8>) -> Self {
+    fn new(server: &'a Server, file: &'static [u8]) -> Self {
         let clients = (0..6).map(|_| server.agent()).collect();
         Self { clients, server, file, upload: pattern(200_000, 3) }
     }
 
     /// Each asks once, all of them at a time.
     fn ask(&mut self) {
-        let (file, upload, server) = (&self.file, &self.upload, self.server);
+        let (file, upload, server) = (self.file, self.upload, self.server);
         let bytes = pattern(100_000, 1);
         std::thread::scope(|scope| {
             for (number, client) in self.clients.iter_mut().enumerate() {
-                let bytes = &bytes;
                 scope.spawn(move || match number {
                     0 => assert_eq!(client.get("/page.txt").text(), "a file"),
-                    1 => assert!(server.get("/file.bin").body == *file),
-                    2 => assert!(client.get("/unix/bytes?100000").body == *bytes),
-                    3 => assert!(client.get("/shm/bytes?100000").body == *bytes),
-                    4 => assert!(client.get("/passfd/bytes?100000").body == *bytes),
-                    _ => assert!(client.send("POST", "/passfd/echo", upload).body == *upload),
+                    1 => assert!(server.get("/file.bin").body == file),
+                    2 => assert!(client.get("/unix/bytes?100000").body == bytes),
+                    3 => assert!(client.get("/shm/bytes?100000").body == bytes),
+                    4 => assert!(client.get("/passfd/bytes?100000").body == bytes),
+                    _ => assert!(client.send("POST", "/passfd/echo", upload).body == upload),
                 });
             }
         });
@@ -314,7 +313,7 @@ fn six_victims_are_served(architecture: &str, protocol: Protocol, transport: &st
     let folder = Folder::new();
     folder.write("page.txt", "a file");
     let file = pattern(FILE_BYTES, 2);
-    std::fs::write(folder.root().join("file.bin"), &file).expect("a file");
+    std::fs::write(folder.root().join("file.bin"), file).expect("a file");
     File::create(folder.root().join("large.bin"))
         .and_then(|large| large.set_len(LARGE_BYTES))
         .expect("a file");

@@ -56,7 +56,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         }
         "/bytes" => {
             write!(request, "Content-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n")?;
-            request.write_all(&pattern(size, 1))
+            request.write_all(pattern(size, 1))
         }
         "/stream" => {
             write!(request, "Content-Type: application/octet-stream\r\n\r\n")?;
@@ -137,7 +137,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         "/no-head" => write!(request, "this is not a head\n\n"),
         "/panics" => {
             write!(request, "Content-Type: text/plain\r\n\r\n")?;
-            request.write_all(&pattern(300_000, 1))?;
+            request.write_all(pattern(300_000, 1))?;
             request.flush()?;
             panic!("in the midst of an answer, as was asked for");
         }
@@ -159,7 +159,7 @@ pub(crate) fn brief(path: &str, query: &str, mut output: impl Write) -> io::Resu
         "/half-head" => write!(output, "Status: 200 OK\r\nContent-Type: text/plain\r\n")?,
         "/half-line" => write!(output, "Status: 200 OK\r\nContent-Ty")?,
         "/short" | "/short-flushed" => {
-            output.write_all(&[b"Content-Length: 100000\r\n\r\n", &pattern(10_000, 1)[..]].concat())?;
+            output.write_all(&[b"Content-Length: 100000\r\n\r\n", pattern(10_000, 1)].concat())?;
             if path == "/short-flushed" {
                 output.flush()?;
             }

@@ -114,7 +114,7 @@ fn bodies_that_are_too_long(server: &Server, below: &str) {
     let mut client = server.agent();
     client.begin("POST", "stage", &path, "", Body::Open);
     for _ in 0..4 {
-        client.send_body(&pattern(0x10_0000, 1));
+        client.send_body(pattern(0x10_0000, 1));
     }
     client.send_body(b"x");
     assert_eq!(client.response().status, 413);

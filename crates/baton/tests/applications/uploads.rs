@@ -81,7 +81,7 @@ fn what_an_application_does_not_read_is_not_the_next_request(server: &Server, be
 fn a_long_rest_ends_the_connection(server: &Server, below: &str) {
     let mut client = server.connect();
     client.begin("POST", "stage", &format!("{below}-uploads/refuses"), "", Body::Length(3_000_000));
-    client.send_body(&pattern(BEGINNING, 1));
+    client.send_body(pattern(BEGINNING, 1));
     let answer = client.answer_to("POST");
     assert_eq!(answer.status, 403);
     // In SCGI only the end of the connection completes an answer.
@@ -92,9 +92,9 @@ fn a_long_rest_ends_the_connection(server: &Server, below: &str) {
 fn an_application_that_fails_in_the_middle_of_a_body(server: &Server, below: &str) {
     let mut client = server.agent();
     post(&mut client, &format!("{below}-uploads/fails"), 300_000);
-    client.send_body(&pattern(BEGINNING, 1));
+    client.send_body(pattern(BEGINNING, 1));
     assert_eq!(client.response().status, 502);
-    complete(&mut client, &pattern(200_000, 1));
+    complete(&mut client, pattern(200_000, 1));
     assert_eq!(client.get("/alphabet.txt").text(), crate::site::ALPHABET);
 }
 
@@ -103,7 +103,7 @@ fn a_body_that_breaks_off_does_not_look_complete(server: &Server, below: &str) {
     let name = format!("{}-{:?}", &below[1..], server.protocol());
     let mut client = server.agent();
     post(&mut client, &format!("{below}-uploads/counts?{name}"), 300_000);
-    client.send_body(&pattern(BEGINNING, 1));
+    client.send_body(pattern(BEGINNING, 1));
     wait_until_begun(server, &name);
     drop(client);
     is_cut_off(server, below, &name);
@@ -114,7 +114,7 @@ fn half_a_body_and_half_a_connection(server: &Server, below: &str) {
     let name = format!("{}-{:?}-half", &below[1..], server.protocol());
     let mut client = server.connect();
     client.begin("POST", "stage", &format!("{below}-uploads/counts?{name}"), "", Body::Length(300_000));
-    client.send_body(&pattern(BEGINNING, 1));
+    client.send_body(pattern(BEGINNING, 1));
     wait_until_begun(server, &name);
     client.finish_sending();
     client.expect_end();
@@ -224,7 +224,7 @@ fn silent_clients_are_told(architecture: &str, protocol: Protocol) {
         .map(|_| {
             let mut client = server.agent();
             post(&mut client, "/app/echo", 200_000);
-            client.send_body(&pattern(BEGINNING, 1));
+            client.send_body(pattern(BEGINNING, 1));
             client
         })
         .collect();

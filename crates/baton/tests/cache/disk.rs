@@ -46,7 +46,7 @@ impl Kept {
     fn wait_until_written(&self, path: &str) {
         wait_until(path, || {
             let journal = fs::read(self.folder().join("0/journal")).unwrap_or_default();
-            journal.windows(path.len()).any(|bytes| bytes == path.as_bytes())
+            memchr::memmem::find(&journal, path.as_bytes()).is_some()
         });
     }
 

@@ -151,7 +151,30 @@ impl Film {
 
 /// Bytes of a version of any film.
 pub(crate) fn bytes_of(version: u8, bytes: Range<u64>) -> Vec<u8> {
-    bytes.map(|at| ((at ^ at >> 8 ^ at >> 16) as u8).wrapping_mul(31).wrapping_add(version)).collect()
+    let mut made = Vec::with_capacity((bytes.end - bytes.start) as usize);
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let start = at % PERIOD;
+        let end = PERIOD.min(start + (bytes.end - at));
+        made.extend_from_slice(&period_of(version, end)[start as usize..]);
+        at += end - start;
+    }
+    made
+}
+
+/// After so many bytes a film repeats itself.
+const PERIOD: u64 = 1 << 24;
+
+/// The first bytes of any film, made once.
+fn period_of(version: u8, count: u64) -> &'static [u8] {
+    static MADE: LazyLock<Mutex<HashMap<u8, &'static [u8]>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().expect("no panic");
+    let longest = made.entry(version).or_default();
+    if (longest.len() as u64) < count {
+        let byte = |at: u64| ((at ^ at >> 8 ^ at >> 16) as u8).wrapping_mul(31).wrapping_add(version);
+        *longest = (0..count.next_power_of_two()).map(byte).collect::<Vec<_>>().leak();
+    }
+    &longest[..count as usize]
 }
 
 fn serve(peer: &mut Peer) {

@@ -164,7 +164,7 @@ fn act(peer: &mut Peer, seen: &Seen, answer: &str) -> bool {
     let number = |text: &str| text.parse().expect("a number");
     let (bytes, manner) = match body.split_at(body.len().min(1)) {
         (manner @ ("#" | "~" | "%" | "^"), count) => (pattern(number(count), 7), manner),
-        _ => (body.as_bytes().to_vec(), "#"),
+        _ => (body.as_bytes(), "#"),
     };
     let head = match (manner, status) {
         ("~", _) => format!("HTTP/1.1 {status} Fine\r\n{fields}Transfer-Encoding: chunked\r\n\r\n"),

@@ -3,9 +3,12 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use memchr::memmem;
+
 use super::agent::Body;
 use super::protocol::Protocol;
 use super::stream::Stream;
+use super::take_front;
 
 /// A connection.
 pub(crate) struct Client {
@@ -171,11 +174,11 @@ impl Client {
                 }
                 let now = left.min(self.ahead.len());
                 self.framing = Framing::Length(left - now);
-                Some(self.ahead.drain(..now).collect())
+                Some(take_front(&mut self.ahead, now))
             }
             Framing::Chunks => {
                 let head = loop {
-                    match self.ahead.windows(2).position(|bytes| bytes == b"\r\n") {
+                    match memmem::find(&self.ahead, b"\r\n") {
                         Some(at) => break at + 2,
                         None if matches!(self.try_to_fill(), Ok(1..)) => {}
                         None => return None,
@@ -192,7 +195,7 @@ impl Client {
                         return None;
                     }
                 }
-                let chunk: Vec<u8> = self.ahead.drain(..whole).collect();
+                let chunk = take_front(&mut self.ahead, whole);
                 assert!(chunk.ends_with(b"\r\n"), "a chunk that is longer than it says");
                 Some(chunk[head..whole - 2].to_vec())
             }
@@ -213,7 +216,7 @@ impl Client {
     /// Reads the end of a body in chunks, with the fields that may stand there.
     fn last_chunk(&mut self) -> Option<Vec<u8>> {
         let end = loop {
-            match self.ahead.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            match memmem::find(&self.ahead, b"\r\n\r\n") {
                 Some(at) => break at + 4,
                 None if matches!(self.try_to_fill(), Ok(1..)) => {}
                 None => return None,
@@ -239,12 +242,12 @@ impl Client {
     /// Reads the head of a response, and leaves its body.
     pub(crate) fn head(&mut self) -> Response {
         let end = loop {
-            match self.ahead.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            match memmem::find(&self.ahead, b"\r\n\r\n") {
                 Some(at) => break at + 4,
                 None => assert!(self.fill(), "no response, but the end, after {:?}", lossy(&self.ahead)),
             }
         };
-        let head: Vec<u8> = self.ahead.drain(..end).collect();
+        let head = take_front(&mut self.ahead, end);
         Response::parse(std::str::from_utf8(&head).expect("a head in ASCII"))
     }
 
@@ -253,7 +256,7 @@ impl Client {
         while self.ahead.len() < count {
             assert!(self.fill(), "the end after {} of {count} bytes", self.ahead.len());
         }
-        self.ahead.drain(..count).collect()
+        take_front(&mut self.ahead, count)
     }
 
     /// Reads everything up to the end of the connection, which must come in order: a reset is a failure.

@@ -1,11 +1,13 @@
 //! A temporary folder with a document root in it, and a process group that ends with it.
 
+use std::collections::HashMap;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -106,14 +108,26 @@ impl Drop for Folder {
 }
 
 /// Bytes that look like no others: a shift or a swap of any part shows.
-pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+///
+/// Each seed's are made once, and kept: a debug build takes longer for them than the server for what is tested with them.
+pub(crate) fn pattern(len: usize, seed: u64) -> &'static [u8] {
+    static MADE: LazyLock<Mutex<HashMap<u64, &'static [u8]>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let longest = made.entry(seed).or_default();
+    if longest.len() < len {
+        *longest = make_pattern(len.next_power_of_two(), seed).leak();
+    }
+    &longest[..len]
+}
+
+fn make_pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    std::iter::repeat_with(|| {
+    let mut bytes = vec![0; len];
+    for word in bytes.chunks_mut(8) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state as u8
-    })
-    .take(len)
-    .collect()
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    bytes
 }

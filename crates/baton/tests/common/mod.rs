@@ -37,6 +37,12 @@ pub(crate) fn leave_out(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "LEFT OUT of {test}: {what}: {why}");
 }
 
+/// Takes the first bytes of an input: `drain` and `collect` move each by itself in a debug build.
+pub(crate) fn take_front(input: &mut Vec<u8>, count: usize) -> Vec<u8> {
+    let rest = input.split_off(count);
+    std::mem::replace(input, rest)
+}
+
 /// Every architecture, by the word that chooses it.
 pub(crate) const ARCHITECTURES: [&str; ArchitectureName::ALL.len()] = {
     let mut words = [""; ArchitectureName::ALL.len()];

@@ -6,9 +6,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use memchr::memmem;
 use rustix::net::sockopt::set_socket_linger;
 
 use crate::common::server::PATIENCE;
+use crate::common::take_front;
 
 /// An origin on a port of its own, with a thread for each connection.
 #[derive(Clone)]
@@ -102,13 +104,13 @@ impl Peer {
     /// Reads the head of a request; `None`: the connection has ended before it.
     pub(crate) fn head(&mut self) -> Option<Seen> {
         let end = loop {
-            match self.ahead.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            match memmem::find(&self.ahead, b"\r\n\r\n") {
                 Some(at) => break at + 4,
                 None if self.fill() => {}
                 None => return None,
             }
         };
-        let head: Vec<u8> = self.ahead.drain(..end).collect();
+        let head = take_front(&mut self.ahead, end);
         let head = String::from_utf8(head).expect("a head in UTF-8");
         Some(Seen { connection: self.number, head, body: Vec::new() })
     }
@@ -194,10 +196,11 @@ impl Peer {
     /// A line without its end.
     fn line(&mut self) -> Option<String> {
         loop {
-            match self.ahead.windows(2).position(|bytes| bytes == b"\r\n") {
+            match memmem::find(&self.ahead, b"\r\n") {
                 Some(at) => {
-                    let line: Vec<u8> = self.ahead.drain(..at + 2).collect();
-                    return Some(String::from_utf8(line[..at].to_vec()).expect("text"));
+                    let mut line = take_front(&mut self.ahead, at + 2);
+                    line.truncate(at);
+                    return Some(String::from_utf8(line).expect("text"));
                 }
                 None if self.fill() => {}
                 None => return None,
@@ -211,7 +214,7 @@ impl Peer {
                 return None;
             }
         }
-        Some(self.ahead.drain(..count).collect())
+        Some(take_front(&mut self.ahead, count))
     }
 
     /// Reads once; `false`: this is the end.

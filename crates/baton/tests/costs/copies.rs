@@ -90,7 +90,7 @@ fn exchange(client: &mut TcpStream, path: &str) -> u64 {
         let count = client.read(&mut piece).expect("a response");
         assert!(count > 0, "the response ended after {} bytes", received.len());
         received.extend_from_slice(&piece[..count]);
-        let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map(|at| at + 4);
+        let head = memchr::memmem::find(&received, b"\r\n\r\n").map(|at| at + 4);
         if head.is_some_and(|head| received.len() as u64 == head as u64 + BODY_BYTES) {
             assert!(received.starts_with(b"HTTP/1.1 200 "));
             return received.len() as u64;

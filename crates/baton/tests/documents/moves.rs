@@ -31,7 +31,7 @@ fn documents_of_a_busy_server_are_served_by_its_peers() {
         assert_eq!((old.status, old.field("cache-control")), (307, Some("no-store")));
         assert_eq!(old.field("location"), Some(&*format!("{address}?v=1")));
         let copy = get(address, "");
-        assert_eq!((copy.status, copy.body), (200, pattern(2_000 + number, number as u64)), "{address}");
+        assert_eq!((copy.status, &*copy.body), (200, pattern(2_000 + number, number as u64)), "{address}");
     }
     let copy = get(&away[0], "");
     let image = away[0].rsplit_once('/').expect("a path").1;

@@ -10,7 +10,7 @@ pub(crate) fn small_and_large() -> Folder {
 }
 
 /// The bytes of `large.bin`.
-pub(crate) fn large() -> Vec<u8> {
+pub(crate) fn large() -> &'static [u8] {
     pattern(LARGE, 1)
 }
 

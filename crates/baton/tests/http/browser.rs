@@ -87,7 +87,7 @@ fn a_browser_shows_the_site() {
 fn a_browser_asks_for_parts_of_what_it_plays() {
     let server = start();
     let samples = pattern(RECORDING_BYTES, 8);
-    server.folder().write("recording.wav", [wave_head(RECORDING_BYTES as u32), samples].concat());
+    server.folder().write("recording.wav", [&wave_head(RECORDING_BYTES as u32), samples].concat());
     let mut browser = Browser::start(server.folder());
     browser.open(&format!("http://{}/", server.address()));
     let played = browser.run(

@@ -22,7 +22,7 @@ pub(crate) const PATTERNS: [(&str, usize); 4] =
     [("1k.bin", 1 << 10), ("16k.bin", 16 << 10), ("100k.bin", 100 << 10), ("1m.bin", 1 << 20)];
 
 /// The content of one of [`PATTERNS`].
-pub(crate) fn pattern_of(name: &str) -> Vec<u8> {
+pub(crate) fn pattern_of(name: &str) -> &'static [u8] {
     let known = PATTERNS.iter().find(|(known, _)| *known == name);
     let (_, size) = known.unwrap_or_else(|| panic!("{name} has no pattern"));
     pattern(*size, *size as u64)

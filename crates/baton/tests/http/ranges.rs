@@ -103,7 +103,7 @@ fn several_ranges(server: &Server) {
     let at_the_limit = client.ask("GET", "/1k.bin", &format!("Range: bytes={}\r\n", many(16)));
     assert_eq!(parts_of(&at_the_limit, "application/octet-stream", 1024).len(), 16);
     let beyond = client.ask("GET", "/1k.bin", &format!("Range: bytes={}\r\n", many(17)));
-    assert_eq!((beyond.status, beyond.body), (200, pattern_of("1k.bin")));
+    assert_eq!((beyond.status, &*beyond.body), (200, pattern_of("1k.bin")));
     // The worst of CVE-2011-3192: 1,300 ranges that overlap.
     let killer: String = (0..1300).map(|n| format!("5-{n},")).collect();
     assert_eq!(client.ask("GET", "/1k.bin", &format!("Range: bytes=0-,{killer}\r\n")).status, 200);
@@ -194,7 +194,7 @@ fn parts_of(response: &Response, media_type: &str, size: usize) -> Vec<(usize, V
         if rest == b"--\r\n" {
             return parts;
         }
-        let end = rest.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
+        let end = memchr::memmem::find(rest, b"\r\n\r\n").expect("a head");
         let head = std::str::from_utf8(&rest[..end]).expect("text");
         let range = head
             .strip_prefix(&format!("\r\nContent-Type: {media_type}\r\nContent-Range: bytes "))

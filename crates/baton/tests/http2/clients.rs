@@ -96,8 +96,8 @@ fn streams_of_one_connection(architecture: &str) {
     let mut streams = vec![peer.get("/large.bin"), peer.get("/app/stream?70000"), peer.get("/none")];
     streams.extend((0..20).map(|_| peer.get("/small.txt")));
     let answers = peer.answers(&streams);
-    assert!((answers[0].status, &answers[0].body) == (200, &large()));
-    assert!((answers[1].status, &answers[1].body) == (200, &pattern(70_000, 1)));
+    assert!((answers[0].status, &*answers[0].body) == (200, large()));
+    assert!((answers[1].status, &*answers[1].body) == (200, pattern(70_000, 1)));
     assert_eq!(answers[2].status, 404);
     for answer in &answers[3..] {
         assert_eq!((answer.status, &answer.body[..], answer.reset), (200, SMALL.as_bytes(), None));

@@ -6,6 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use baton_http::h2::hpack::Decoder;
 
 use crate::common::server::PATIENCE;
+use crate::common::take_front;
 
 /// A connection, after the exchange of SETTINGS.
 pub(crate) struct Peer {
@@ -104,7 +105,7 @@ impl Peer {
         while self.ahead.len() < HEAD_BYTES + len {
             self.fill()?;
         }
-        let bytes: Vec<u8> = self.ahead.drain(..HEAD_BYTES + len).collect();
+        let bytes = take_front(&mut self.ahead, HEAD_BYTES + len);
         let stream = u32::from_be_bytes([bytes[5], bytes[6], bytes[7], bytes[8]]) & 0x7fff_ffff;
         Some(Frame { kind: bytes[3], flags: bytes[4], stream, payload: bytes[HEAD_BYTES..].to_vec() })
     }

@@ -22,7 +22,7 @@ pub(crate) fn start(architecture: &str, application: usize, limits: &str) -> Wat
 }
 
 /// The bytes of `large.bin`.
-pub(crate) fn large() -> Vec<u8> {
+pub(crate) fn large() -> &'static [u8] {
     pattern(LARGE_BYTES, 1)
 }
 

@@ -57,7 +57,7 @@ fn an_early_response_ends_the_upload(site: &Site) {
     let path = target(site, "early", "early");
     let mut agent = site.server.agent();
     agent.begin("POST", "localhost", &path, "", Body::Length(12_000_000));
-    agent.send_body(&pattern(100_000, 1));
+    agent.send_body(pattern(100_000, 1));
     let response = agent.response();
     assert_eq!((response.status, response.text()), (200, "enough"));
     assert_eq!(site.line_of(&path)["outcome"], "complete");
@@ -111,7 +111,7 @@ fn too_much(site: &Site) {
     let path = target(site, "post", "much");
     let mut agent = site.server.agent();
     agent.begin("POST", "localhost", &path, "", Body::Open);
-    agent.send_body(&pattern(17 << 20, 1));
+    agent.send_body(pattern(17 << 20, 1));
     agent.finish_body();
     assert_eq!(agent.head().status, 413);
     assert_eq!(site.line_of(&path)["outcome"], "refused");

@@ -48,7 +48,7 @@ fn a_drain_finishes_requests_in_flight() {
         let answer = asking.response();
         assert_eq!((answer.text(), answer.field("connection")), ("first", Some("close")), "{architecture}");
         asking.expect_end();
-        assert!(download.take(BIG_BYTES).iter().all(|&byte| byte == 7));
+        assert!(download.take(BIG_BYTES) == vec![7; BIG_BYTES]);
         download.expect_end();
         assert_eq!(server.ended().code(), Some(0), "{architecture}");
         assert!(!server.folder().base().join("control").exists());
@@ -73,7 +73,7 @@ fn a_drain_finishes_requests_of_every_protocol() {
         wait_until("new clients are refused", || TcpStream::connect(server.address()).is_err());
         for client in &mut downloads {
             let body = client.body().expect("all of it");
-            assert!(body.len() == BIG_BYTES && body.iter().all(|&byte| byte == 7), "{architecture}");
+            assert!(body == vec![7; BIG_BYTES], "{architecture}");
         }
         assert_eq!(server.ended().code(), Some(0), "{architecture}");
     }

@@ -222,8 +222,7 @@ fn silent_and_full_tunnels_go_on() {
         }
         let mut full = clients.pop().expect("the last one");
         let mut writer = full.stream().try_clone().expect("a descriptor");
-        let bytes = long.clone();
-        let writing = spawn(move || writer.write_all(&bytes).expect("a server"));
+        let writing = spawn(move || writer.write_all(long).expect("a server"));
         let begun = full.take(1_000);
         server.ctl(&["upgrade"]);
         // It leaves when no side has much to take.

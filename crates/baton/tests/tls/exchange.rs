@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::client::Connection;
+use crate::common::take_front;
 
 /// A connection whose responses are read one by one.
 pub(crate) struct Exchange {
@@ -74,7 +75,7 @@ impl Exchange {
     fn until(&mut self, end: &[u8]) -> Vec<u8> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.ahead, end) {
-                return self.ahead.drain(..at + end.len()).collect();
+                return take_front(&mut self.ahead, at + end.len());
             }
             assert!(self.fill().expect("more"), "the connection ends");
         }
@@ -85,7 +86,7 @@ impl Exchange {
         while self.ahead.len() < count {
             assert!(self.fill().expect("more"), "the connection ends after {} of {count}", self.ahead.len());
         }
-        self.ahead.drain(..count).collect()
+        take_front(&mut self.ahead, count)
     }
 
     /// Reads until the server says that nothing follows.

@@ -139,7 +139,7 @@ fn answer(request: &mut Request<'_>) -> std::io::Result<()> {
         }
         _ => {
             write!(request, "Content-Type: text/plain\r\nContent-Length: {size}\r\n\r\n")?;
-            request.write_all(&pattern(size, 1))
+            request.write_all(pattern(size, 1))
         }
     }
 }
@@ -251,7 +251,7 @@ fn a_new_key_ends_the_connection() {
         connection.refresh_keys();
         let rest = connection.rest().expect("an orderly end");
         let body = [head, rest].concat();
-        assert!(body.ends_with(&pattern(LONG_BYTES, 3)));
+        assert!(body.ends_with(pattern(LONG_BYTES, 3)));
     });
 }
 
