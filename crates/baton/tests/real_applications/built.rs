@@ -1,16 +1,14 @@
-//! What of this repository runs in the processes of applications: built where the server under test was.
+//! What of this repository runs in the processes of applications, and is built where the server under test was.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
-use rustix::fs::Access;
-use rustix::io::Errno;
 use tempfile::TempDir;
 
 /// The preload library.
 pub(crate) fn preload() -> &'static Path {
-    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| library("libbaton_preload.so", "baton-preload"));
+    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| library("libbaton_preload.so"));
     &LIBRARY
 }
 
@@ -18,7 +16,7 @@ pub(crate) fn preload() -> &'static Path {
 pub(crate) fn dropin() -> &'static Path {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        let library = library("libfcgi.so", "baton-libfcgi");
+        let library = library("libfcgi.so");
         std::os::unix::fs::symlink(library, folder.path().join("libfcgi.so.0")).expect("a link");
         folder
     });
@@ -42,24 +40,10 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// A library beside the server's executable, rebuilt if it is older than its sources: no crate depends on it, so
-/// cargo does not build it for these tests.
-fn library(name: &str, package: &str) -> PathBuf {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// A library of the workspace. This package's tests depend on it, so cargo has built it with them.
+fn library(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_baton")).parent().expect("a folder");
-    let library = folder.join(name);
-    // In a virtual machine, which only reads it: `scripts/test-kernel-tls` has built it before.
-    if rustix::fs::access(folder, Access::WRITE_OK) == Err(Errno::ROFS) {
-        return library;
-    }
-    let _guard = ONE_AT_A_TIME.lock().expect("nobody has failed");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--locked", "--package", package, "--target-dir"]);
-    build.arg(folder.parent().expect("the target folder")).current_dir(repository());
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    assert!(build.status().expect("cargo").success(), "{package} cannot be built");
+    let library = folder.join("deps").join(name);
+    assert!(library.exists(), "cargo has not built {}", library.display());
     library
 }
