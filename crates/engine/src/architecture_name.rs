@@ -1,4 +1,4 @@
-//! The architectures by name: the table that the enum, the files of [`arch`](crate::arch) and the tests are made of.
+//! The architectures by name: the table that the enum and the files of [`arch`](crate::arch) are made of.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,7 @@ use std::str::FromStr;
 /// Passes the table of all architectures to the named macro, after the tokens that follow its name. A row: variant,
 /// module, word, and which processes and threads run the steps.
 ///
-/// The table generates [`ArchitectureName`] and the tests that run under every architecture.
-#[macro_export]
+/// The table generates [`ArchitectureName`], whose `ALL` the tests run under.
 macro_rules! for_each_architecture {
     ($first:ident $(:: $next:ident)* ! $($before:tt)*) => {
         $first $(:: $next)* ! {
@@ -55,6 +54,7 @@ macro_rules! architecture_names {
 }
 
 for_each_architecture!(architecture_names!);
+pub(crate) use for_each_architecture;
 
 impl Default for ArchitectureName {
     fn default() -> Self {

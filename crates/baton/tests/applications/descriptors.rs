@@ -7,29 +7,37 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::folder::{Folder, pattern};
+use crate::common::matrix::{DEFAULT, USUAL};
 use crate::common::protocol::Protocol;
 use crate::common::server::Server;
-use crate::common::{ARCHITECTURES, certificate};
+use crate::common::{certificate, matrix};
 use crate::program;
 
 #[test]
 fn with_64_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(64, architecture, Protocol::Http));
+    serve_with_under(64, &USUAL);
 }
 
 #[test]
 fn with_256_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(256, architecture, Protocol::Http));
+    serve_with_under(256, &DEFAULT);
 }
 
 #[test]
 fn with_1024_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(1024, architecture, Protocol::Http));
+    serve_with_under(1024, &DEFAULT);
 }
 
 #[test]
 fn with_4096_descriptors_everything_is_served() {
-    ARCHITECTURES.iter().for_each(|architecture| serve_with(4096, architecture, Protocol::Http));
+    serve_with_under(4096, &DEFAULT);
+}
+
+/// Under these architectures and another, or all.
+fn serve_with_under(descriptors: usize, architectures: &[&'static str]) {
+    for architecture in matrix::architectures(&format!("{descriptors} descriptors"), architectures) {
+        serve_with(descriptors, architecture, Protocol::Http);
+    }
 }
 
 /// The other protocols, under the architectures that differ most.

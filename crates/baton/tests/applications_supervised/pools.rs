@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use baton_engine::ArchitectureName;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::client::{Client, Response};
+use crate::common::matrix;
 use crate::common::server::{Server, wait_until};
 use crate::processes::{everybody, lives, pid_of, pools, told};
 use crate::supervised::{folder, rewrite};
@@ -258,7 +258,7 @@ fn a_reload_waits_for_requests_in_flight() {
 /// test.
 #[test]
 fn a_pool_that_is_idle_ends_with_the_reload_that_drops_it() {
-    for architecture in ArchitectureName::ALL {
+    for architecture in matrix::architectures("a_pool_that_is_idle", &matrix::USUAL) {
         let site = |arguments| format!("architecture = '{architecture}'\n{}", site(2, arguments, ""));
         let server = Server::run(folder(), &site(""));
         assert_eq!(server.get("/app").status, 200, "{architecture}");

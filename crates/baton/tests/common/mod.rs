@@ -22,6 +22,7 @@ pub(crate) mod dns;
 pub(crate) mod folder;
 pub(crate) mod http2;
 pub(crate) mod kernel_tls;
+pub(crate) mod matrix;
 pub(crate) mod port;
 pub(crate) mod protocol;
 pub(crate) mod server;

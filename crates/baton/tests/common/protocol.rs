@@ -1,5 +1,7 @@
 //! What clients speak: HTTP/1 or HTTP/2, in clear or over TLS.
 
+use std::fmt;
+
 /// A version of HTTP and what carries it, named as in ALPN and Alt-Svc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -31,5 +33,11 @@ impl Protocol {
     /// As logs and applications are told.
     pub(crate) fn version(self) -> &'static str {
         if self.is_http2() { "HTTP/2.0" } else { "HTTP/1.1" }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, formatter)
     }
 }

@@ -11,14 +11,18 @@ use crate::common::protocol::Protocol;
 use crate::common::server::wait_until;
 use crate::watched::Watched;
 
-crate::architectures::under_every_architecture! { by name: a_stuck_worker_is_replaced }
+crate::architectures::under_two_architectures! { by name: a_stuck_worker_is_replaced }
 
 /// Several processes, each with its own queue.
 mod queues {
-    over_http1! { auto = "auto", Http, others_serve_the_queue_of_a_stuck_worker }
-    over_http1! { n_copy = "n-copy", Http, others_serve_the_queue_of_a_stuck_worker }
-    over_http1! { https_auto = "auto", Https, others_serve_the_queue_of_a_stuck_worker }
-    over_http1! { h2_auto = "auto", H2, others_serve_the_queue_of_a_stuck_worker }
+    one_of! {
+        in_clear = ["auto", "n-copy"], others_serve_the_queue_of_a_stuck_worker;
+        |architecture| (architecture, Protocol::Http)
+    }
+    one_of! {
+        encrypted = [Protocol::Https, Protocol::H2], others_serve_the_queue_of_a_stuck_worker;
+        |protocol| ("auto", protocol)
+    }
 
     use super::others_serve_the_queue_of_a_stuck_worker;
 }

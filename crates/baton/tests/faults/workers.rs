@@ -18,20 +18,25 @@ crate::architectures::under_every_architecture! { by name: a_worker_killed_under
 
 /// Over the other protocols.
 mod over {
-    over_http1! { https_auto = "auto", Https, a_worker_killed_under_load_comes_back_over }
+    one_of! {
+        auto = [Protocol::Https, Protocol::H2], a_worker_killed_under_load_comes_back_over;
+        |protocol| ("auto", protocol)
+    }
     over_http1! { h2c_pipeline = "pipeline", H2c, a_worker_killed_under_load_comes_back_over }
-    over_http1! { h2_auto = "auto", H2, a_worker_killed_under_load_comes_back_over }
 
     use super::a_worker_killed_under_load_comes_back_over;
 }
 
-/// Of several processes.
+/// Of several processes, each with a queue or all with one.
 mod away {
-    over_http1! { auto = "auto", Http, others_serve_the_queue_of_a_crashing_worker }
-    over_http1! { n_copy = "n-copy", Http, others_serve_the_queue_of_a_crashing_worker }
-    over_http1! { symped = "symped", Http, others_serve_the_queue_of_a_crashing_worker }
-    over_http1! { https_auto = "auto", Https, others_serve_the_queue_of_a_crashing_worker }
-    over_http1! { h2_auto = "auto", H2, others_serve_the_queue_of_a_crashing_worker }
+    one_of! {
+        several = ["auto", "n-copy", "symped"], others_serve_the_queue_of_a_crashing_worker;
+        |architecture| (architecture, Protocol::Http)
+    }
+    one_of! {
+        encrypted = [Protocol::Https, Protocol::H2], others_serve_the_queue_of_a_crashing_worker;
+        |protocol| ("auto", protocol)
+    }
 
     use super::others_serve_the_queue_of_a_crashing_worker;
 }

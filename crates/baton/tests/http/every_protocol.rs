@@ -1,6 +1,8 @@
 //! Every architecture speaks every protocol.
 
+use crate::common::ARCHITECTURES;
 use crate::common::agent::Body;
+use crate::common::matrix::{USUAL, by_name, others};
 use crate::common::protocol::Protocol;
 use crate::common::server::Server;
 use crate::museum::{ALPHABET, pattern_of};
@@ -48,4 +50,16 @@ fn what_was_negotiated_is_spoken(server: &Server) {
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     let response = client.response();
     assert_eq!((response.status, response.field("connection")), (505, Some("close")));
+}
+
+/// Goal: each architecture is met by some test, one that is added, too. Method: the names of many tests choose.
+#[test]
+fn no_architecture_is_left_out() {
+    let tests = || (0..1_000).map(|number| format!("test {number}"));
+    let is_met = |architecture| {
+        USUAL.contains(&architecture) || tests().any(|test| by_name(&test, &others(&USUAL)) == architecture)
+    };
+    let never: Vec<_> = ARCHITECTURES.into_iter().filter(|architecture| !is_met(*architecture)).collect();
+    assert!(never.is_empty(), "{never:?}");
+    assert!(USUAL.iter().all(|usual| ARCHITECTURES.contains(usual)), "{USUAL:?}");
 }

@@ -1,14 +1,14 @@
-//! The conformance suite h2spec, case by case, under every architecture.
+//! The conformance suite h2spec, case by case.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::architectures::under_every_architecture;
+use crate::architectures::under_two_architectures;
 use crate::common::{leave_out, tools};
 use crate::site;
 
-under_every_architecture! { by name: h2spec }
+under_two_architectures! { by name: h2spec }
 
 /// Goal: the server does what RFC 9113 wants in all cases that h2spec knows, but those that are moot. Method: the suite's
 /// own report, for a file and for an application; the failures are the exceptions, no more and no less.

@@ -1,11 +1,10 @@
 //! php-fpm by every transport under every architecture and over every protocol: a page, a stream, a form, an upload, a
 //! download.
 
-use crate::common::ARCHITECTURES;
 use crate::common::folder::{Folder, pattern};
-use crate::common::kernel_tls;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
+use crate::common::{kernel_tls, matrix};
 use crate::fpm::{Aid, Fpm};
 use crate::holdings::{AnswerTransport, way};
 use crate::nginx::Nginx;
@@ -33,7 +32,7 @@ fn php_fpm_answers_the_same_by_every_transport_under_every_architecture() {
     let nginx = Nginx::start(&folder, &location);
     let expected = visit(&mut Visitor::new(nginx.address()), "unix");
 
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("php-fpm by every transport", &matrix::DEFAULT) {
         let server = start(&folder, architecture);
         for protocol in protocols(architecture) {
             assert_same(&server.over(protocol), &expected, architecture);

@@ -6,9 +6,9 @@ use std::process::Command;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::common::ARCHITECTURES;
 use crate::common::agent::Body;
 use crate::common::client::Client;
+use crate::common::matrix;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
@@ -33,7 +33,7 @@ fn downloading(rest: &str) -> (Server, Client) {
 /// is answered, the third is closed. New clients are refused, the exit code is 0.
 #[test]
 fn a_drain_finishes_requests_in_flight() {
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("a_drain_finishes_requests_in_flight", &matrix::USUAL) {
         let (mut server, mut download) = downloading(&format!("architecture = \"{architecture}\""));
         let address = server.address();
         let mut idle = server.connect();
@@ -82,7 +82,7 @@ fn a_drain_finishes_requests_of_every_protocol() {
 /// Drains with a client that reads nothing: the limit ends it.
 #[test]
 fn a_drain_ends_at_its_limit() {
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("a_drain_ends_at_its_limit", &matrix::USUAL) {
         let settings = format!("architecture = \"{architecture}\"\ndrain_timeout_ms = 200");
         let (mut server, download) = downloading(&settings);
         server.signal(Signal::QUIT);

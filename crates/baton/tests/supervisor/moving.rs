@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use crate::common::ARCHITECTURES;
 use crate::common::agent::{Agent, Body, CutOff};
 use crate::common::client::Client;
 use crate::common::folder::pattern;
+use crate::common::matrix;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
@@ -23,7 +23,10 @@ fn started(architecture: &str) -> Server {
         &folder,
         ANY_PORTS,
         "root",
-        &format!("architecture = \"{architecture}\"\n[admin]\nlisten = \"127.0.0.1:0\""),
+        // A connection that has sent nothing is the server's at once, not only after seconds in the kernel.
+        &format!(
+            "architecture = \"{architecture}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[send]\ndefer_accept_s = 0"
+        ),
     );
     start_in(folder)
 }
@@ -79,7 +82,7 @@ impl Kept {
 /// request, and some that have sent nothing yet, not even a handshake, go on with the new server where they were.
 #[test]
 fn kept_connections_go_on_with_the_new_server() {
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("kept_connections_go_on_with_the_new_server", &matrix::USUAL) {
         let mut server = started(architecture);
         let mut kept = Kept::connect(&server, architecture);
         server.ctl(&["upgrade"]);
@@ -97,7 +100,7 @@ const BIG_BYTES: usize = 24 << 20;
 #[test]
 fn downloads_go_on_with_the_new_server() {
     let big = pattern(BIG_BYTES, 3);
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("downloads_go_on_with_the_new_server", &matrix::USUAL) {
         let folder = folder();
         folder.write("big", &big);
         // Less than the file: `threads-cache` would have all of it in memory, which is more than a message takes.
@@ -197,7 +200,7 @@ pub(crate) fn recycle(server: &Server) {
 /// Goal: workers that are replaced close no connection between two requests. Method: as for an upgrade.
 #[test]
 fn kept_connections_go_on_with_other_workers() {
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("kept_connections_go_on_with_other_workers", &matrix::USUAL) {
         let server = started(architecture);
         let mut kept = Kept::connect(&server, architecture);
         recycle(&server);

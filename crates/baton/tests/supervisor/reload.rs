@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 
-use crate::common::ARCHITECTURES;
 use crate::common::folder::pattern;
+use crate::common::matrix;
 use crate::common::protocol::Protocol;
 use crate::common::server::wait_until;
 use crate::supervised::{
@@ -25,7 +25,7 @@ const BIG_BYTES: usize = 24 << 20;
 #[test]
 fn a_reload_keeps_connections_and_downloads() {
     let big = pattern(BIG_BYTES, 1);
-    for architecture in ARCHITECTURES {
+    for architecture in matrix::architectures("a_reload_keeps_connections_and_downloads", &matrix::USUAL) {
         let folder = folder();
         folder.write("big", &big);
         write(&folder, "second/index.html", "second");

@@ -17,7 +17,7 @@ mod threads_cache;
 
 use std::io;
 
-use crate::for_each_architecture;
+use crate::architecture_name::for_each_architecture;
 use crate::process::Process;
 use crate::settings::{SendfileMode, Tuning};
 
