@@ -9,10 +9,9 @@ use memchr::memmem;
 
 use crate::common::agent::Body;
 use crate::common::folder::Folder;
+use crate::common::matrix;
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::films::{FILMS, Film, Manner, bytes_of};
-
-const CLIENTS: u64 = 500;
 
 const MIB: u64 = 1 << 20;
 
@@ -24,7 +23,7 @@ fn a_crowd_gets_a_cold_film_of_one_fetch() {
     let (length, server) = (mib * MIB + 4711, serve(mib + 64));
     let film = Film::show("crowd", length, Manner::Honest);
     let address = server.address();
-    let clients: Vec<_> = (0..CLIENTS)
+    let clients: Vec<_> = (0..matrix::size(100, 500))
         .map(|number| {
             let (path, is_player) = (film.address(), number % 2 == 0);
             let client = thread::Builder::new().stack_size(512 << 10);

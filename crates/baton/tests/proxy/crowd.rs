@@ -1,4 +1,4 @@
-//! Ten thousand WebSockets at a time.
+//! Very many WebSockets at a time.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,33 +9,34 @@ use rustix::process::Pid;
 
 use crate::common::descriptors::raise_descriptors;
 use crate::common::folder::Folder;
-use crate::common::leave_out;
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::common::watched::Watched;
+use crate::common::{leave_out, matrix};
 use crate::real::Program;
 
 /// Goal: every tunnel carries its own bytes, costs two descriptors and a bounded amount of memory, survives a reload, and
 /// leaves nothing. Method: each client sends a message that no other sends, before the reload and behind it, and reads the
 /// echo only when all have sent.
 #[test]
-fn ten_thousand_websockets() {
+fn a_crowd_of_websockets() {
+    let tunnels = matrix::size(1_000, 10_000);
     // Two workers share the tunnels, each of which costs them two.
-    let needed = TUNNELS as u64 + 5_000;
+    let needed = tunnels as u64 + 5_000;
     if raise_descriptors(needed) < needed {
-        return leave_out("ten thousand WebSockets", "too few descriptors (`ulimit -Hn`)");
+        return leave_out("the WebSockets", "too few descriptors (`ulimit -Hn`)");
     }
     let origin = echo_server();
     let server = server(origin.address());
     let before = server.sockets();
     let memory_before = memory_kib(&server);
 
-    let mut clients = open(&server, TUNNELS);
+    let mut clients = open(&server, tunnels);
     let sockets = server.sockets();
     let opened = sockets.iter().sum::<usize>() - before.iter().sum::<usize>();
-    assert_eq!(opened, 2 * TUNNELS, "one of the client, one of the origin");
+    assert_eq!(opened, 2 * tunnels, "one of the client, one of the origin");
     let memory = memory_kib(&server) - memory_before;
-    println!("{memory} KiB for {TUNNELS} tunnels: {} bytes each", memory * 1024 / TUNNELS);
-    assert!(memory * 1024 / TUNNELS < TUNNEL_BYTES_MAX, "{memory} KiB for {TUNNELS} tunnels");
+    println!("{memory} KiB for {tunnels} tunnels: {} bytes each", memory * 1024 / tunnels);
+    assert!(memory * 1024 / tunnels < TUNNEL_BYTES_MAX, "{memory} KiB for {tunnels} tunnels");
 
     echo_all(&mut clients, "before the reload");
     server.server().ctl(&["reload"]);
@@ -49,7 +50,7 @@ fn ten_thousand_websockets() {
         }
     }
     server.wait_until_nothing_is_left(&before);
-    wait_until("a line for each", || server.lines().len() == TUNNELS);
+    wait_until("a line for each", || server.lines().len() == tunnels);
     assert!(server.lines().iter().all(|line| line["status"] == 101), "switched, each");
     let held = memory_kib(&server).saturating_sub(memory_before);
     println!("{held} KiB are still held");
@@ -153,8 +154,6 @@ fn memory_kib(server: &Watched) -> usize {
     };
     server.server().workers().into_iter().map(of).sum()
 }
-
-const TUNNELS: usize = 10_000;
 
 /// What a tunnel may cost in the worker while nothing moves: two connections' states, and no buffers.
 const TUNNEL_BYTES_MAX: usize = 16 << 10;
