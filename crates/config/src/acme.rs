@@ -6,7 +6,7 @@ use baton_acme::{ChallengeKind, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Store};
 
 use super::kind::{ListOf, Or};
 use super::setting::{Inline, settings};
-use super::text::{FilePath, Text, TextOf, Wrong};
+use super::text::{FilePath, Private, Text, TextOf, Wrong};
 use super::words::{Word, words};
 
 words! {
@@ -27,7 +27,7 @@ settings! {
         /// directory.
         directory: String = "letsencrypt".to_owned(), DIRECTORY;
         /// Address to which the authority may write.
-        email: Option<String> = None, Or("none", Text);
+        email: Option<String> = None, Or("none", Private);
         /// Folder of the certificates, their keys and the account. The master creates it for the workers' user.
         store: PathBuf = PathBuf::from("/var/lib/baton/acme"), FilePath;
         /// How the authority checks that a name leads to this server. After a failure the next one has its turn.
@@ -46,7 +46,7 @@ settings! {
     /// The key by which an authority knows its customer.
     ExternalKey in "acme.external_account" needs ["key_id", "key_file"] {
         /// The key's identifier.
-        key_id: String = String::new(), Text;
+        key_id: String = String::new(), Private;
         /// File with the key, base64url, as the authority gives it. The master reads it.
         key_file: PathBuf = PathBuf::new(), FilePath;
     }

@@ -9,6 +9,7 @@ use baton_engine::listen::ListenAddress;
 use super::error::Complaint;
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 use super::text::Text;
 
 /// An address of a site.
@@ -42,6 +43,8 @@ const FORMS: &str = "\"127.0.0.1:8080\", \"[::1]:8080\", \"localhost:8080\", \"8
 impl Kind for Addresses {
     type Value = Vec<ListenAddress>;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         format!("an address or an array of addresses: {FORMS}")
     }
@@ -62,6 +65,8 @@ impl Kind for Addresses {
 
 impl Kind for SiteAddresses {
     type Value = Vec<Listen>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("an address or an array of addresses: {FORMS}; with TLS: \":443 tls\"")
@@ -90,6 +95,8 @@ struct Address;
 
 impl Kind for Address {
     type Value = Vec<Listen>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("an address: {FORMS}")

@@ -12,6 +12,7 @@ use super::duration::{Milliseconds, Seconds};
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
+use super::shown::Shown;
 use super::system::{Folder, USER_NAME};
 use super::text::{Text, TextOf, Wrong};
 use super::words::{Word, Words, words};
@@ -233,6 +234,8 @@ struct TargetKind;
 impl Kind for TargetKind {
     type Value = Target;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         "\"unix:/path\", \"127.0.0.1:9000\", \"[::1]:9000\" or \"host:9000\"".into()
     }
@@ -304,6 +307,8 @@ struct Internal;
 impl Kind for Internal {
     type Value = Vec<(String, PathBuf)>;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         "a table of folders by path: { \"/protected\" = \"FOLDER\" }".into()
     }
@@ -352,6 +357,8 @@ fn reserved_parameter(name: &str) -> Option<&'static str> {
 
 impl Kind for Pairs {
     type Value = Vec<(String, String)>;
+
+    const SHOWN: Shown = Shown::Names;
 
     fn accepted(&self) -> String {
         "a table of strings: { NAME = \"VALUE\" }".into()

@@ -11,6 +11,7 @@ use super::error::Complaint;
 use super::kind::{Kind, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{FilePath, Text, TextOf, Wrong};
 
 settings! {
@@ -30,6 +31,8 @@ pub(crate) struct BasicAuthKind;
 
 impl Kind for BasicAuthKind {
     type Value = BasicAuth;
+
+    const SHOWN: Shown = Inline::<BasicAuth>::SHOWN;
 
     fn accepted(&self) -> String {
         Inline::<BasicAuth>::new().accepted()
@@ -89,6 +92,8 @@ struct UsersKind;
 
 impl Kind for UsersKind {
     type Value = Vec<(String, Hash)>;
+
+    const SHOWN: Shown = Shown::Nothing;
 
     fn accepted(&self) -> String {
         "a table of hashes by user: { NAME = \"$2y$…\" }".into()

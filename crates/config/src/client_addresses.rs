@@ -4,6 +4,7 @@ use baton_engine::{AddressRange, AddressSet};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::Text;
 
 /// Which clients are meant.
@@ -41,6 +42,8 @@ pub(crate) struct ClientAddressKind;
 impl Kind for ClientAddressKind {
     type Value = ClientAddress;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         "an address such as \"10.0.0.0/8\" or \"::1\", or \"unix:\"".into()
     }
@@ -69,6 +72,8 @@ pub(crate) struct ClientList;
 
 impl Kind for ClientList {
     type Value = Vec<ClientAddress>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         ListOf(ClientAddressKind).accepted()

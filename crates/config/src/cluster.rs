@@ -19,6 +19,7 @@ use super::origins::Origin;
 use super::proxy::{Proxy, check_ejection};
 use super::raw::{Node, Value};
 use super::setting::{Inline, Section, Table, settings};
+use super::shown::Shown;
 use super::text::FilePath;
 use super::words::{Word, words};
 
@@ -168,6 +169,8 @@ pub(crate) struct ClusterKind;
 impl Kind for ClusterKind {
     type Value = Option<RouteCluster>;
 
+    const SHOWN: Shown = Inline::<RouteCluster>::SHOWN;
+
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), Inline::<RouteCluster>::new().accepted())
     }
@@ -193,6 +196,8 @@ struct Nodes;
 
 impl Kind for Nodes {
     type Value = Vec<ClusterNode>;
+
+    const SHOWN: Shown = Inline::<ClusterNode>::SHOWN.or_value();
 
     fn accepted(&self) -> String {
         ListOf(OneNode).accepted()
@@ -235,6 +240,8 @@ struct OneNode;
 impl Kind for OneNode {
     type Value = ClusterNode;
 
+    const SHOWN: Shown = Inline::<ClusterNode>::SHOWN.or_value();
+
     fn accepted(&self) -> String {
         format!("{}, or {}", NodeUrl.accepted(), Inline::<ClusterNode>::new().accepted())
     }
@@ -260,6 +267,8 @@ const OF_CLUSTER: [(&str, &str); 2] = [("to", "nodes"), ("policy", "policy")];
 
 impl Kind for Relay {
     type Value = Proxy;
+
+    const SHOWN: Shown = Inline::<Proxy>::SHOWN;
 
     fn accepted(&self) -> String {
         "a table with keys of `proxy`, but for `to` and `policy`".into()

@@ -8,7 +8,7 @@ use super::kind::{Integer, ListOf, Or};
 use super::node_kinds::{MoverAddress, NODE_NAME, NodeUrl, PUBLIC};
 use super::origin_url::OriginUrl;
 use super::setting::{Inline, settings};
-use super::text::{FilePath, Text, TextOf, Wrong};
+use super::text::{FilePath, Private, Text, TextOf, Wrong};
 
 settings! {
     /// etcd (3.4 or later, with its JSON gateway, which is on by default): nodes register there, and all front-ends see the same
@@ -24,7 +24,7 @@ settings! {
         /// than theirs. The last nodes count until others are there.
         hold_s: u64 = 60, Integer(0, 86_400);
         /// The user that etcd knows this server by.
-        user: Option<String> = None, Or("none", Text);
+        user: Option<String> = None, Or("none", Private);
         /// File with that user's password. The master reads it.
         password_file: Option<PathBuf> = None, Or("none", FilePath);
         /// PEM file with the authorities of etcd's certificate, for endpoints of `https`.

@@ -7,6 +7,7 @@ use rustix::fs::{Access, access};
 use super::duration::Seconds;
 use super::kind::{Integer, Kind, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 
 /// The executable that runs, even if another one has taken its place by now.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
@@ -45,6 +46,8 @@ impl ProcessesKind {
 
 impl Kind for ProcessesKind {
     type Value = Processes;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("{} or {{ min = 2, max = 16, idle_s = 10 }}", Self::COUNT.accepted())
@@ -107,6 +110,8 @@ pub(crate) struct Command;
 
 impl Kind for Command {
     type Value = Vec<String>;
+
+    const SHOWN: Shown = Shown::Program;
 
     fn accepted(&self) -> String {
         "an array: a program and its arguments".into()

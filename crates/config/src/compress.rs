@@ -9,6 +9,7 @@ use super::error::Complaint;
 use super::kind::{Bytes, Flag, Kind, ListOf, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{TextOf, Wrong};
 use super::words::Word;
 
@@ -40,6 +41,8 @@ pub(crate) struct CompressKind;
 
 impl Kind for CompressKind {
     type Value = Option<Compress>;
+
+    const SHOWN: Shown = Inline::<Compress>::SHOWN.or_value();
 
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), Inline::<Compress>::new().accepted())

@@ -10,6 +10,7 @@ use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::method_name::MethodName;
 use super::raw::{Node, Value};
 use super::setting::{Inline, Table, settings};
+use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
 
 settings! {
@@ -40,6 +41,8 @@ pub(crate) struct CorsKind;
 
 impl Kind for CorsKind {
     type Value = Cors;
+
+    const SHOWN: Shown = Inline::<Cors>::SHOWN.or_value();
 
     fn accepted(&self) -> String {
         format!("{}, or {}", OriginsKind.accepted(), Inline::<Cors>::new().accepted())
@@ -85,6 +88,8 @@ struct OriginsKind;
 impl Kind for OriginsKind {
     type Value = Origins;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         format!("\"*\", {}, or an array of such", OriginKind.accepted())
     }
@@ -128,6 +133,8 @@ struct OriginKind;
 
 impl Kind for OriginKind {
     type Value = OriginPattern;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "an origin such as \"https://app.example\"".into()

@@ -9,6 +9,7 @@ use super::error::Complaint;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::Node;
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{FilePath, Text};
 
 settings! {
@@ -60,6 +61,8 @@ pub(crate) struct DocumentsKind;
 impl Kind for DocumentsKind {
     type Value = Documents;
 
+    const SHOWN: Shown = Inline::<Documents>::SHOWN;
+
     fn accepted(&self) -> String {
         Inline::<Documents>::new().accepted()
     }
@@ -102,6 +105,8 @@ pub(crate) struct Server;
 
 impl Kind for Server {
     type Value = Origin;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a URL such as \"http://a.example.org:8080\", without a path".into()

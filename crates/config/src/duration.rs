@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::kind::{Integer, Kind, Reading, in_range, split_number, times};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 
 /// Milliseconds in a range.
 pub(crate) struct Milliseconds(pub u64, pub u64);
@@ -34,6 +35,8 @@ const MEANT: [(&str, &[&str]); 5] = [
 impl Kind for Milliseconds {
     type Value = u64;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         accepted("milliseconds", self.0, self.1, MS_NS)
     }
@@ -49,6 +52,8 @@ impl Kind for Milliseconds {
 
 impl Kind for Seconds {
     type Value = u64;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         accepted("seconds", self.0, self.1, S_NS)

@@ -50,6 +50,12 @@ impl Source {
         Some(&file.folder)
     }
 
+    /// The files with their texts, the first one first.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let starts = std::iter::once(0).chain(self.included.iter().map(|file| file.start));
+        starts.map(|start| self.file_at(start)).map(|(name, text, _)| (name, text))
+    }
+
     /// Name, text and beginning of the file at a place.
     fn file_at(&self, place: usize) -> (&str, &str, usize) {
         let next = self.included.partition_point(|file| file.start <= place);
@@ -113,6 +119,18 @@ impl Complaint {
         self.annotations.first().map_or(0, |annotation| annotation.span.start)
     }
 
+    /// Places and words, a line for each.
+    fn in_words(&self, source: &Source) -> String {
+        let mut lines = vec![format!("error: {}", self.title)];
+        for Annotation { span, label } in &self.annotations {
+            let (name, text, start) = source.file_at(span.start);
+            let line = text[..span.start - start].matches('\n').count() + 1;
+            lines.push(format!("  {name}:{line}: {label}"));
+        }
+        lines.extend(self.help.iter().map(|help| format!("  help: {help}")));
+        lines.join("\n")
+    }
+
     fn render(&self, source: &Source, renderer: &Renderer) -> String {
         // An excerpt for each file, that of the fault first.
         let mut excerpts: Vec<(usize, Snippet<'_, Shown<'_>>)> = Vec::new();
@@ -147,6 +165,16 @@ impl ConfigError {
     pub fn new(source: Source, mut complaints: Vec<Complaint>) -> Self {
         complaints.sort_by_key(Complaint::position);
         Self { source, complaints }
+    }
+
+    /// The text that was refused; none if it could not be read.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The messages without source excerpts, which may have secrets in them.
+    pub fn without_excerpts(&self) -> String {
+        self.complaints.iter().map(|complaint| complaint.in_words(&self.source) + "\n").collect()
     }
 
     /// The messages with source excerpts, in colour if `styled`.

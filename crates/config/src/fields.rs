@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
 
 /// Rules for response fields; an array gives a field several times.
@@ -41,6 +42,8 @@ const RESERVED: [(&str, &str); 13] = [
 impl Kind for Fields {
     type Value = FieldRules;
 
+    const SHOWN: Shown = Shown::Names;
+
     fn accepted(&self) -> String {
         ACCEPTED.into()
     }
@@ -56,6 +59,8 @@ impl Kind for Fields {
 
 impl Kind for RequestFields {
     type Value = FieldRules;
+
+    const SHOWN: Shown = Shown::Names;
 
     fn accepted(&self) -> String {
         ACCEPTED.into()

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::error::Complaint;
 use super::raw::{Node, RawConfig, Value, parse_value};
+use super::shown::Shown;
 
 /// What is common to reading all settings of one configuration.
 pub struct Reading<'a> {
@@ -72,6 +73,9 @@ pub trait Kind {
     /// What a setting of this kind is to the program.
     type Value;
 
+    /// What others than the operator may see of a value.
+    const SHOWN: Shown;
+
     /// What may be written, as the end of "expected …".
     fn accepted(&self) -> String;
 
@@ -92,6 +96,8 @@ pub(crate) struct Flag;
 
 impl Kind for Flag {
     type Value = bool;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "true or false".into()
@@ -115,6 +121,8 @@ pub(crate) struct Integer(pub u64, pub u64);
 
 impl Kind for Integer {
     type Value = u64;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("an integer from {} to {}", grouped(self.0), grouped(self.1))
@@ -212,6 +220,8 @@ impl Bytes {
 impl Kind for Bytes {
     type Value = u64;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         format!(
             "bytes from {} to {}, as an integer or as \"64 KiB\"",
@@ -259,6 +269,8 @@ pub(crate) struct Or<K>(pub &'static str, pub K);
 impl<K: Kind> Kind for Or<K> {
     type Value = Option<K::Value>;
 
+    const SHOWN: Shown = K::SHOWN;
+
     fn accepted(&self) -> String {
         format!("\"{}\" or {}", self.0, self.1.accepted())
     }
@@ -284,6 +296,8 @@ pub(crate) struct ListOf<K>(pub K);
 
 impl<K: Kind> Kind for ListOf<K> {
     type Value = Vec<K::Value>;
+
+    const SHOWN: Shown = K::SHOWN;
 
     fn accepted(&self) -> String {
         format!("an array, each element {}", self.0.accepted())

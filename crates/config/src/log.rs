@@ -9,6 +9,7 @@ use super::kind::{Bytes, Kind, Or, Reading};
 use super::log_fields::{Format, LogFields};
 use super::raw::{Node, Value};
 use super::setting::settings;
+use super::shown::Shown;
 use super::text::FilePath;
 use super::words::Word;
 
@@ -32,6 +33,8 @@ struct Log {
 
 impl Kind for Log {
     type Value = Destination;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("{}\"stdout\", \"stderr\" or a path", if self.may_be_off { "\"off\", " } else { "" })

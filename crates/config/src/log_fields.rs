@@ -5,6 +5,7 @@ use baton_http::field_name_is_safe;
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 use super::words::{Word, Words, words};
 
 words! {
@@ -33,6 +34,8 @@ const WORD: Word<LogField> = Word::new();
 
 impl Kind for OneField {
     type Value = LineField;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("{}, or \"{}NAME\"", WORD.accepted(), LineField::OF_REQUEST)
@@ -71,6 +74,8 @@ const SECRETS: [&str; 3] = ["Authorization", "Cookie", "Proxy-Authorization"];
 
 impl Kind for LogFields {
     type Value = Vec<LineField>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         ListOf(OneField).accepted()

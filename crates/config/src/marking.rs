@@ -10,6 +10,7 @@ use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::kind::{Flag, Kind, ListOf, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{TextOf, Wrong};
 
 /// The clients whose words are believed.
@@ -55,6 +56,8 @@ pub(crate) struct RequestIdKind;
 impl Kind for RequestIdKind {
     type Value = Option<RequestId>;
 
+    const SHOWN: Shown = Inline::<RequestId>::SHOWN.or_value();
+
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), Inline::<RequestId>::new().accepted())
     }
@@ -83,6 +86,8 @@ struct TrustKind;
 
 impl Kind for TrustKind {
     type Value = Trust;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), ListOf(ClientAddressKind).accepted())

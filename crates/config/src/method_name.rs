@@ -2,6 +2,7 @@
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::Text;
 
 /// The name of a method, as requests have it.
@@ -9,6 +10,8 @@ pub(crate) struct MethodName;
 
 impl Kind for MethodName {
     type Value = String;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a method such as \"GET\" or \"POST\"".into()

@@ -6,6 +6,7 @@ use super::kind::{Kind, Reading};
 use super::origin_url::OriginUrl;
 use super::origins::Url;
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::{TextOf, Wrong};
 
 /// The URL of a node. All nodes have the same paths as the clients see.
@@ -13,6 +14,8 @@ pub(crate) struct NodeUrl;
 
 impl Kind for NodeUrl {
     type Value = OriginUrl;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "\"http://HOST:PORT\", \"https://HOST\" or \"unix:/path\"".into()
@@ -38,6 +41,8 @@ pub(crate) struct MoverAddress;
 
 impl Kind for MoverAddress {
     type Value = SocketAddr;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "an IP address with a port such as \"10.0.0.11:7946\"".into()

@@ -9,6 +9,7 @@ use super::kind::{Flag, Integer, Kind, ListOf, Reading};
 use super::origin_url::OriginUrl;
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
 use super::words::words;
 
@@ -102,6 +103,8 @@ pub(crate) struct Origins;
 impl Kind for Origins {
     type Value = Vec<Origin>;
 
+    const SHOWN: Shown = Inline::<Origin>::SHOWN.or_value();
+
     fn accepted(&self) -> String {
         format!("{}, or an array of these or of {}", Url.accepted(), Inline::<Origin>::new().accepted())
     }
@@ -166,6 +169,8 @@ struct OneOrigin;
 impl Kind for OneOrigin {
     type Value = Origin;
 
+    const SHOWN: Shown = Inline::<Origin>::SHOWN.or_value();
+
     fn accepted(&self) -> String {
         format!("{}, or {}", Url.accepted(), Inline::<Origin>::new().accepted())
     }
@@ -190,6 +195,8 @@ pub(crate) struct Url;
 
 impl Kind for Url {
     type Value = OriginUrl;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "\"http://HOST:PORT\", \"https://HOST/PATH\" or \"unix:/path\"".into()

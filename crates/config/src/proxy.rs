@@ -16,6 +16,7 @@ use super::origin_url::OriginUrl;
 use super::origins::{Eject, Health, Origin, Origins, Url};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::system::Folder;
 use super::text::{FilePath, Text, TextOf, Wrong};
 use super::words::{Word, words};
@@ -137,6 +138,8 @@ pub(crate) struct ProxyKind;
 impl Kind for ProxyKind {
     type Value = Proxy;
 
+    const SHOWN: Shown = Inline::<Proxy>::SHOWN.or_value();
+
     fn accepted(&self) -> String {
         format!("{}, or {}", Url.accepted(), Inline::<Proxy>::new().accepted())
     }
@@ -187,6 +190,8 @@ struct Host;
 
 impl Kind for Host {
     type Value = HostRule;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "\"client\", \"origin\" or the name of a host, perhaps with a port".into()

@@ -7,6 +7,7 @@ use super::duration::Milliseconds;
 use super::kind::{Integer, Kind, Or, Reading};
 use super::raw::Node;
 use super::setting::settings;
+use super::shown::Shown;
 use super::text::Text;
 
 settings! {
@@ -43,6 +44,8 @@ struct RateKeyKind;
 
 impl Kind for RateKeyKind {
     type Value = RateKey;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "\"address\", \"user\" or \"header:NAME\"".into()

@@ -24,6 +24,7 @@ use super::send::Send;
 use super::server::Server;
 use super::setting::{Section, Setting};
 use super::shared_cache::{RouteCache, SharedCache};
+use super::shown::Shown;
 use super::site::SiteSettings;
 use super::timeouts::Timeouts;
 use super::tls::{CertificateFiles, ClientAuthentication, Tls};
@@ -38,6 +39,8 @@ pub(crate) struct Described {
     pub about: &'static [&'static str],
     /// Its settings.
     pub settings: Vec<Setting>,
+    /// What others may see of them.
+    pub shown: Shown,
     /// Those without a default.
     pub needed: &'static [&'static str],
 }
@@ -60,6 +63,7 @@ pub(crate) fn sections() -> Vec<Described> {
         form: Form::Table,
         about: media_types::ABOUT,
         settings: Vec::new(),
+        shown: Shown::Whole,
         needed: &[],
     };
     let mut site = described::<SiteSettings>(Form::Tables);
@@ -120,5 +124,12 @@ impl Described {
 }
 
 fn described<S: Section>(form: Form) -> Described {
-    Described { name: S::NAME, form, about: S::ABOUT, settings: S::settings(), needed: S::NEEDED }
+    Described {
+        name: S::NAME,
+        form,
+        about: S::ABOUT,
+        settings: S::settings(),
+        shown: Shown::Section(S::shown),
+        needed: S::NEEDED,
+    }
 }

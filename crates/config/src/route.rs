@@ -20,6 +20,7 @@ use super::route_path::RoutePath;
 use super::route_pattern::{GLOB, REGEX};
 use super::setting::{Inline, Section, Table, settings};
 use super::shared_cache::{CacheKind, RouteCache};
+use super::shown::Shown;
 use super::template::{LOCATION, TARGET};
 
 /// A part of a site.
@@ -399,6 +400,8 @@ struct Status(&'static [u64]);
 impl Kind for Status {
     type Value = u64;
 
+    const SHOWN: Shown = Shown::Whole;
+
     fn accepted(&self) -> String {
         match self.0 {
             [] => "a status from 200 to 599 that has a body".into(),
@@ -428,6 +431,8 @@ struct Body;
 
 impl Kind for Body {
     type Value = String;
+
+    const SHOWN: Shown = Shown::Nothing;
 
     fn accepted(&self) -> String {
         "a string".into()

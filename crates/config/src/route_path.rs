@@ -9,6 +9,7 @@ use baton_http::decode_path;
 use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::Text;
 
 /// The path of a route, kept decoded: requests are compared in that form.
@@ -16,6 +17,8 @@ pub(crate) struct RoutePath;
 
 impl Kind for RoutePath {
     type Value = String;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a path that begins with `/`".into()

@@ -4,6 +4,7 @@ use baton_engine::place::{BadPattern, Pattern};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::Text;
 
 /// A pattern on the paths of requests.
@@ -26,6 +27,8 @@ pub(crate) const REGEX: RoutePattern = RoutePattern {
 
 impl Kind for RoutePattern {
     type Value = Pattern;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         self.accepted.into()

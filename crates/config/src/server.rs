@@ -9,6 +9,7 @@ use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::settings;
+use super::shown::Shown;
 use super::system::{GROUP_NAME, USER_NAME};
 use super::text::FilePath;
 use super::words::{Word, Words};
@@ -34,6 +35,8 @@ struct ControlSocketKind;
 
 impl Kind for ControlSocketKind {
     type Value = ControlSocket;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "\"auto\", \"off\" or a path".into()
@@ -65,6 +68,8 @@ struct DnsServer;
 
 impl Kind for DnsServer {
     type Value = SocketAddr;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "an IP address such as \"10.0.0.2\" or \"127.0.0.1:5353\"".into()

@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::{Entries, Node, Value};
+use super::shown::Shown;
 
 /// A setting as users see it.
 #[derive(Clone, Debug)]
@@ -30,6 +31,9 @@ pub struct Setting {
 pub trait Field<S> {
     /// What users see of it.
     fn describe(&self, default: &S) -> Setting;
+
+    /// Its key, and what others may see of it.
+    fn shown(&self) -> (&'static str, Shown);
 
     /// Takes what the table gives; if it gives nothing, the value stays.
     fn read(&self, section: &mut S, table: &mut Table<'_>, reading: &mut Reading<'_>);
@@ -58,6 +62,10 @@ impl<S, K: Kind> Field<S> for KindField<S, K> {
         }
     }
 
+    fn shown(&self) -> (&'static str, Shown) {
+        (key(self.name), K::SHOWN)
+    }
+
     fn read(&self, section: &mut S, table: &mut Table<'_>, reading: &mut Reading<'_>) {
         if let Some(value) = table.take(key(self.name), &self.kind, reading) {
             *(self.get_mut)(section) = value;
@@ -84,6 +92,11 @@ pub trait Section: Default + 'static {
     fn settings() -> Vec<Setting> {
         let default = Self::default();
         Self::FIELDS.iter().map(|field| field.describe(&default)).collect()
+    }
+
+    /// Its settings, and what others may see of each.
+    fn shown() -> Vec<(&'static str, Shown)> {
+        Self::FIELDS.iter().map(|field| field.shown()).collect()
     }
 
     /// Takes what the table gives; what it does not give stays as in `base`.
@@ -246,6 +259,8 @@ impl<S> Inline<S> {
 
 impl<S: Section> Kind for Inline<S> {
     type Value = S;
+
+    const SHOWN: Shown = Shown::Section(S::shown);
 
     fn accepted(&self) -> String {
         let keys: Vec<_> = S::settings().iter().map(|setting| format!("{} = …", setting.name)).collect();

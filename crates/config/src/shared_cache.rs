@@ -9,6 +9,7 @@ use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{FilePath, Text};
 use super::words::{Word, words};
 
@@ -151,6 +152,8 @@ pub(crate) struct CacheKind;
 impl Kind for CacheKind {
     type Value = Option<RouteCache>;
 
+    const SHOWN: Shown = Inline::<RouteCache>::SHOWN;
+
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), Inline::<RouteCache>::new().accepted())
     }
@@ -181,6 +184,8 @@ const BLOCK_BYTES: Bytes = Bytes(4 << 10, 16 << 20);
 
 impl Kind for BlockBytes {
     type Value = u64;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         format!("{}, a power of two", BLOCK_BYTES.accepted())

@@ -20,6 +20,7 @@ use super::raw::{Node, Value};
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
 use super::setting::{Inline, Section, Table, settings};
+use super::shown::Shown;
 use super::site_log::{AccessLog, AccessLogKind};
 use super::text::{FilePath, Text, TextOf, Wrong};
 use super::tls::{
@@ -221,6 +222,8 @@ struct ErrorPages;
 
 impl Kind for ErrorPages {
     type Value = BTreeMap<u16, PathBuf>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a table of paths by status, 400 to 599: { 404 = \"404.html\" }".into()

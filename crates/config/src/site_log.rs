@@ -8,6 +8,7 @@ use super::kind::{Flag, Kind, Or, Reading};
 use super::log_fields::{Format, LogFields};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::FilePath;
 use super::words::Word;
 
@@ -39,6 +40,8 @@ pub(crate) struct AccessLogKind;
 
 impl Kind for AccessLogKind {
     type Value = AccessLog;
+
+    const SHOWN: Shown = Inline::<OwnLog>::SHOWN.or_value();
 
     fn accepted(&self) -> String {
         format!("{}, a path, or {}", Flag.accepted(), Inline::<OwnLog>::new().accepted())

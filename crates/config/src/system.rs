@@ -7,6 +7,7 @@ use baton_sys::process::identity;
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::{FilePath, TextOf, Wrong};
 
 /// The name of a user of this system.
@@ -33,6 +34,8 @@ pub(crate) struct Folder;
 
 impl Kind for Folder {
     type Value = PathBuf;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "the path of a folder".into()

@@ -4,6 +4,7 @@ use baton_engine::template::{BadTemplate, Template};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::shown::Shown;
 use super::text::Text;
 
 /// A text with variables.
@@ -32,6 +33,8 @@ pub(crate) const TARGET: TemplateOf = TemplateOf {
 
 impl Kind for TemplateOf {
     type Value = Template;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         self.accepted.into()

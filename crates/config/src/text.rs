@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 
 /// A string that is not empty and has no control characters.
 pub(crate) struct Text;
 
 impl Kind for Text {
     type Value = String;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a string".into()
@@ -21,6 +24,27 @@ impl Kind for Text {
 
     fn write(&self, value: &String) -> toml::Value {
         value.as_str().into()
+    }
+}
+
+/// Such a string that is for the operator and the one who reads it there: the name of an account, an address.
+pub(crate) struct Private;
+
+impl Kind for Private {
+    type Value = String;
+
+    const SHOWN: Shown = Shown::Nothing;
+
+    fn accepted(&self) -> String {
+        Text.accepted()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
+        Text.read(node, reading)
+    }
+
+    fn write(&self, value: &String) -> toml::Value {
+        Text.write(value)
     }
 }
 
@@ -49,6 +73,8 @@ impl Wrong {
 
 impl Kind for TextOf {
     type Value = String;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         self.accepted.into()
@@ -79,6 +105,8 @@ pub(crate) struct FilePath;
 
 impl Kind for FilePath {
     type Value = PathBuf;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "a path".into()

@@ -8,6 +8,7 @@ use super::duration::{Milliseconds, Seconds};
 use super::kind::{Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::setting::{Inline, settings};
+use super::shown::Shown;
 use super::text::{FilePath, TextOf, Wrong};
 use super::words::{Word, words};
 
@@ -103,6 +104,8 @@ pub(crate) struct Certificates;
 impl Kind for Certificates {
     type Value = SiteCertificates;
 
+    const SHOWN: Shown = Inline::<CertificateFiles>::SHOWN;
+
     fn accepted(&self) -> String {
         let one = Inline::<CertificateFiles>::new().accepted();
         format!("\"off\", \"acme\", {one} or an array of such tables")
@@ -149,6 +152,8 @@ pub(crate) struct RedirectHttpsKind;
 
 impl Kind for RedirectHttpsKind {
     type Value = RedirectHttps;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "true, false or a port".into()
@@ -200,6 +205,8 @@ const HSTS_VALUE: TextOf = TextOf {
 
 impl Kind for Hsts {
     type Value = Option<String>;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         HSTS_VALUE.accepted.into()

@@ -6,6 +6,7 @@ use baton_engine::template::{Template, Variable};
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 use super::template::TARGET;
 use super::text::Text;
 
@@ -23,6 +24,8 @@ pub(crate) struct TryFilesKind;
 
 impl Kind for TryFilesKind {
     type Value = TryFiles;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         "an array of candidates such as \"$path\", \"$path/\" or \"$path.html\", and behind them a target or a status: [\"$path\", \"$path/\", \"/index.php\"] or [\"$path\", \"=404\"]".into()

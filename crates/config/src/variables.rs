@@ -19,7 +19,7 @@ pub(crate) struct Variables<'a> {
 }
 
 /// How a variable begins.
-const BEGINNING: &str = "{env.";
+pub(crate) const BEGINNING: &str = "{env.";
 
 impl<'a> Variables<'a> {
     /// Takes variables from `lookup`; `known` are the names that exist. Strings are from `source`.

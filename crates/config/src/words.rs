@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::shown::Shown;
 
 /// A choice between words.
 pub trait Words: Copy + PartialEq + Sized + 'static {
@@ -23,6 +24,8 @@ impl<T> Word<T> {
 
 impl<T: Words> Kind for Word<T> {
     type Value = T;
+
+    const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
         let words: Vec<_> = T::words().into_iter().map(|(word, ..)| format!("\"{word}\"")).collect();
