@@ -60,6 +60,16 @@ impl Tree {
         Ok(Self { id, root, config, resolve, hidden_links: HiddenLinks::default() })
     }
 
+    /// Tries whether the kernel looks up paths without waiting for a disk: Linux 5.12. Without that, helpers look them up.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn resolve_cached(&self) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat2(&self.root, ".", flags, Mode::empty(), self.resolve | ResolveFlags::CACHED)?;
+        Ok(())
+    }
+
     /// Number of this tree, different from that of any other tree that this process opened.
     pub fn id(&self) -> u32 {
         self.id

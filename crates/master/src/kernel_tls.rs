@@ -24,13 +24,21 @@ pub fn kernel_sealing(config: &Config) -> KernelSealing {
     if config.tls.kernel == KernelTls::Off {
         return off("`tls.kernel` is off");
     }
-    match kernel_tls::self_test() {
+    match test_kernel_tls() {
         Ok(()) => KernelSealing {
             is_on: true,
             told: "yes: long files under HTTP/1 and TLS 1.3, and answers by `passfd`".into(),
         },
-        Err(error) => off(&why_not(&error)),
+        Err(why) => off(&why),
     }
+}
+
+/// Tries whether the kernel seals, whatever is configured.
+///
+/// # Errors
+/// Why not.
+pub fn test_kernel_tls() -> Result<(), String> {
+    kernel_tls::self_test().map_err(|error| why_not(&error))
 }
 
 fn why_not(error: &io::Error) -> String {

@@ -62,7 +62,7 @@ use baton_report::Trouble;
 
 pub use cache_folder::check_cache_folder;
 pub use descriptors::{Budget, budget as descriptor_budget};
-pub use kernel_tls::{KernelSealing, kernel_sealing};
+pub use kernel_tls::{KernelSealing, kernel_sealing, test_kernel_tls};
 
 use self::upgrade::{InheritedSockets, Predecessor};
 

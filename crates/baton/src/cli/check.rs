@@ -1,6 +1,7 @@
 //! `baton check`: whether a configuration file could be run.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -29,33 +30,41 @@ impl Check {
     /// Checks the file, and that what it names can be opened.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let config = load(&ConfigSource::File(self.file.config.clone()))?;
-        // No listener has an id yet: what counts is that folders and pages can be opened.
-        let pem_files = PemFiles::read(&config)?;
-        let certificates = config.certificates(&pem_files)?;
-        config.plan(&HashMap::new(), &Resources { pem_files, ..Resources::default() })?;
-        libraries::check(&config)?;
-        let tuning = config.tuning();
-        let topology = topology(&tuning, &baton_sys::process::allowed_cpus()?);
-        baton_master::check_cache_folder(&config, &topology)?;
         if self.quiet {
+            examine(&config)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let names = Names::default();
-        origin_advice::look_up(&config, &names)?;
-        let advice = baton_master::descriptor_budget(&config, &tuning, &topology).advice;
-        let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
-        let cache = shared_cache(&config, &topology);
-        print(
-            &(summary(&self.file, &config, &certificates, &names)
-                + &hand_over_advice::lines(&config)
-                + &cache
-                + &advice),
-        )
+        print(&told(&self.file.config, &config)?)
     }
 }
 
-fn summary(file: &ConfigFile, config: &Config, certificates: &[SiteCertificate], names: &Names) -> String {
-    let mut out = format!("{} is fine\n", file.config.display());
+/// What a configuration serves, and what is to be said of it; the file is called by this name.
+pub(super) fn told(file: &Path, config: &Config) -> Result<String, Failure> {
+    let (certificates, topology) = examine(config)?;
+    let names = Names::default();
+    origin_advice::look_up(config, &names)?;
+    let advice = baton_master::descriptor_budget(config, &config.tuning(), &topology).advice;
+    let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
+    Ok(summary(file, config, &certificates, &names)
+        + &hand_over_advice::lines(config)
+        + &shared_cache(config, &topology)
+        + &advice)
+}
+
+/// Opens what a configuration names, as a server would.
+fn examine(config: &Config) -> Result<(Vec<SiteCertificate>, Topology), Failure> {
+    // No listener has an id yet: what counts is that folders and pages can be opened.
+    let pem_files = PemFiles::read(config)?;
+    let certificates = config.certificates(&pem_files)?;
+    config.plan(&HashMap::new(), &Resources { pem_files, ..Resources::default() })?;
+    libraries::check(config)?;
+    let topology = topology(&config.tuning(), &baton_sys::process::allowed_cpus()?);
+    baton_master::check_cache_folder(config, &topology)?;
+    Ok((certificates, topology))
+}
+
+fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names: &Names) -> String {
+    let mut out = format!("{} is fine\n", file.display());
     let unsent = config.unsent_scripts();
     for (index, site) in config.sites.iter().enumerate() {
         let addresses: Vec<_> = site.settings.listen.iter().map(ToString::to_string).collect();

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 the configuration is bad, or what was asked for failed; 2 the command line was not understood.
 
+mod bug_report;
 mod check;
 mod child;
 mod cluster;
@@ -60,6 +61,7 @@ enum Command {
     Explain(explain::Explain),
     Ctl(ctl::Ctl),
     Top(top::Top),
+    BugReport(bug_report::BugReport),
     Sim(Box<sim::Sim>),
     HashPassword(hash_password::HashPassword),
     App(app::App),
@@ -91,6 +93,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),
+        Command::BugReport(report) => report.run(),
         Command::Sim(sim) => sim.run(),
         Command::HashPassword(hash) => hash.run(),
         Command::App(app) => app.run().map_err(Failure::from),

@@ -8,5 +8,6 @@ mod origin;
 mod logs;
 mod marks;
 mod metrics;
+mod reports;
 mod screen;
 mod terminal;
