@@ -7,6 +7,7 @@ use baton_config::{Config, RedirectHttps, Site};
 use baton_engine::Tuning;
 use baton_engine::arch::Topology;
 use baton_engine::listen::ListenAddress;
+use baton_report::counted;
 
 use super::control::ControlSocket;
 use super::listeners::Listeners;
@@ -22,10 +23,7 @@ pub(super) fn announcement(
     control: &Result<ControlSocket, String>,
     admin: &[(ListenAddress, OwnedFd)],
 ) -> String {
-    let workers = match topology.processes {
-        1 => "1 worker".to_owned(),
-        n => format!("{n} workers"),
-    };
+    let workers = counted(topology.processes as u64, "worker");
     let user = match user {
         WorkerUser::Other { name, .. } => format!(" as {name}"),
         WorkerUser::Same(_) => String::new(),
@@ -68,10 +66,26 @@ fn url(scheme: &str, address: &ListenAddress, path: &str) -> String {
 fn contents(site: &Site) -> String {
     let mut contents = match &site.files.root {
         Some(root) => root.display().to_string(),
-        None => format!("{} routes", site.routes.len()),
+        None => counted(site.routes.len() as u64, "route"),
     };
     if !site.settings.hosts.is_empty() {
         let _ = write!(contents, " for {}", site.settings.hosts.join(", "));
     }
     contents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_without_a_folder_is_its_routes() {
+        let told = |routes: usize| {
+            let routes: String = (0..routes)
+                .map(|n| format!("[[site.route]]\npath = '/{n}'\nrespond = {{ status = 200 }}\n"))
+                .collect();
+            contents(&Config::from_toml(&format!("[[site]]\n{routes}")).expect("a configuration").sites[0])
+        };
+        assert_eq!((&*told(1), &*told(2)), ("1 route", "2 routes"));
+    }
 }

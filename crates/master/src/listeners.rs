@@ -15,7 +15,7 @@ use baton_engine::arch::ListenerSharing;
 use baton_engine::listen::{
     self, ListenAddress, ListenOptions, address_of, remove_socket_file, remove_stale_socket,
 };
-use baton_report::{Trouble, log};
+use baton_report::{Trouble, counted, log};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::inherited::InheritedSocket;
@@ -216,7 +216,9 @@ impl Listeners {
             }
             Some(cpus) => {
                 let (passed, workers) = (sockets.len(), cpus.len());
-                no_effect(&format_args!("{passed} sockets were passed for {workers} workers"));
+                let [passed, workers] =
+                    [(passed, "socket"), (workers, "worker")].map(|(n, one)| counted(n as u64, one));
+                no_effect(&format_args!("{passed} for {workers}"));
             }
             None => {}
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 use baton_config::{Config, ConfiguredOrigin};
-use baton_report::log;
+use baton_report::{counted, log};
 use baton_upstream::{FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginState, OriginTable};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
@@ -76,7 +76,8 @@ impl Origins {
         if left_out > 0 {
             let most = OriginTable::ROWS_MAX;
             log::warning(format_args!(
-                "{left_out} origins beyond the first {most} have no metrics and cannot be drained"
+                "without metrics, and not to be drained: {} beyond the first {most}",
+                counted(left_out, "origin")
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! The log of what the machine says: hand-offs that fail do so by the hundred.
 
 use baton_cluster::mover::Note;
-use baton_report::{Trouble, log};
+use baton_report::{Trouble, counted, log};
 
 /// Lines in a period, and the period.
 const LINES_MAX: u32 = 10;
@@ -24,7 +24,8 @@ impl LogPace {
             let left_out = std::mem::take(&mut self.left_out);
             if left_out > 0 {
                 log::notice(format_args!(
-                    "{left_out} more entries about connections of the cluster were left out"
+                    "left out: {} about connections of the cluster",
+                    counted(left_out, "more entry")
                 ));
             }
         }
@@ -52,7 +53,8 @@ fn describe(note: &Note) {
         }
         Note::NodeLost { node, flows } => {
             log::error(format_args!(
-                "{node} is lost, and {flows} connections with it: their clients get resets"
+                "{node} is lost, and {} with it: their clients get resets",
+                counted(*flows as u64, "connection")
             ));
         }
         Note::NotRestored { tuple, why } => {
@@ -62,7 +64,8 @@ fn describe(note: &Note) {
         }
         Note::NoServer { connections } => {
             log::error(format_args!(
-                "{connections} connections are reset: no server has taken them for 10 s"
+                "{} reset: no server has taken them for 10 s",
+                counted(*connections as u64, "connection")
             ));
         }
         Note::FrontEndRefused { why } => log::warning(format_args!("a front-end was disconnected: {why}")),

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::count::counted;
 use crate::time::utc;
 
 /// How much an entry matters.
@@ -79,7 +80,7 @@ fn gap(now: SystemTime, lost: u64) -> String {
         return String::new();
     }
     let message =
-        format!("{lost} entries of this process are lost: the reader of the error log was too slow");
+        format!("lost {} of this process: the reader of the error log was too slow", counted(lost, "entry"));
     entry(now, Level::Warning, &message)
 }
 

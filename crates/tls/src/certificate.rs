@@ -114,7 +114,10 @@ impl Certificate {
                 advice.push(format!("{source}: the certificate ended {ends}: clients refuse it; renew it"));
             }
             left @ 0..DAYS_ENOUGH => {
-                advice.push(format!("{source}: the certificate ends in {left} days, {ends}: renew it"));
+                advice.push(format!(
+                    "{source}: the certificate ends in {}, {ends}: renew it",
+                    baton_report::days(left)
+                ));
             }
             _ if self.not_before > now => {
                 advice.push(format!(

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries, passfd_condition};
 use baton_engine::{Topology, topology};
 use baton_names::Names;
+use baton_report::{counted, days};
 use clap::Args;
 
 use super::config_file::{ConfigFile, load};
@@ -71,8 +72,7 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
         let root = site.files.root.as_ref().map_or("no folder".into(), |root| root.display().to_string());
         let routes = match site.routes.len() {
             0 => String::new(),
-            1 => ", 1 route".into(),
-            routes => format!(", {routes} routes"),
+            routes => format!(", {}", counted(routes as u64, "route")),
         };
         out.push_str(&format!("  {}: {root}{routes}, on {}\n", site.name(), addresses.join(", ")));
         for one in certificates.iter().filter(|one| one.site == site.name()) {
@@ -130,10 +130,10 @@ fn shared_cache(config: &Config, topology: &Topology) -> String {
 pub(super) fn described(one: &SiteCertificate) -> String {
     let (certificate, now) = (&one.certificate, SystemTime::now());
     let mut text = format!(
-        "certificate {} ({}, {} days left): {}",
+        "certificate {} ({}, {} left): {}",
         certificate.source,
         certificate.key.word(),
-        certificate.days_left(now),
+        days(certificate.days_left(now)),
         certificate.names.join(", ")
     );
     for advice in certificate.advice(&one.hosts, now) {

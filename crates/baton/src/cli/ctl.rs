@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use baton_master::control::{self, Command, PurgeRequest};
+use baton_report::counted;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
@@ -168,15 +169,8 @@ fn drained(told: &Value) -> String {
 }
 
 fn purged(told: &Value) -> String {
-    let count = |key: &str, one: &str, several: &str| match told[key].as_u64().unwrap_or(0) {
-        1 => format!("1 {one}"),
-        count => format!("{count} {several}"),
-    };
-    format!(
-        "purged: {} dropped, in {}\n",
-        count("responses", "stored response", "stored responses"),
-        count("workers", "worker", "workers")
-    )
+    let count = |key: &str, one: &str| counted(told[key].as_u64().unwrap_or(0), one);
+    format!("purged: {} dropped, in {}\n", count("responses", "stored response"), count("workers", "worker"))
 }
 
 fn reloaded(told: &Value) -> String {

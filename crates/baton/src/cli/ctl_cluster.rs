@@ -1,6 +1,7 @@
 //! `baton ctl cluster`: the nodes of a running server's cluster, where a target goes, and orders about nodes.
 
 use baton_master::control::{ClusterCommand, Command};
+use baton_report::counted;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -169,8 +170,8 @@ fn of_etcd(etcd: &Value, is_restored: bool) -> String {
     for one in elements(&etcd["skipped"]) {
         out.push_str(&format!("  {} does not count: {}\n", plain(&one["key"]), plain(&one["why"])));
     }
-    if etcd["losses"].as_u64().is_some_and(|losses| losses > 0) {
-        out.push_str(&format!("  it has lost data, or was another one: {} times\n", etcd["losses"]));
+    if let Some(losses) = etcd["losses"].as_u64().filter(|losses| *losses > 0) {
+        out.push_str(&format!("  it has lost data, or was another one: {}\n", counted(losses, "time")));
     }
     out
 }

@@ -1,5 +1,6 @@
 //! The answer to `baton ctl documents`, for humans: what is where, and how busy the servers are.
 
+use baton_report::{counted, counted_as};
 use serde_json::Value;
 
 /// The part of a status about documents, as lines.
@@ -14,24 +15,31 @@ pub(super) fn for_humans(documents: &Value) -> String {
     sites.iter().map(site).collect::<Vec<_>>().join("\n")
 }
 
+/// A number that may be unknown.
+fn number(value: &Value) -> String {
+    value.as_u64().map_or("?".into(), |number| number.to_string())
+}
+
 fn site(site: &Value) -> String {
-    let number = |value: &Value| value.as_u64().map_or("?".into(), |number| number.to_string());
+    let several = |value: &Value, one: &str| counted_as(number(value), value.as_u64().unwrap_or(0), one);
     let mut out = format!(
-        "{}: {} requests/s, {} documents, of which {} may move; {} moves, {} recalls\n",
+        "{}: {}/s, {}, of which {} may move; {}, {}\n",
         site["at"].as_str().unwrap_or_default(),
-        number(&site["load"]),
-        number(&site["documents"]),
+        several(&site["load"], "request"),
+        several(&site["documents"], "document"),
         number(&site["movable"]),
-        number(&site["moved"]),
-        number(&site["recalled"]),
+        several(&site["moved"], "move"),
+        several(&site["recalled"], "recall"),
     );
     for peer in site["peers"].as_array().into_iter().flatten() {
         let at = peer["at"].as_str().unwrap_or_default();
         let silences = peer["silences"].as_u64().unwrap_or(0);
         let load = match (peer["load"].as_u64(), silences) {
-            (Some(load), 0) => format!("{load} requests/s, heard {} ms before", number(&peer["heard_ms"])),
+            (Some(load), 0) => {
+                format!("{}/s, heard {} ms before", counted(load, "request"), number(&peer["heard_ms"]))
+            }
             (_, 0) => "not heard of yet".into(),
-            (_, silences) => format!("silent, {silences} questions unanswered"),
+            (_, silences) => format!("silent, {} unanswered", counted(silences, "question")),
         };
         out.push_str(&format!(
             "  {at}: {load}; has {}, lends {}\n",
@@ -45,12 +53,12 @@ fn site(site: &Value) -> String {
             Some(true) => "",
             _ => " (not announced yet: its server has to be told first)",
         };
-        let pages = number(&lent["linked_from"]);
+        let pages = several(&lent["linked_from"], "page");
         let address = lent["address"].as_str().unwrap_or_default();
-        out.push_str(&format!("  {document} -> {address}, linked from {pages} pages{state}\n"));
+        out.push_str(&format!("  {document} -> {address}, linked from {pages}{state}\n"));
     }
     for (why, count) in site["refused"].as_object().into_iter().flatten() {
-        out.push_str(&format!("  refused: {} questions or replies ({why})\n", number(count)));
+        out.push_str(&format!("  refused: {} ({why})\n", several(count, "message")));
     }
     out
 }
@@ -74,11 +82,11 @@ mod tests {
         }] });
         assert_eq!(
             for_humans(&documents),
-            "http://a: 9 requests/s, 20 documents, of which 7 may move; 2 moves, 1 recalls
+            "http://a: 9 requests/s, 20 documents, of which 7 may move; 2 moves, 1 recall
   http://b: 3 requests/s, heard 40 ms before; has 1, lends 0
   http://c: silent, 2 questions unanswered; has 0, lends ?
   /x.png -> http://b/~migrate/a/80/x.png, linked from 2 pages
-  refused: 4 questions or replies (signature)
+  refused: 4 messages (signature)
 "
         );
         assert!(for_humans(&Value::Null).contains("no site"));

@@ -1,5 +1,6 @@
 //! The answer to `baton ctl status`, for humans, in full. What engines tell differs by architecture and is shown as it comes.
 
+use baton_report::days;
 use clap::ValueEnum;
 use serde_json::Value;
 
@@ -90,8 +91,9 @@ fn settings(status: &Value, keys: &[&str], out: &mut String) {
 fn certificates(status: &Value, out: &mut String) {
     for one in elements(&status["certificates"]) {
         let (site, source) = (plain(&one["site"]), plain(&one["source"]));
-        let (key, days) = (plain(&one["key"]), plain(&one["days_left"]));
-        out.push_str(&format!("{:16}{site}  {source} ({key}, {days} days left)\n", "certificate"));
+        let left = one["days_left"].as_i64().map_or_else(|| "?".to_owned(), days);
+        let key = plain(&one["key"]);
+        out.push_str(&format!("{:16}{site}  {source} ({key}, {left} left)\n", "certificate"));
     }
     for plan in elements(&status["acme"]["plans"]) {
         let (name, next) = (plain(&plan["name"]), plain(&plan["next_order"]));

@@ -1,5 +1,6 @@
 //! The essentials of a status, on a screen of 24 lines and 80 columns.
 
+use baton_report::{counted, days};
 use serde_json::Value;
 
 use super::figures::{Traffic, duration, short, traffic};
@@ -128,13 +129,14 @@ fn workers(status: &Value) -> String {
         .map(|worker| plain(&worker["index"]))
         .collect();
     let still = if still.is_empty() { String::new() } else { format!("; STUCK: {}", still.join(", ")) };
-    format!("{serving} of {} serve, {restarts} restarts{still}", workers.len())
+    format!("{serving} of {} serve, {}{still}", workers.len(), counted(restarts, "restart"))
 }
 
 fn certificates(status: &Value) -> Option<String> {
     let all = elements(&status["certificates"]);
     let next = all.iter().min_by_key(|one| one["days_left"].as_i64())?;
-    Some(format!("{}; next ends in {} days: {}", all.len(), plain(&next["days_left"]), plain(&next["site"])))
+    let left = next["days_left"].as_i64().map_or_else(|| "?".to_owned(), days);
+    Some(format!("{}; next ends in {left}: {}", all.len(), plain(&next["site"])))
 }
 
 fn applications(status: &Value) -> Option<String> {
@@ -142,7 +144,11 @@ fn applications(status: &Value) -> Option<String> {
     let sum = |key: &str| rows.iter().filter_map(|row| row[key].as_u64()).sum::<u64>();
     let told = || {
         let [idle, busy, waiting, failures] = ["idle", "busy", "waiting", "failures"].map(sum);
-        format!("{}: {busy} busy, {idle} idle, {waiting} waiting, {failures} failures", rows.len())
+        format!(
+            "{}: {busy} busy, {idle} idle, {waiting} waiting, {}",
+            rows.len(),
+            counted(failures, "failure")
+        )
     };
     (!rows.is_empty()).then(told)
 }
@@ -229,6 +235,19 @@ mod tests {
             "\nlatency       p50 62us, p90 100us, p99 100us, since the start\n",
             "\norigins       0 of 1000 up; a-very",
         ] {
+            assert!(screen.contains(part), "{part:?} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn one_of_everything_is_one() {
+        let status = json!({
+            "certificates": [{ "site": "s", "days_left": 1 }],
+            "workers": [{ "serves": true, "restarts": 1, "engine": { "applications": [{ "address": "b", "failures": 1 }] } }],
+            "applications": [{ "name": "a", "address": "b", "processes": [] }],
+        });
+        let screen = summary(&status);
+        for part in ["1 of 1 serve, 1 restart\n", "1; next ends in 1 day: s\n", " waiting, 1 failure\n"] {
             assert!(screen.contains(part), "{part:?} in\n{screen}");
         }
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use baton_master::control::{self, Command};
+use baton_report::counted_as;
 use clap::{Args, ValueHint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
@@ -108,6 +109,7 @@ fn frame(now: &Value, before: &Value, elapsed_ms: u64) -> String {
     let all = Traffic::sum(&sites);
     let workers = elements(&now["workers"]);
     let sum = |key: &str| workers.iter().filter_map(|one| one[key].as_u64()).sum::<u64>();
+    let counted = |key: &str, one: &str| counted_as(short(sum(key)), sum(key), one);
     let [half, nearly_all] = [500, 990].map(|per_mille| duration(all.quantile_us(per_mille)));
     let [ok, moved, client, server] = all.classes.map(|count| rate(count, elapsed_ms));
     let mut lines = vec![
@@ -123,11 +125,11 @@ fn frame(now: &Value, before: &Value, elapsed_ms: u64) -> String {
             rate(all.requests, elapsed_ms),
         ),
         format!(
-            "{} in flight  {} connections  {} B/s  {} requests since the start",
+            "{} in flight  {}  {} B/s  {} since the start",
             all.in_flight,
-            short(sum("connections_open")),
+            counted("connections_open", "connection"),
             rate(all.body_bytes, elapsed_ms),
-            short(sum("requests")),
+            counted("requests", "request"),
         ),
     ];
     let mut add = |rows: &[Value], columns: &[(&str, &str)]| {

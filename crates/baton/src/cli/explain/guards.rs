@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use baton_engine::guards::{Access, Guards, RateKey};
 use baton_engine::{AddressSet, Site};
 use baton_http::{HeadLimits, RequestHead};
+use baton_report::counted;
 
 use super::lines::Lines;
 
@@ -69,7 +70,7 @@ pub(super) fn refuse(
         let (burst, each_ms) = (limit.burst, limit.interval_us.div_ceil(1_000));
         lines.add(
             "rate",
-            format!("{burst} requests at once, then one in {each_ms} ms, by {key}; others: 429"),
+            format!("{} at once, then one in {each_ms} ms, by {key}; others: 429", counted(burst, "request")),
         );
     }
     if guards.basic_auth.is_some() {

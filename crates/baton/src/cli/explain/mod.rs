@@ -23,6 +23,7 @@ use baton_config::{
 };
 use baton_engine::{Action, AddressSet, ListenAddress};
 use baton_http::origin::HostRule;
+use baton_report::counted;
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
@@ -261,7 +262,7 @@ fn why_site(site: &Site, host: Option<&str>, address: &ListenAddress) -> String 
 
 fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
     let (cache, send) = (config.cache_settings(), &config.send);
-    lines.add("file", format!("{name} ({size} bytes)"));
+    lines.add("file", format!("{name} ({})", counted(size, "byte")));
     let name = match cache.names {
         true => format!("remembered; the file system is asked again after {} ms", cache.revalidate_ms),
         false => "resolved for each request".into(),
