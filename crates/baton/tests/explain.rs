@@ -350,11 +350,12 @@ fn what_an_application_is_told() {
         "DOCUMENT_ROOT=DIR/www",
         "HTTP_HOST=example.org:8080",
         "HTTP_X_ONE=two",
+        "REMOTE_ADDR=127.0.0.1",
         "APP=wiki",
     ] {
         assert!(script.lines().any(|told| told == line), "no {line:?} in\n{script}");
     }
-    assert!(!script.contains("REMOTE_ADDR"), "{script}");
+    assert!(!script.contains("REMOTE_PORT"), "{script}");
     let api = told("/api/v1/x");
     assert!(api.contains("\nSCRIPT_NAME=/api\n") && api.contains("\nPATH_INFO=/v1/x\n"), "{api}");
     assert!(api.contains(", which is no file here)\n"), "{api}");
@@ -433,6 +434,45 @@ fn the_way_of_a_rewritten_request() {
         for line in expected {
             assert!(told.lines().any(|told| told == *line), "no line {line:?} in\n{told}");
         }
+    }
+}
+
+/// Goal: an origin and an application are told of the client that the guards judge. Method: a client that is named, one that is
+/// not, of IPv4 and IPv6.
+#[test]
+fn what_is_forwarded_names_the_client() {
+    let dir = site();
+    fs::write(
+        dir.path().join("baton.toml"),
+        r#"
+            [[site]]
+            listen = ["127.0.0.1:80", "[::1]:81"]
+            deny = ["10.0.0.0/8"]
+            [[site.route]]
+            path = "/origin"
+            proxy = "http://127.0.0.1:1"
+            [[site.route]]
+            path = "/application"
+            fastcgi = { to = "unix:/none" }
+        "#,
+    )
+    .unwrap();
+    let explained = |arguments: &[&str]| explain(dir.path(), &[&["-c", "baton.toml"], arguments].concat());
+    for (arguments, address, forwarded) in [
+        (&["http://h"][..], "127.0.0.1", "127.0.0.1"),
+        (&["http://h:81"], "::1", "\"[::1]\""),
+        (&["http://h", "--from", "192.0.2.7"], "192.0.2.7", "192.0.2.7"),
+        (&["http://h", "--from", "2001:db8::1"], "2001:db8::1", "\"[2001:db8::1]\""),
+    ] {
+        let origin = format!("{}/origin", arguments[0]);
+        let told = explained(&[&[&*origin], &arguments[1..]].concat());
+        assert!(told.contains(&format!("\nX-Forwarded-For: {address}\n")), "{told}");
+        assert!(told.contains(&format!("\nForwarded: for={forwarded};")), "{told}");
+        assert!(told.contains(&format!("access    {address} is let in")), "{told}");
+        assert!(told.contains(&format!("would get it from {address}")), "{told}");
+        let application = format!("{}/application", arguments[0]);
+        let told = explained(&[&[&*application], &arguments[1..]].concat());
+        assert!(told.contains(&format!("\nREMOTE_ADDR={address}\n")), "{told}");
     }
 }
 

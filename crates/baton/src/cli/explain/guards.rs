@@ -1,6 +1,6 @@
 //! What guards the route, and what it says of one client.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use baton_engine::guards::{Access, Guards, RateKey};
 use baton_engine::{AddressSet, Site};
@@ -13,22 +13,6 @@ use super::lines::Lines;
 pub(super) fn of<'a>(site: &'a Site, path: &[u8]) -> Option<&'a Guards> {
     let route = site.route(path, &mut Vec::new()).ok().flatten();
     route.map_or(&site.guards, |route| &route.guards).as_deref()
-}
-
-/// The client to explain for: the one that was asked for, or else one of this host, if its address counts.
-pub(super) fn client(asked: Option<IpAddr>, site: Option<&Site>, path: &[u8]) -> Option<IpAddr> {
-    let counts = |site: &Site| {
-        site.real_address.is_some() || of(site, path).is_some_and(|guards| guards.access.is_some())
-    };
-    asked.or_else(|| site.is_some_and(counts).then_some(Ipv4Addr::LOCALHOST.into()))
-}
-
-/// What a load balancer would say of such a client's connection.
-pub(super) fn announcement(client: IpAddr) -> String {
-    match client.to_canonical() {
-        IpAddr::V4(client) => format!("PROXY TCP4 {client} 127.0.0.1 1 1\r\n"),
-        IpAddr::V6(client) => format!("PROXY TCP6 {client} ::1 1 1\r\n"),
-    }
 }
 
 /// Tells what there is, and what it means for the client. Returns whether that gets nothing else.

@@ -2,6 +2,7 @@
 
 mod absent;
 mod cached;
+mod client;
 mod compression;
 mod dry_run;
 mod forwarded;
@@ -57,7 +58,7 @@ pub(super) struct Explain {
     #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
 
-    /// Explain for a client with this address, where rules depend on it
+    /// Explain for a client with this address [default: the loopback address]
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
 }
@@ -108,12 +109,11 @@ impl Explain {
         // In clear text: what TLS would encrypt is the same.
         let rehearsed = rehearsed.with_tls(HashMap::new());
         let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
-        let path = self.target.path.split('?').next().unwrap_or_default();
-        let client = guards::client(self.from, found.map(|(planned, _)| planned), path.as_bytes());
+        let client = client::of(self.from, address);
         // The engine is told of the client as a load balancer tells of its clients.
         let balancer = client.map(|_| (listener, AddressSet { ranges: Vec::new(), has_local: true }));
         let rehearsed = Arc::new(rehearsed.with_balancers(balancer.into_iter().collect()));
-        let announcement = client.map(guards::announcement).unwrap_or_default().into_bytes();
+        let announcement = client.map(client::announcement).unwrap_or_default().into_bytes();
         let request = [announcement, self.request()].concat();
         let rehearsed = dry_run.ask(rehearsed, config.tuning(), listener, &request)?;
         let (mut head, forwarded) = (rehearsed.response, rehearsed.forwarded);
@@ -215,11 +215,15 @@ impl Explain {
             lines.add("response", format!("the {whose}'s, which is not asked here"));
             match forwarded {
                 Some(Forwarded::Head(forwarded)) => {
-                    lines.add("request", "as the origin would get it:".into());
+                    lines.add(
+                        "request",
+                        format!("as the origin would get it {}:", client::told(self.from, client)),
+                    );
                     head = forwarded;
                 }
                 Some(Forwarded::Parameters(parameters)) => {
-                    head = parameters_of(&mut lines, &parameters, site.has_tls(address));
+                    let from = client::told(self.from, client);
+                    head = parameters_of(&mut lines, &parameters, &from, site.has_tls(address));
                 }
                 None => head.clear(),
             }
@@ -294,7 +298,7 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
 }
 
 /// Tells which program answers, and returns the parameters that it gets.
-fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], has_tls: bool) -> String {
+fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], from: &str, has_tls: bool) -> String {
     if let Some((name, file)) = parameters.iter().find(|(name, _)| name == "SCRIPT_FILENAME") {
         // An application may take the name for something else than a file of this machine.
         let there = if Path::new(file).is_file() { "" } else { ", which is no file here" };
@@ -302,9 +306,9 @@ fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], has_tls: bo
     }
     lines.add(
         "request",
-        "parameters as the application would get them, but for those of the connection:".into(),
+        format!("parameters as the application would get them {from}, but for those of the connection:"),
     );
-    let of_connection = ["REMOTE_ADDR", "REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT"];
+    let of_connection = ["REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT"];
     let of_tls = ["HTTPS", "REQUEST_SCHEME"];
     let is_told = |name: &str| !(of_connection.contains(&name) || has_tls && of_tls.contains(&name));
     let told = parameters.iter().filter(|(name, _)| is_told(name));
