@@ -40,7 +40,7 @@ test: ## The tests that a change must pass (installs what they need, where it ma
 test-all: ## The same in full: all variants, large numbers, the emulated machine, valgrind, the package (docs/tests.md)
 	@scripts/setup-tests
 	@scripts/setup-vm
-	@BATON_MATRIX=all scripts/test-workspace
+	@BATON_MATRIX=all SIMULATE_SEEDS=20000 SEEDS=20000 scripts/test-workspace
 	@scripts/test-kernel-tls
 	@scripts/test-deb
 

@@ -155,3 +155,31 @@ fn nobody_listening_is_a_failure_and_not_a_hang() {
     assert_eq!(report.requests, 0);
     assert!(report.failures.contains_key(&Failure::Socket), "{:?}", report.failures);
 }
+
+#[test]
+fn what_comes_after_the_end_counts_for_no_rate() {
+    let (address, _) = serve(|_, _| ok("hello"));
+    let report = run(&LoadSettings { duration: Duration::ZERO, ..settings(address) }, &[("/", None)]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    assert_eq!((report.requests, report.late, report.answered()), (0, 3, 3));
+    assert_eq!((report.bytes, report.latency_ns.len()), (0, 0));
+    assert!(report.elapsed < report.span);
+}
+
+#[test]
+fn a_connection_that_is_never_answered_is_a_failure() {
+    // Two of three clients get nothing, as from a server with one process for each connection, and one process.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (first, _) = listener.accept().unwrap();
+        talk(first, &|_, _| ok("hello"));
+        drop(listener);
+    });
+    let settings =
+        LoadSettings { duration: Duration::from_millis(50), requests_max: None, ..settings(address) };
+    let report = run(&settings, &[("/", None)]);
+    assert!(report.requests > 0);
+    assert_eq!(report.first_failure.as_deref(), Some("2 of 3 connections were never answered"));
+    assert_eq!(report.failures, [(Failure::NeverAnswered, 1)].into());
+}

@@ -135,6 +135,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case reads and writes a file with all settings, 90 ms.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Any subset of the settings reads back as it was written.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {

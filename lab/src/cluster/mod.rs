@@ -147,7 +147,7 @@ fn measure(
         megabytes_per_second: figures.megabytes_per_second,
         disk_share: done.disk_bytes as f64 / report.bytes.max(1) as f64,
         imbalance: done.imbalance(),
-        front_us_per_request: cpu.as_secs_f64() * 1e6 / figures.requests.max(1) as f64,
+        front_us_per_request: cpu.as_secs_f64() * 1e6 / report.answered().max(1) as f64,
         front_us_per_megabyte: cpu.as_secs_f64() * 1e6 / (report.bytes.max(1) as f64 / 1e6),
         front_share: (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
         p50_ms: figures.latency_us.p50 / 1e3,

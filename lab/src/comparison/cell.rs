@@ -159,8 +159,8 @@ fn figures<T: Task>(contender: &Contender, machine: &Machine, load: &CellLoad<T>
         bail!("{} requests failed: {}", report.failed(), report.first_failure.unwrap_or_default());
     }
     let load = report.figures();
-    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / load.requests as f64;
-    let server_utilisation = used.all().as_secs_f64() / load.seconds;
+    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / report.answered() as f64;
+    let server_utilisation = used.all().as_secs_f64() / report.span.as_secs_f64();
     let foreign = used.cpu_busy - server_utilisation - machine.beside_server(load.client_utilisation);
     let spoiled_client = !sleep && load.client_utilisation < SPINNING_CLIENT_MIN;
     Ok(Figures {

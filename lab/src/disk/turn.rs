@@ -101,11 +101,13 @@ impl Throughput {
         Ok(Self {
             requests_per_second: figures.requests_per_second,
             megabytes_per_second: figures.megabytes_per_second,
-            disk_megabytes_per_second: disk as f64 / 1e6 / figures.seconds,
-            cpu_us_per_request: cpu * 1e6 / figures.requests as f64,
+            disk_megabytes_per_second: disk as f64 / 1e6 / report.span.as_secs_f64(),
+            cpu_us_per_request: cpu * 1e6 / report.answered() as f64,
             p50_ms: figures.latency_us.p50 / 1e3,
             p99_ms: figures.latency_us.p99 / 1e3,
-            foreign: busy - cpu / figures.seconds - machine.beside_server(figures.client_utilisation),
+            foreign: busy
+                - cpu / report.span.as_secs_f64()
+                - machine.beside_server(figures.client_utilisation),
         })
     }
 }

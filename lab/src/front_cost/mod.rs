@@ -197,7 +197,7 @@ impl Rig<'_> {
         let all_cpu = if is_here { servers_cpu } else { servers_cpu + report.client_cpu };
         let traffic = self.hosts.front.traffic()?.since(before.1);
         let alone = self.load(address, size, kept, 1, self.settings.duration / 2)?;
-        let requests = report.requests.max(1) as f64;
+        let requests = report.answered().max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6 / requests;
         Ok(Figures {
             requests_per_second: report.figures().requests_per_second,

@@ -85,6 +85,8 @@ pub(super) struct Client {
     asked: Instant,
     /// The connection has not carried a reply yet.
     fresh: bool,
+    /// None of its connections has.
+    never_answered: bool,
     /// The connection ends with this reply.
     closes: bool,
     head: Vec<u8>,
@@ -102,6 +104,7 @@ impl Client {
             request: 0,
             asked: Instant::now(),
             fresh: true,
+            never_answered: true,
             closes: false,
             head: vec![0; HEAD_BYTES_MAX],
             head_len: 0,
@@ -113,6 +116,11 @@ impl Client {
     pub(super) fn start(&mut self, shared: &mut Shared, now: Instant) -> Result<()> {
         self.begin(shared, now);
         self.handle_event(shared)
+    }
+
+    /// Whether it waits for its very first reply.
+    pub(super) fn was_never_answered(&self) -> bool {
+        self.never_answered && !matches!(self.state, State::Resting)
     }
 
     /// Something may have become possible: does all that is.
@@ -134,6 +142,7 @@ impl Client {
                     shared.busy -= 1;
                     shared.report.finished(now - self.asked);
                     self.fresh = false;
+                    self.never_answered = false;
                     if self.closes {
                         self.state = State::Closing;
                     } else {

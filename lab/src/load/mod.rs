@@ -127,17 +127,34 @@ impl Load {
                 break;
             }
         }
-        // Requests in flight may finish, so that the server sees no aborted transfer and the count is exact.
-        self.shared.stopping = true;
-        let limit = now + DRAIN;
-        while self.shared.busy > 0 && now < limit {
-            now = self.turn()?;
-        }
+        // Count and clock end here. Answers that come later would be counted at the rate of a server with less and less to do.
         let mut report = self.shared.report.clone();
-        report.unanswered = self.shared.busy as u64;
         report.elapsed = now - start;
         report.client_cpu = thread_cpu() - cpu_before;
+        self.drain(now + DRAIN)?;
+        report.late = self.shared.report.requests - report.requests;
+        report.unanswered = self.shared.busy as u64;
+        report.span = start.elapsed();
+        self.fail_for_never_answered();
+        report.failures = self.shared.report.failures.clone();
+        report.first_failure = self.shared.report.first_failure.clone();
         Ok(report)
+    }
+
+    /// Lets requests in flight finish, so that the server sees no aborted transfer.
+    fn drain(&mut self, limit: Instant) -> Result<()> {
+        self.shared.stopping = true;
+        while self.shared.busy > 0 && self.turn()? < limit {}
+        Ok(())
+    }
+
+    /// A server that answers some connections and never the others has not carried this load.
+    fn fail_for_never_answered(&mut self) {
+        let count = self.clients.iter().filter(|client| client.was_never_answered()).count();
+        if count > 0 {
+            let what = format!("{count} of {} connections were never answered", self.clients.len());
+            self.shared.report.fail(Failure::NeverAnswered, what);
+        }
     }
 
     /// Lets resting connections make the requests that are due.

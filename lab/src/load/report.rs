@@ -27,13 +27,17 @@ pub enum Failure {
     Socket,
     /// No request finished for three seconds.
     Stalled,
+    /// Some connections waited for their first reply until the end.
+    NeverAnswered,
 }
 
 /// The result of a load: counts, rates and latencies.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// Finished requests.
+    /// Requests that finished before the end.
     pub requests: u64,
+    /// Those that were in flight then, and finished within a second.
+    pub late: u64,
     /// Failed ones, by reason.
     pub failures: BTreeMap<Failure, u64>,
     /// The first failure in words.
@@ -46,8 +50,10 @@ pub struct LoadReport {
     pub connections: u64,
     /// Bytes of bodies received.
     pub bytes: u64,
-    /// How long it took.
+    /// How long it took: what rates are of.
     pub elapsed: Duration,
+    /// The same with the wait for requests in flight: what CPU clocks read around the load are of.
+    pub span: Duration,
     /// CPU time of the client.
     pub client_cpu: Duration,
     /// From the request to the last byte of the reply, in nanoseconds.
@@ -99,6 +105,7 @@ impl LoadReport {
     pub(super) fn new() -> Self {
         Self {
             requests: 0,
+            late: 0,
             failures: BTreeMap::new(),
             first_failure: None,
             reconnects: 0,
@@ -106,6 +113,7 @@ impl LoadReport {
             connections: 0,
             bytes: 0,
             elapsed: Duration::ZERO,
+            span: Duration::ZERO,
             client_cpu: Duration::ZERO,
             latency_ns: Histogram::new_with_bounds(LATENCY_NS_MIN, LATENCY_NS_MAX, LATENCY_DIGITS)
                 .expect("the bounds are constants"),
@@ -126,6 +134,12 @@ impl LoadReport {
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
+    }
+
+    /// Requests that the server has answered: what CPU time around the load was spent on.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.requests + self.late
     }
 
     /// The figures to print.

@@ -27,7 +27,7 @@ use sum::Sum;
 use world::{Faults, World};
 
 /// Seeds that `cargo test` runs.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 
 /// Seeds that have failed once, with what was wrong.
 const REGRESSIONS: [u64; 0] = [];
