@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::comparison::{Contender, Rounds, markdown};
+use crate::comparison::{Contender, Rounds, Task, markdown};
 pub use crate::rig::Isolation;
 use crate::rig::{Entry, Machine, OTHER_NAMES, Running, own_folder};
 use crate::{files, mix};
@@ -95,7 +95,12 @@ fn entries(settings: &BenchSettings, workload: Workload) -> Vec<Entry> {
     let others = OTHER_NAMES.iter().filter(|name| settings.others.iter().any(|wanted| wanted == *name));
     let baton = settings.architectures.iter().map(|architecture| {
         let entry = Entry::baton(&settings.baton, architecture).settings(&settings.baton_settings);
-        if settings.cpus == 1 { entry.workers(1) } else { entry }
+        match &**architecture {
+            // Its processes serve one connection each.
+            "mp" => entry.workers(workload.connections()),
+            _ if settings.cpus == 1 => entry.workers(1),
+            _ => entry,
+        }
     });
     let all = others.filter_map(|name| Entry::other(name)).chain(baton);
     if workload == Workload::Log {
