@@ -92,6 +92,23 @@ fn scripts_that_are_not_sent_are_told_by_check() {
     assert!(!String::from_utf8(output.stdout).unwrap().contains("script"), "all are sent");
 }
 
+/// Goal: a star that stays within a folder surprises nobody who asks. Method: the same files for a rule with one star and with two.
+#[test]
+fn files_that_a_cache_rule_leaves_out_are_told_by_check() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("assets/fonts")).unwrap();
+    std::fs::write(dir.path().join("assets/fonts/a.woff2"), "").unwrap();
+    let told = |pattern: &str| {
+        let rule = format!("{{ match = '{pattern}', value = 'max-age=9' }}");
+        let output = check(dir.path(), &format!("[[site]]\nroot = '.'\ncache_control = [{rule}]\n"));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let line = "    warning: `/assets/*` in `cache_control` is about the files of one folder, not about /assets/fonts/a.woff2: \
+                `/assets/**` is about folders below, too\n";
+    assert!(told("/assets/*").contains(line), "{}", told("/assets/*"));
+    assert!(!told("/assets/**").contains("warning"), "{}", told("/assets/**"));
+}
+
 /// Goal: check says who shares a cache, and that it wins over the hand-over of sockets. Method: one, several, no cache.
 #[test]
 fn check_tells_who_shares_the_cache() {

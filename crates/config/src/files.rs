@@ -6,12 +6,14 @@ use std::sync::Arc;
 use baton_content::Symlinks;
 use baton_encode::{Rules, says_no_transform};
 use baton_http::{Coding, FieldRules};
+use baton_pattern::Pattern;
 
 use super::compress::{Compress, CompressKind};
 use super::error::Complaint;
 use super::fields::{FIELD_VALUE, Fields};
 use super::kind::{Flag, ListOf, Or, Reading};
 use super::media_types::MEDIA_TYPES;
+use super::route_pattern::GLOB;
 use super::setting::{Inline, Section, Table, settings};
 use super::system::Folder;
 use super::text::{Text, TextOf, Wrong};
@@ -72,7 +74,7 @@ settings! {
         /// `docs/compression.md`, also on secrets in compressed responses.
         compress: Option<Compress> = None, CompressKind;
         /// Values of `Cache-Control` of files, by their media types, by a glob on the path, or by both; the first that matches
-        /// counts: `[{ types = ["text/html"], value = "no-cache" }, { match = "/assets/*", value = "max-age=31536000" }]`.
+        /// counts: `[{ types = ["text/html"], value = "no-cache" }, { match = "/assets/**", value = "max-age=31536000" }]`.
         cache_control: Vec<CacheRule> = Vec::new(), ListOf(Inline::<CacheRule>::new());
         /// Rules for the fields of responses: of files, listings, redirections, errors and applications. `{
         /// X-Frame-Options = "DENY" }` sets a field: it replaces all of the application's by this name. With a kind:
@@ -86,14 +88,19 @@ settings! {
 settings! {
     /// The value of `Cache-Control` for the files that `match` and `types` are both about; without them, for all.
     CacheRule in "site.cache_control" needs ["value"] {
-        /// Glob on the path: `*` is any run of characters, `?` any one. With a leading `/` it must match the whole
-        /// path, otherwise any tail of it after a `/`.
-        r#match: String = "*".into(), Text;
+        /// Glob on the file's path below `root`, as in a route: `*` is any run of characters within a folder, `**` any run,
+        /// `?` one character. With a leading `/` it must match the whole path, otherwise any tail of it after a `/`. See
+        /// `docs/locations.md`.
+        r#match: Pattern = any_file(), GLOB;
         /// Media types, without parameters: `["text/css", "image/*"]`. None: all.
         types: Vec<String> = Vec::new(), ListOf(MEDIA_TYPES);
         /// Value of the field.
         value: String = "no-cache".into(), FIELD_VALUE;
     }
+}
+
+fn any_file() -> Pattern {
+    Pattern::glob("*").unwrap_or_else(|_| unreachable!("a glob"))
 }
 
 impl Files {

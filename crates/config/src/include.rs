@@ -1,16 +1,15 @@
 //! A configuration file, and the files that it includes: `include = ["sites/*.toml", "common.toml"]`.
 //!
 //! An included file has the same form. Its settings are added to those of the file that includes it, its sites follow
-//! the sites that are there. Files are read in the order of the patterns, those of one pattern in the order of their
-//! names, and each once.
+//! the sites that are there. Names of files may be globs, as those of routes. Files are read in the order of the list,
+//! those of one glob in the order of their names, and each once.
 
-use std::ffi::OsStr;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use baton_content::matches_glob;
+use baton_pattern::Pattern;
 
 use super::error::{Complaint, ConfigError, Source};
 use super::raw::{Entries, Node, RawConfig, Value, parse_table};
@@ -204,25 +203,27 @@ fn shown_below(folder: &Folder, file: &Path) -> PathBuf {
 fn files_of(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     // Collects components, so that messages show `sites/a.toml` for `./sites/a.toml`.
     let path: PathBuf = base.join(pattern).components().collect();
-    let has_stars = |text: &OsStr| text.as_bytes().iter().any(|byte| b"*?".contains(byte));
-    let (folder, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
-    if has_stars(folder.as_os_str()) {
-        return Err("`*` and `?` can only be in the name of the file, not in its folder".into());
+    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
+    let (folder, name) = pattern.trim_end_matches('/').rsplit_once('/').unwrap_or(("", pattern));
+    if is_pattern(folder) {
+        return Err("`*`, `?` and `[` can only be in the name of the file, not in its folder".into());
     }
-    if has_stars(name) {
-        return matching(folder, name);
+    if is_pattern(name) {
+        return matching(path.parent().unwrap_or(Path::new("/")), name);
     }
-    if path.is_dir() { matching(&path, OsStr::new("*.toml")) } else { Ok(vec![path]) }
+    if path.is_dir() { matching(&path, "*.toml") } else { Ok(vec![path]) }
 }
 
 /// The files of a folder whose names match, in order. Names that begin with a dot are left out, as a shell does.
-fn matching(folder: &Path, pattern: &OsStr) -> Result<Vec<PathBuf>, String> {
+fn matching(folder: &Path, glob: &str) -> Result<Vec<PathBuf>, String> {
+    let pattern = Pattern::glob(&format!("/{glob}")).map_err(|bad| bad.to_string())?;
     let failed = |error: io::Error| format!("{}: {error}", folder.display());
     let mut files = Vec::new();
     for entry in folder.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let is_hidden = name.as_bytes().starts_with(b".") && !pattern.as_bytes().starts_with(b".");
-        if !is_hidden && matches_glob(pattern.as_bytes(), name.as_bytes()) && !folder.join(&name).is_dir() {
+        let is_hidden = name.as_bytes().starts_with(b".") && !glob.starts_with('.');
+        let is_named = pattern.matches(&[b"/", name.as_bytes()].concat());
+        if !is_hidden && is_named && !folder.join(&name).is_dir() {
             files.push(folder.join(name));
         }
     }

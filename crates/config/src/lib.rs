@@ -72,6 +72,7 @@ mod route_pattern;
 mod send;
 mod server;
 mod setting;
+mod shallow_rules;
 mod shared_cache;
 mod shown;
 mod site;

@@ -12,7 +12,7 @@ const INTRODUCTION: [&str; 5] = [
     "Relative paths are relative to the folder of the file. `baton check` finds all mistakes of a file, `baton config \
      --default` prints one to start from, `baton config --effective` prints what a file means.",
     "`include = [\"sites/*.toml\", \"common.toml\"]`, at the beginning of a file, adds the settings of others: of a file, of all \
-     `.toml` files of a folder, or of those whose names match (`*`, `?`). They have the same form, and paths in them are \
+     `.toml` files of a folder, or of those whose names match a glob. They have the same form, and paths in them are \
      relative to their own folder. They are read in the order of the list, those of one pattern in the order of their names, \
      each once. Their sites follow the sites that are there; any other setting may be given once. A name that is no pattern \
      must exist.",

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use baton_engine::place::{Pattern, Place};
+use baton_engine::place::Place;
 use baton_engine::template::{Template, Variable};
+use baton_pattern::Pattern;
 
 use super::application::Application;
 use super::cluster::{ClusterKind, RouteCluster};
@@ -47,7 +48,7 @@ settings! {
         exact: Option<String> = None, Or("off", RoutePath);
         /// Glob on the path, written as in a URL: `*` is any run of characters within a segment, `**` any run, `?` one character,
         /// `[a-z]` one of these, `[!a-z]` one of the others. With a leading `/` it must match the whole path, otherwise any
-        /// tail of it after a `/`: `*.php`.
+        /// tail of it after a `/`: `*.php`. The same in all settings: see `docs/locations.md`.
         glob: Option<Pattern> = None, Or("off", GLOB);
         /// Regular expression on the path, of which it may match a part: `'\.php$'`, without regard to case `'(?i)\.php$'`. It
         /// is matched in linear time, so it has neither look-around nor backreferences. It works on bytes: `.` is any one,

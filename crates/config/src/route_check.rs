@@ -1,8 +1,9 @@
 //! Routes that answer no request: others always answer first, or send it around in a loop.
 
-use baton_engine::place::{self, Pattern, Place};
+use baton_engine::place::{self, Place};
 use baton_engine::template::{Asked, REWRITES_MAX, Template, Variable};
 use baton_http::{decode_any_path, encode_path};
+use baton_pattern::Pattern;
 
 use super::check::{Conflicts, of_site};
 use super::error::Complaint;

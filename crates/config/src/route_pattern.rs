@@ -1,13 +1,13 @@
-//! Patterns in the place of a route's path: globs and regular expressions.
+//! Patterns on paths: globs and regular expressions.
 
-use baton_engine::place::{BadPattern, Pattern};
+use baton_pattern::{BadPattern, Pattern};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
 use super::shown::Shown;
 use super::text::Text;
 
-/// A pattern on the paths of requests.
+/// A pattern on the paths of requests or files.
 pub(crate) struct RoutePattern {
     accepted: &'static str,
     compile: fn(&str) -> Result<Pattern, BadPattern>,

@@ -36,10 +36,11 @@ impl Presentation {
         if target.coding != Coding::Identity {
             line("Content-Encoding", target.coding.token().as_bytes());
         }
+        let absolute = [b"/", path].concat();
         let rule = config
             .cache_control
             .iter()
-            .find(|rule| rule.is_about(path, &media_type))
+            .find(|rule| rule.is_about(&absolute, &media_type))
             .filter(|_| !config.headers.drops(CACHE_CONTROL.as_bytes()));
         let compress = config.compress.as_ref().filter(|rules| {
             target.coding == Coding::Identity

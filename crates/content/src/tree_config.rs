@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use baton_encode::Rules;
 use baton_http::{Coding, FieldRules, MediaTypes};
+use baton_pattern::Pattern;
 
 use crate::candidate::Candidate;
-use crate::glob;
 
 /// Configuration of a [`Tree`](crate::Tree).
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub enum Symlinks {
 }
 
 impl CacheRule {
-    /// Whether it is about a file with this path and media type.
+    /// Whether it is about a file with this media type and this path, which begins with a slash.
     pub(crate) fn is_about(&self, path: &[u8], media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim_ascii().as_bytes();
         let is_it = |own: &String| match own.strip_suffix('*') {
@@ -104,17 +104,15 @@ impl CacheRule {
             }
             None => essence.eq_ignore_ascii_case(own.as_bytes()),
         };
-        (self.types.is_empty() || self.types.iter().any(is_it))
-            && glob::matches(self.pattern.as_bytes(), path)
+        (self.types.is_empty() || self.types.iter().any(is_it)) && self.pattern.matches(path)
     }
 }
 
 /// A rule for the `Cache-Control` of some files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheRule {
-    /// Which files: `*` matches any bytes, '/' included, `?` any one; a leading '/' is the root, without it the
-    /// pattern may begin after any '/'.
-    pub pattern: String,
+    /// Which files, by their paths below the root.
+    pub pattern: Pattern,
     /// Of these, which media types, in lower case: `text/css`, or `image/*` for all of a kind. Empty: any.
     pub types: Vec<String>,
     /// Value of the field.

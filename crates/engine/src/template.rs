@@ -319,7 +319,7 @@ mod tests {
     use baton_http::HeadLimits;
 
     use super::*;
-    use crate::place::Pattern;
+    use baton_pattern::Pattern;
 
     fn at(place: &Place, template: &Template, target: &str) -> String {
         let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -86,6 +86,12 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
                 script.file.display()
             ));
         }
+        for (pattern, file) in site.shallow_cache_rules() {
+            out.push_str(&format!(
+                "    warning: `{pattern}` in `cache_control` is about the files of one folder, not about {file}: `{pattern}*` is about \
+                 folders below, too\n"
+            ));
+        }
         for route in &site.routes {
             let application = route.settings.application();
             let is_cached = route.settings.cache.is_some();

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use baton_content::matches_glob;
 use baton_nginx::{Includes, Weight, convert};
+use baton_pattern::Pattern;
 use clap::Args;
 
 use super::output::{Failure, print};
@@ -107,12 +107,12 @@ impl Includes for Files {
     }
 }
 
-/// The paths that match a pattern of `*` and `?`, in the order of their names. An absolute pattern is not below the folder.
+/// The paths that match a pattern, in the order of their names. An absolute pattern is not below the folder.
 fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let start = if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_path_buf() };
     let mut paths = vec![start];
     for segment in pattern.split('/').filter(|segment| !segment.is_empty()) {
-        paths = match segment.contains(['*', '?']) {
+        paths = match segment.contains(['*', '?', '[']) {
             true => paths.iter().flat_map(|path| entries(path, segment)).collect(),
             false => paths.into_iter().map(|path| path.join(segment)).filter(|path| path.exists()).collect(),
         };
@@ -120,12 +120,13 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+fn entries(folder: &Path, glob: &str) -> Vec<PathBuf> {
+    let Ok(pattern) = Pattern::glob(&format!("/{glob}")) else { return Vec::new() };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<_> = names
-        .filter(|name| pattern.starts_with('.') || !name.starts_with('.'))
-        .filter(|name| matches_glob(pattern.as_bytes(), name.as_bytes()))
+        .filter(|name| glob.starts_with('.') || !name.starts_with('.'))
+        .filter(|name| pattern.matches(format!("/{name}").as_bytes()))
         .collect();
     names.sort();
     names.into_iter().map(|name| folder.join(name)).collect()

@@ -168,7 +168,7 @@ error: `include` names what cannot be read
  --> baton.toml:1:41
   |
 1 | include = ["none.toml", 5, "no/*.toml", "*/a.toml", "bad.toml"]
-  |                                         ^^^^^^^^^^ `*` and `?` can only be in the name of the file, not in its folder
+  |                                         ^^^^^^^^^^ `*`, `?` and `[` can only be in the name of the file, not in its folder
 
 error: this is not TOML
  --> bad.toml:1:5

@@ -134,3 +134,23 @@ error: `site.cache_control.types` is no media type
 "#,
     );
 }
+
+/// A pattern for files is a glob as that of a route, and refused in the same words.
+#[test]
+fn a_pattern_for_files_is_a_glob() {
+    refused(
+        r#"[[site]]
+root = "www"
+cache_control = [{ match = "*.{css,js}", value = "no-cache" }]
+"#,
+        r#"
+error: `site.cache_control.match` cannot be matched
+ --> baton.toml:3:28
+  |
+3 | cache_control = [{ match = "*.{css,js}", value = "no-cache" }]
+  |                            ^^^^^^^^^^^^ a `{` that is meant is `[{]` or encoded
+  |
+  = help: expected a glob such as "/img/*.png", "*.php" or "/a/**"
+"#,
+    );
+}

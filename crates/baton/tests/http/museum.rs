@@ -73,7 +73,7 @@ const SITES: &str = r#"
 name = "museum"
 {listen}
 root = "{museum}/root"
-cache_control = [{ match = "*.css", value = "max-age=86400" }, { match = "/names/*", value = "no-store" }]
+cache_control = [{ match = "*.css", value = "max-age=86400" }, { match = "/names/**", value = "no-store" }]
 headers = { X-Frame-Options = "DENY", Link = ["</a>; rel=preload", "</b>; rel=preload"] }
 
 [[site]]

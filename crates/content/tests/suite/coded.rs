@@ -14,7 +14,7 @@ fn site(settings: CacheSettings) -> Site {
     Site::configured(settings, |config| {
         config.compress = Some(Arc::new(Rules::default()));
         config.cache_control = vec![CacheRule {
-            pattern: "*.log".into(),
+            pattern: baton_pattern::Pattern::glob("*.log").unwrap(),
             types: Vec::new(),
             value: "max-age=1, no-transform".into(),
         }];

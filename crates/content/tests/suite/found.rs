@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use baton_content::{Blocking, CacheSettings, Found, NeedsDisk, Symlinks, Tree, TreeConfig};
 use baton_http::{Coding, FieldRules};
+use baton_pattern::Pattern;
 use rustix::fs::{CWD, FileType, Mode, inotify};
 use rustix::io::Errno;
 
@@ -237,20 +238,28 @@ fn a_copy_that_appears_later_is_used() {
 fn media_types_rules_and_headers_become_fields() {
     let site = Site::configured(CacheSettings::default(), |config| {
         let rule = |pattern: &str, value: &str| baton_content::CacheRule {
-            pattern: pattern.to_owned(),
+            pattern: Pattern::glob(pattern).unwrap(),
             types: Vec::new(),
             value: value.to_owned(),
         };
-        config.cache_control = vec![rule("/assets/*", "max-age=31536000, immutable"), rule("*", "no-cache")];
+        config.cache_control = vec![
+            rule("/assets/*.txt", "no-store"),
+            rule("/assets/**", "max-age=31536000, immutable"),
+            rule("*", "no-cache"),
+        ];
         config.headers.set = vec![("X-Content-Type-Options".to_owned(), "nosniff".to_owned())];
     });
     site.write("assets/app.js", b"js");
+    site.write("assets/deep/er/a.txt", b"text");
     site.write("index.html", b"home");
     let lines = |path: &str| String::from_utf8(site.file(path).fields().to_vec()).unwrap();
     let asset = lines("/assets/app.js");
     assert!(asset.contains("Cache-Control: max-age=31536000, immutable\r\n"), "{asset}");
     assert!(asset.contains("X-Content-Type-Options: nosniff\r\n"), "{asset}");
     assert!(!asset.contains("Vary"), "{asset}");
+    // A star does not cross a slash: only two do.
+    let deep = lines("/assets/deep/er/a.txt");
+    assert!(deep.contains("Cache-Control: max-age=31536000, immutable\r\n"), "{deep}");
     let home = lines("/");
     assert!(home.contains("Cache-Control: no-cache\r\n"), "{home}");
     assert!(home.contains("Content-Type: text/html; charset=utf-8\r\n"), "{home}");
@@ -260,7 +269,7 @@ fn media_types_rules_and_headers_become_fields() {
 fn rules_are_by_media_type_as_well() {
     let site = Site::configured(CacheSettings::default(), |config| {
         let rule = |pattern: &str, types: &[&str], value: &str| baton_content::CacheRule {
-            pattern: pattern.to_owned(),
+            pattern: Pattern::glob(pattern).unwrap(),
             types: types.iter().map(|&media_type| media_type.to_owned()).collect(),
             value: value.to_owned(),
         };
@@ -297,7 +306,7 @@ fn rules_are_by_media_type_as_well() {
 fn a_rule_for_the_path_gives_way_to_what_is_set_and_not_to_a_default() {
     let cached = |change: fn(&mut FieldRules)| {
         let site = Site::configured(CacheSettings::default(), |config| {
-            let (pattern, value) = ("*.js".into(), "by rule".into());
+            let (pattern, value) = (Pattern::glob("*.js").unwrap(), "by rule".into());
             let rule = baton_content::CacheRule { pattern, types: Vec::new(), value };
             config.cache_control = vec![rule];
             change(&mut config.headers);

@@ -86,7 +86,7 @@ fn encoded(text: &str) -> Result<(String, usize), String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::place::Pattern;
+    use crate::Pattern;
 
     #[test]
     fn a_glob_matches_what_shells_and_gitignore_mean() {

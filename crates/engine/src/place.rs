@@ -4,14 +4,10 @@
 //! first. Else the longest prefix is found, which yields to the first pattern that matches, unless it comes before
 //! patterns.
 
-mod glob;
-mod pattern;
-
 use std::fmt;
 
 use baton_fcgi::environment::Script;
-
-pub use pattern::{BadPattern, Captures, Pattern};
+use baton_pattern::Pattern;
 
 /// Where a route is within its site.
 #[derive(Clone, Debug, PartialEq, Eq)]
