@@ -10,16 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
+use baton_https_client::http::header::{RETRY_AFTER, USER_AGENT};
+use baton_https_client::http::{HeaderValue, Request};
+use baton_https_client::{Authorities, Client, Settings};
 use baton_report::Trouble;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
-use ureq::Agent;
-use ureq::http::header::{RETRY_AFTER, USER_AGENT};
-use ureq::http::{HeaderValue, Request, Response};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Drives a future of the ACME library that does nothing but requests by [`Http`].
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
@@ -32,7 +29,7 @@ pub(crate) fn run<F: Future>(future: F) -> F::Output {
 /// A client for one authority.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
-    agent: Agent,
+    client: Client,
     /// `Retry-After` of the last answer. The library does not pass on that of errors.
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
@@ -43,23 +40,20 @@ impl Http {
     /// # Errors
     /// If the file cannot be read, or there are none.
     pub(crate) fn new(roots: Option<&Path>) -> Result<Self, Trouble> {
-        let roots = match roots {
-            Some(file) => from_file(file)?,
-            None => baton_tls::system_authorities()?,
-        };
-        let roots: Vec<_> = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::new_with_certs(&roots))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .build();
-        let agent = Agent::config_builder()
-            .https_only(true)
-            .http_status_as_error(false)
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .tls_config(tls)
-            .build()
-            .new_agent();
-        Ok(Self { agent, retry_after: Arc::default() })
+        let client = Client::new(&Settings {
+            authorities: Some(Authorities {
+                file: roots,
+                what: "the authority's root certificates",
+                remedy: "name a PEM file that the workers' user may read, or leave the setting out",
+            }),
+            https_only: true,
+            redirects_max: REDIRECTS_MAX,
+            // An authority is usually on the internet, to which a proxy may be the only way.
+            uses_proxy: true,
+            connect_timeout: None,
+            timeout: REQUEST_TIMEOUT,
+        })?;
+        Ok(Self { client, retry_after: Arc::default() })
     }
 
     /// How long the authority wanted to be left alone in its last answer.
@@ -72,21 +66,13 @@ impl Http {
         parts.headers.insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
         let Ok(body) = run(body.collect());
         let body = body.to_bytes();
-        // An empty body belongs to GET and HEAD, which the client refuses to send with one.
-        let answer = if body.is_empty() {
-            self.agent.run(Request::from_parts(parts, ()))
-        } else {
-            self.agent.run(Request::from_parts(parts, &body[..]))
-        };
-        let other = |error: ureq::Error| Error::Other(error.into());
-        let mut answer = answer.map_err(other)?;
+        let answer = self.client.ask(Request::from_parts(parts, &body[..]), ANSWER_BYTES_MAX);
+        let answer = answer.map_err(|error| Error::Other(error.into()))?;
         let retry_after =
             answer.headers().get(RETRY_AFTER).and_then(|value| parse_retry_after(value, SystemTime::now()));
         *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = retry_after;
-        let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(other)?;
-        let (parts, _) = answer.into_parts();
-        let response = Response::from_parts(parts, ());
-        Ok(BytesResponse { parts: response.into_parts().0, body: Box::new(Bytes::from(bytes)) })
+        let (parts, bytes) = answer.into_parts();
+        Ok(BytesResponse { parts, body: Box::new(Bytes::from(bytes)) })
     }
 }
 
@@ -97,18 +83,6 @@ impl HttpClient for Http {
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         Box::pin(ready(self.send(request)))
     }
-}
-
-fn from_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    let file = path.display();
-    let failed = |reason: &dyn std::fmt::Display| {
-        Trouble::new(format!("cannot read the authority's root certificates from {file}: {reason}"))
-            .remedy("name a PEM file that the workers' user may read, or leave the setting out")
-    };
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?.collect();
-    let found = found.map_err(|error| failed(&error))?;
-    if found.is_empty() { Err(failed(&"there is none in it")) } else { Ok(found) }
 }
 
 /// RFC 9110, 10.2.3: seconds, or a date.
@@ -123,6 +97,9 @@ fn parse_retry_after(value: &HeaderValue, now: SystemTime) -> Option<Duration> {
 /// Authorities answer within seconds; while the process waits, it does not notice what the master says.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Authorities have no reason for more than one.
+const REDIRECTS_MAX: u32 = 10;
+
 /// The longest answer, a certificate chain, has some kilobytes.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -132,6 +109,16 @@ const OUR_NAME: &str = concat!("baton/", env!("CARGO_PKG_VERSION"), " instant-ac
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_without_roots_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = Http::new(Some(file.path())).unwrap_err().to_string();
+        let name = file.path().display();
+        let begin =
+            format!("cannot read the authority's root certificates from {name}: there is none in it\n");
+        assert!(told.starts_with(&begin), "{told}");
+    }
 
     #[test]
     fn retry_after_is_a_number_or_a_date() {

@@ -1,17 +1,14 @@
 //! The requests: to one endpoint after the other, until one answers.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use baton_https_client::http::Request;
+use baton_https_client::{Authorities, BodyReader, Client, Error, Settings};
 use baton_report::Trouble;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, BodyReader};
 
 use super::wire::{Key, Prefix, malformed, reason, revision, signed};
 use super::{Entry, Snapshot, Watched};
@@ -21,7 +18,7 @@ use crate::settings::{Etcd, Login};
 /// A client of one cluster of etcd.
 #[derive(Debug)]
 pub struct Api {
-    agent: Agent,
+    client: Client,
     endpoints: Vec<String>,
     /// The endpoint that has answered last.
     current: AtomicUsize,
@@ -43,17 +40,21 @@ impl Api {
     /// # Errors
     /// If the certificates of authorities cannot be read.
     pub fn new(settings: &Etcd) -> Result<Self, Trouble> {
-        let mut builder = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(REQUEST_TIMEOUT));
-        if settings.endpoints.iter().any(|endpoint| endpoint.starts_with("https:")) {
-            builder = builder.tls_config(tls(settings.ca.as_deref())?);
-        }
+        let is_tls = settings.endpoints.iter().any(|endpoint| endpoint.starts_with("https:"));
+        let client = Client::new(&Settings {
+            authorities: is_tls.then_some(Authorities {
+                file: settings.ca.as_deref(),
+                what: "etcd's authorities",
+                remedy: "name a PEM file that the workers' user may read: `ca` in `cluster.etcd`",
+            }),
+            https_only: false,
+            redirects_max: 0,
+            uses_proxy: false,
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            timeout: REQUEST_TIMEOUT,
+        })?;
         Ok(Self {
-            agent: builder.build().new_agent(),
+            client,
             endpoints: settings.endpoints.clone(),
             current: AtomicUsize::new(0),
             prefix: Prefix::new(&settings.prefix),
@@ -137,15 +138,15 @@ impl Api {
     pub(crate) fn watch(&self, from: i64, idle: Duration) -> Result<Watch, Failure> {
         let body = self.prefix.watch(from);
         let response = self.on_some_endpoint(|endpoint| {
-            let response = self.post(endpoint, "watch", &body, Some(idle));
-            let response = response.map_err(|error| Failure::Away(error.to_string()))?;
+            let body = body.to_string();
+            let request = self.request(endpoint, "watch", &body);
+            let response = request.and_then(|request| self.client.follow(request, idle)).map_err(away)?;
             match response.status().as_u16() {
                 200 => Ok(response),
                 status => Err(Failure::Refused(status, "no watch".into())),
             }
         })?;
-        let lines = BufReader::new(response.into_body().into_with_config().limit(u64::MAX).reader());
-        Ok(Watch { lines, prefix: self.prefix.clone() })
+        Ok(Watch { lines: BufReader::new(response.into_body()), prefix: self.prefix.clone() })
     }
 
     fn key(&self, name: &str) -> Key {
@@ -194,11 +195,7 @@ impl Api {
         if self.login.is_some() && self.token().is_none() {
             self.log_in(endpoint)?;
         }
-        let away = |error: ureq::Error| Failure::Away(error.to_string());
-        let mut response = self.post(endpoint, path, body, None).map_err(away)?;
-        let status = response.status().as_u16();
-        let bytes = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(away)?;
-        Ok((status, bytes))
+        self.post(endpoint, path, body)
     }
 
     /// By status: versions of etcd differ in the bodies of errors.
@@ -214,37 +211,26 @@ impl Api {
     fn log_in(&self, endpoint: &str) -> Result<(), Failure> {
         let Some(Login { user, password }) = &self.login else { return Ok(()) };
         let body = json!({ "name": user, "password": password });
-        let mut response = self
-            .post(endpoint, "auth/authenticate", &body, None)
-            .map_err(|error| Failure::Away(error.to_string()))?;
-        let status = response.status().as_u16();
-        let read = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let answer = self.judge((status, read.map_err(|error| Failure::Away(error.to_string()))?))?;
+        let answer = self.judge(self.post(endpoint, "auth/authenticate", &body)?)?;
         let token = answer["token"].as_str().ok_or_else(|| malformed("no token for the user"))?;
         *self.token() = Some(token.to_owned());
         Ok(())
     }
 
-    fn post(
-        &self,
-        endpoint: &str,
-        path: &str,
-        body: &Value,
-        idle: Option<Duration>,
-    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
-        let mut request = self.agent.post(format!("{}/v3/{path}", endpoint.trim_end_matches('/')));
+    /// Status and body of an answer.
+    fn post(&self, endpoint: &str, path: &str, body: &Value) -> Result<(u16, Vec<u8>), Failure> {
+        let body = body.to_string();
+        let request = self.request(endpoint, path, &body);
+        let answer = request.and_then(|request| self.client.ask(request, ANSWER_BYTES_MAX)).map_err(away)?;
+        Ok((answer.status().as_u16(), answer.into_body()))
+    }
+
+    fn request<'b>(&self, endpoint: &str, path: &str, body: &'b str) -> Result<Request<&'b [u8]>, Error> {
+        let mut request = Request::post(format!("{}/v3/{path}", endpoint.trim_end_matches('/')));
         if let Some(token) = &*self.token() {
             request = request.header("Authorization", token);
         }
-        request = request.header("Content-Type", "application/json");
-        let body = body.to_string();
-        match idle {
-            None => request.send(body),
-            // A stream without an end.
-            Some(idle) => {
-                request.config().timeout_global(None).timeout_per_read(Some(idle)).build().send(body)
-            }
-        }
+        Ok(request.header("Content-Type", "application/json").body(body.as_bytes())?)
     }
 
     fn token(&self) -> MutexGuard<'_, Option<String>> {
@@ -274,28 +260,8 @@ fn is_about_token(status: u16, why: &str) -> bool {
     status == 401 || why.contains("invalid auth token") || why.contains("user name is empty")
 }
 
-fn tls(ca: Option<&Path>) -> Result<TlsConfig, Trouble> {
-    let roots = match ca {
-        Some(file) => certificates(file)?,
-        None => baton_tls::system_authorities()?,
-    };
-    let roots: Vec<_> = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&roots))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .build())
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    let file = path.display();
-    let failed = |reason: &dyn std::fmt::Display| {
-        Trouble::new(format!("cannot read etcd's authorities from {file}: {reason}"))
-            .remedy("name a PEM file that the workers' user may read: `ca` in `cluster.etcd`")
-    };
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?.collect();
-    let found = found.map_err(|error| failed(&error))?;
-    if found.is_empty() { Err(failed(&"there is none in it")) } else { Ok(found) }
+fn away(error: Error) -> Failure {
+    Failure::Away(error.to_string())
 }
 
 /// An endpoint that does not answer must not cost a lease: of ten seconds usually, renewed at a third.
@@ -307,3 +273,26 @@ const KEYS_MAX: u64 = 1_000;
 
 /// That many keys with the longest values that count; a request of etcd has 1.5 MiB at most.
 const ANSWER_BYTES_MAX: u64 = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_authorities_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let settings = Etcd {
+            endpoints: vec!["https://127.0.0.1:1".into()],
+            prefix: "/b/".into(),
+            ttl_s: 10,
+            hold_s: 60,
+            ca: Some(file.path().to_owned()),
+            login: None,
+            register: None,
+        };
+        let told = Api::new(&settings).unwrap_err().to_string();
+        let name = file.path().display();
+        let begin = format!("cannot read etcd's authorities from {name}: there is none in it\n");
+        assert!(told.starts_with(&begin), "{told}");
+    }
+}
