@@ -35,9 +35,7 @@ pub(crate) fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
         if let Some(folder) = place.parent() {
             fs::create_dir_all(folder)?;
         }
-        let line = format!(
-            "<p>This is {path}, {bytes} bytes of plain and patient text, meant only to be counted.\n"
-        );
+        let line = line(path, bytes);
         let mut text = line.repeat(bytes as usize / line.len() + 1);
         text.truncate(bytes as usize);
         fs::File::create(&place)?.write_all(text.as_bytes())
@@ -45,9 +43,39 @@ pub(crate) fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
     write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", place.display())))
 }
 
+fn line(path: &str, bytes: u64) -> String {
+    format!("<p>This is {path}, {bytes} bytes of plain and patient text, meant only to be counted.\n")
+}
+
+/// Whether such a file has these bytes at `offset`.
+pub(crate) fn has(path: &str, bytes: u64, offset: u64, mut piece: &[u8]) -> bool {
+    let line = line(path, bytes);
+    let mut expected = &line.as_bytes()[(offset % line.len() as u64) as usize..];
+    while !piece.is_empty() {
+        let (now, later) = piece.split_at(piece.len().min(expected.len()));
+        if now != &expected[..now.len()] {
+            return false;
+        }
+        (piece, expected) = (later, line.as_bytes());
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_of_a_file_are_known_wherever_they_begin() {
+        let root = tempfile::tempdir().unwrap();
+        write_one(root.path(), "/a", 1_000).unwrap();
+        let text = fs::read(root.path().join("a")).unwrap();
+        for (from, to) in [(0, 1_000), (0, 1), (83, 400), (999, 1_000), (500, 500)] {
+            assert!(has("/a", 1_000, from as u64, &text[from..to]), "{from}..{to}");
+        }
+        assert!(!has("/a", 1_000, 1, &text[..500]));
+        assert!(!has("/b", 1_000, 0, &text));
+    }
 
     #[test]
     fn every_file_has_its_length_and_a_wrong_one_is_mended() {

@@ -92,7 +92,7 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
         sleep: arguments.sleep,
         verify: arguments.verify,
     };
-    let requests = targets.into_iter().map(|(_, path)| Request { path, bytes: None });
+    let requests = targets.into_iter().map(|(_, path)| Request::page(path, None));
     let requests = RequestList::new(address, arguments.close, requests);
     let report = Load::connect(&settings, requests)?.run()?;
     if arguments.json {

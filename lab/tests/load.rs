@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use baton_lab::files::write_all;
 use baton_lab::load::{Failure, Load, LoadReport, LoadSettings, Request, RequestList};
 
 /// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
@@ -64,7 +65,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
 }
 
 fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
-    let requests = paths.iter().map(|(path, bytes)| Request { path: (*path).to_owned(), bytes: *bytes });
+    let requests = paths.iter().map(|(path, bytes)| Request::page(*path, *bytes));
     let list = RequestList::new(settings.address, settings.connection_per_request, requests);
     Load::connect(settings, list).unwrap().run().unwrap()
 }
@@ -154,6 +155,22 @@ fn nobody_listening_is_a_failure_and_not_a_hang() {
     let report = run(&settings(address), &[("/", None)]);
     assert_eq!(report.requests, 0);
     assert!(report.failures.contains_key(&Failure::Socket), "{:?}", report.failures);
+}
+
+#[test]
+fn a_body_that_is_not_its_file_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    write_all(folder.path(), 0).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("100k.html")).unwrap();
+    let last = text.rfind("patient").unwrap();
+    let damaged = format!("{}hurried{}", &text[..last], &text[last + "patient".len()..]);
+    for (body, failures) in [(text, vec![]), (damaged, vec![(Failure::Changed, 1)])] {
+        let (address, _) = serve(move |_, _| ok(&body));
+        let settings = LoadSettings { verify: false, ..settings(address) };
+        let list = RequestList::new(address, false, [Request::file("/100k.html", 100 << 10)]);
+        let report = Load::connect(&settings, list).unwrap().run().unwrap();
+        assert_eq!(report.failures, failures.into_iter().collect(), "{:?}", report.first_failure);
+    }
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Task for Response {
             }
             Self::C32k | Self::C128k | Self::C1m | Self::C4m => format!("/app/ad?bytes={bytes}"),
         };
-        vec![Request { path, bytes: Some(bytes) }]
+        vec![Request::page(path, Some(bytes))]
     }
 }
 

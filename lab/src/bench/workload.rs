@@ -60,7 +60,7 @@ impl Task for Workload {
     }
 
     fn requests(self) -> Vec<Request> {
-        let one = |path: &str, bytes| vec![Request { path: path.to_owned(), bytes: Some(bytes) }];
+        let one = |path: &str, bytes| vec![Request::file(path, bytes)];
         match self {
             Self::Small | Self::Close | Self::Idle | Self::Log => one("/1k.html", 1 << 10),
             Self::Page => one("/16k.html", 16 << 10),
@@ -68,7 +68,7 @@ impl Task for Workload {
             Self::Large => one("/1m.html", 1 << 20),
             Self::Mix => mix::sequence(mix::DIRECTORIES, MIX_REQUESTS)
                 .into_iter()
-                .map(|file| Request { path: file.path(), bytes: Some(file.bytes()) })
+                .map(|file| Request::file(file.path(), file.bytes()))
                 .collect(),
         }
     }

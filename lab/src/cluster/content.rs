@@ -105,7 +105,7 @@ impl Content {
     pub(crate) fn requests(&self, first: usize) -> Vec<Request> {
         let request = |file: u32| {
             let (path, bytes) = &self.files[file as usize];
-            Request { path: path.clone(), bytes: Some(*bytes) }
+            Request::file(path, *bytes)
         };
         self.from(first).take(self.order.len()).map(request).collect()
     }
@@ -116,7 +116,7 @@ impl Content {
         let is_in = |file: u32| (file as usize).is_multiple_of(parts.max(1));
         let request = |file: u32| {
             let (path, bytes) = &self.files[file as usize];
-            Request { path: path.clone(), bytes: Some(*bytes) }
+            Request::file(path, *bytes)
         };
         let requests = self.order.iter().copied().filter(|file| is_in(*file)).map(request).collect();
         let files = (0..).zip(&self.files).filter(|(file, _)| is_in(*file));

@@ -55,9 +55,7 @@ impl ServiceTimes {
             let requests = report.requests as f64;
             Ok((1e6 / report.figures().requests_per_second, report.bytes as f64 / requests))
         };
-        let fixed = |(path, bytes): (&str, u64)| {
-            us(vec![Request { path: path.to_owned(), bytes: Some(bytes) }], WARM_UP)
-        };
+        let fixed = |(path, bytes): (&str, u64)| us(vec![Request::file(path, bytes)], WARM_UP);
         let (small, large) = (fixed(FIXED[0])?, fixed(FIXED[2])?);
         let (part, bytes) = content.part(rack.bounds.nodes);
         let before = nodes.file_bytes_max();

@@ -88,7 +88,7 @@ fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
         sleep: true,
         verify: true,
     };
-    let request = |number| Request { path: path_of(number), bytes: Some(bytes_of(number)) };
+    let request = |number| Request::file(path_of(number), bytes_of(number));
     let requests = RequestList::new(load.address, false, (0..FILES).map(request));
     cluster.place.hosts.client.run(|| Load::connect(&load, requests)?.run())
 }

@@ -33,7 +33,7 @@ impl Task for Workload {
 
     fn requests(self) -> Vec<Request> {
         let folder = if self.asks_the_origin() { PASSED } else { "" };
-        vec![Request { path: format!("{folder}{PAGE}"), bytes: None }]
+        vec![Request::page(format!("{folder}{PAGE}"), None)]
     }
 
     fn fields(self) -> &'static str {

@@ -88,7 +88,7 @@ fn count(contender: &Contender, path: &str, bytes: u64, settings: &CopiesSetting
             sleep: true,
             verify: false,
         };
-        let request = Request { path: path.to_owned(), bytes: Some(bytes) };
+        let request = Request::page(path, Some(bytes));
         let report = Load::connect(&settings, RequestList::new(settings.address, false, [request]))?.run()?;
         ensure!(
             report.requests == requests && report.failed() == 0,

@@ -55,12 +55,12 @@ impl Content {
     /// The files that stay in memory, because they are requested all the time.
     pub(super) fn resident(self) -> Vec<Request> {
         let paths = (0..RESIDENT_FILES).map(resident_path);
-        paths.map(|path| Request { path, bytes: Some(RESIDENT_BYTES) }).collect()
+        paths.map(|path| Request::file(path, RESIDENT_BYTES)).collect()
     }
 }
 
 fn request(file: MixFile) -> Request {
-    Request { path: file.path(), bytes: Some(file.bytes()) }
+    Request::file(file.path(), file.bytes())
 }
 
 fn resident_path(number: usize) -> String {

@@ -227,7 +227,7 @@ impl Rig<'_> {
             sleep: true,
             verify: false,
         };
-        let request = Request { path: path_of(size), bytes: Some(size) };
+        let request = Request::file(path_of(size), size);
         let requests = RequestList::new(address, !kept, [request]);
         let report = self.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
         let failure = report.first_failure.clone().unwrap_or_default();

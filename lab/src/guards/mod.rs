@@ -100,7 +100,7 @@ impl Task for SmallFile {
     }
 
     fn requests(self) -> Vec<Request> {
-        vec![Request { path: "/1k.html".to_owned(), bytes: Some(1 << 10) }]
+        vec![Request::file("/1k.html", 1 << 10)]
     }
 
     fn fields(self) -> &'static str {

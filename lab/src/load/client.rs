@@ -92,6 +92,22 @@ pub(super) struct Client {
     head: Vec<u8>,
     head_len: usize,
     body_sum: u64,
+    /// This body is compared with its file.
+    comparison: Option<Comparison>,
+}
+
+/// How far a body has been compared with its file, and whether it differs.
+#[derive(Debug, Default)]
+struct Comparison {
+    offset: u64,
+    differs: bool,
+}
+
+impl Comparison {
+    fn take(&mut self, requests: &RequestList, request: usize, piece: &[u8]) {
+        self.differs |= !requests.file_has(request, self.offset, piece);
+        self.offset += piece.len() as u64;
+    }
 }
 
 impl Client {
@@ -109,6 +125,7 @@ impl Client {
             head: vec![0; HEAD_BYTES_MAX],
             head_len: 0,
             body_sum: 0,
+            comparison: None,
         })
     }
 
@@ -190,6 +207,7 @@ impl Client {
         shared.requests_left -= 1;
         shared.busy += 1;
         self.request = shared.requests.take_next();
+        self.comparison = shared.requests.take_uncompared(self.request).then(Comparison::default);
         self.asked = asked;
         self.ask();
     }
@@ -267,13 +285,17 @@ impl Client {
         if shared.verify {
             self.body_sum = fnv(self.body_sum, body);
         }
+        if let Some(comparison) = &mut self.comparison {
+            comparison.take(&shared.requests, self.request, body);
+        }
         shared.report.bytes += begun;
         self.received(shared, length - begun)
     }
 
     fn receive_body(&mut self, shared: &mut Shared, left: u64) -> Step {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(shared.scratch.len());
-        let flags = if shared.verify { RecvFlags::empty() } else { RecvFlags::TRUNC };
+        let is_read = shared.verify || self.comparison.is_some();
+        let flags = if is_read { RecvFlags::empty() } else { RecvFlags::TRUNC };
         let count = match recv(&self.socket, &mut shared.scratch[..wanted], flags) {
             Ok((_, 0)) => {
                 return self.failed(shared, Failure::EarlyEnd, &format!("{left} bytes of the body missing"));
@@ -285,6 +307,9 @@ impl Client {
         };
         if shared.verify {
             self.body_sum = fnv(self.body_sum, &shared.scratch[..count]);
+        }
+        if let Some(comparison) = &mut self.comparison {
+            comparison.take(&shared.requests, self.request, &shared.scratch[..count]);
         }
         shared.report.bytes += count as u64;
         self.received(shared, left - count as u64)
@@ -328,6 +353,9 @@ impl Client {
         if left > 0 {
             self.state = State::Body { left };
             return Step::Again;
+        }
+        if self.comparison.as_ref().is_some_and(|comparison| comparison.differs) {
+            return self.failed(shared, Failure::Changed, "other bytes than the file has");
         }
         if shared.verify && !shared.requests.sum_is(self.request, self.body_sum) {
             return self.failed(shared, Failure::Changed, "other bytes than before");

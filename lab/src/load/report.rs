@@ -21,7 +21,7 @@ pub enum Failure {
     Surplus,
     /// The connection ended before the reply was complete.
     EarlyEnd,
-    /// Other bytes than before under the same path.
+    /// Other bytes than before under the same path, or than the file has.
     Changed,
     /// The socket broke: refused, reset.
     Socket,

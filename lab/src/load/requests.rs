@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crate::files;
+
 /// One request and what its reply must look like.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -9,6 +11,22 @@ pub struct Request {
     pub path: String,
     /// The length that the body must have, if known. Otherwise the first reply sets it.
     pub bytes: Option<u64>,
+    /// Whether the body is the text of [a file that the lab has written](crate::files).
+    pub is_file: bool,
+}
+
+impl Request {
+    /// For a file that the lab has written. The first body of each load is compared with it.
+    #[must_use]
+    pub fn file(path: impl Into<String>, bytes: u64) -> Self {
+        Self { path: path.into(), bytes: Some(bytes), is_file: true }
+    }
+
+    /// For what a program makes, of this length if it is known.
+    #[must_use]
+    pub fn page(path: impl Into<String>, bytes: Option<u64>) -> Self {
+        Self { path: path.into(), bytes, is_file: false }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -16,6 +34,8 @@ struct Prepared {
     request: Request,
     wire: Vec<u8>,
     sum: Option<u64>,
+    /// It is a file, with which no body has been compared.
+    uncompared: bool,
 }
 
 /// Prepared requests, and the order in which the connections take them in turn.
@@ -48,7 +68,8 @@ impl RequestList {
                         "GET {} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: baton-lab\r\n{connection}\r\n",
                         request.path
                     );
-                    prepared.push(Prepared { request, wire: wire.into_bytes(), sum: None });
+                    let uncompared = request.is_file;
+                    prepared.push(Prepared { request, wire: wire.into_bytes(), sum: None, uncompared });
                     prepared.len() - 1
                 })
             })
@@ -98,6 +119,17 @@ impl RequestList {
         *self.prepared[request].request.bytes.get_or_insert(bytes) == bytes
     }
 
+    /// Whether the next body is to be compared with its file. The one after it is not.
+    pub(super) fn take_uncompared(&mut self, request: usize) -> bool {
+        std::mem::take(&mut self.prepared[request].uncompared)
+    }
+
+    /// Whether a file has these bytes at `offset`.
+    pub(super) fn file_has(&self, request: usize, offset: u64, piece: &[u8]) -> bool {
+        let Request { path, bytes, .. } = &self.prepared[request].request;
+        bytes.is_none_or(|bytes| files::has(path, bytes, offset, piece))
+    }
+
     /// Whether a body with this sum is the same as before.
     pub(super) fn sum_is(&mut self, request: usize, sum: u64) -> bool {
         *self.prepared[request].sum.get_or_insert(sum) == sum
@@ -109,7 +141,7 @@ mod tests {
     use super::*;
 
     fn list(paths: &[&str], close: bool) -> RequestList {
-        let requests = paths.iter().map(|path| Request { path: (*path).to_owned(), bytes: None });
+        let requests = paths.iter().map(|path| Request::page(*path, None));
         RequestList::new(SocketAddr::from(([127, 0, 0, 1], 80)), close, requests)
     }
 

@@ -49,7 +49,7 @@ impl Task for Workload {
     fn requests(self) -> Vec<Request> {
         let folder = if self.asks_the_origin() { PASSED } else { CACHED };
         let (name, bytes) = self.file();
-        vec![Request { path: format!("{folder}/{name}"), bytes: Some(bytes) }]
+        vec![Request::page(format!("{folder}/{name}"), Some(bytes))]
     }
 }
 

@@ -103,7 +103,7 @@ fn load(relay: &Relay, size: u64, requests: u64) -> Result<()> {
         sleep: true,
         verify: false,
     };
-    let request = Request { path: "/".to_owned(), bytes: Some(size) };
+    let request = Request::page("/", Some(size));
     let report = Load::connect(&settings, RequestList::new(relay.address, false, [request]))?.run()?;
     let failure = report.first_failure.clone().unwrap_or_default();
     ensure!(report.requests == requests && report.failed() == 0, "{:?}: {failure}", relay.way);

@@ -212,7 +212,7 @@ impl Task for Moment {
     }
 
     fn requests(self) -> Vec<Request> {
-        vec![Request { path: format!("/app/ad?bytes={FAST_BYTES}"), bytes: Some(FAST_BYTES) }]
+        vec![Request::page(format!("/app/ad?bytes={FAST_BYTES}"), Some(FAST_BYTES))]
     }
 }
 

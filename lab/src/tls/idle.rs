@@ -24,7 +24,7 @@ pub(super) fn load(server: &Running, certificate: &Certificate, count: usize) ->
     let config = client(certificate)?;
     let address = server.address;
     let (path, bytes) = SMALL;
-    let requests = RequestList::new(address, false, [Request { path: path.to_owned(), bytes: Some(bytes) }]);
+    let requests = RequestList::new(address, false, [Request::file(path, bytes)]);
     let open = || -> Result<StreamOwned<ClientConnection, TcpStream>> {
         let socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(ANSWER_MAX))?;
