@@ -1,5 +1,6 @@
 //! System calls of a running process, as strace sees them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -46,7 +47,25 @@ impl Trace {
     pub(crate) fn calls(&self) -> Vec<Call> {
         let text = fs::read_to_string(&self.file).expect("the trace");
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        whole.lines().filter_map(Call::parse).collect()
+        let mut calls: Vec<Call> = Vec::new();
+        // Of each thread, the call that others interrupt on paper.
+        let mut begun: HashMap<&str, usize> = HashMap::new();
+        for line in whole.lines() {
+            let Some((thread, call)) = line.split_once(' ') else { continue };
+            let rest = call.trim_start().strip_prefix("<... ").and_then(|call| call.split_once(" resumed>"));
+            if let Some((_, rest)) = rest {
+                if let Some(at) = begun.remove(thread) {
+                    calls[at].detail.push_str(rest);
+                }
+            } else if let Some(mut call) = Call::parse(call) {
+                if let Some(len) = call.detail.strip_suffix(" <unfinished ...>").map(str::len) {
+                    call.detail.truncate(len);
+                    begun.insert(thread, calls.len());
+                }
+                calls.push(call);
+            }
+        }
+        calls
     }
 }
 
@@ -58,12 +77,11 @@ impl Drop for Trace {
 }
 
 impl Call {
-    /// A line such as `4711 recvfrom(6, "GET /", 65536, MSG_DONTWAIT, NULL, NULL) = 36`.
-    fn parse(line: &str) -> Option<Self> {
-        let (_, call) = line.split_once(' ')?;
+    /// A call such as `recvfrom(6, "GET /", 65536, MSG_DONTWAIT, NULL, NULL) = 36`.
+    fn parse(call: &str) -> Option<Self> {
         let (name, detail) = call.trim_start().split_once('(')?;
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return None; // Signals, ends of threads, and second halves of calls.
+            return None; // Signals, and ends of threads.
         }
         // In debug builds Rust checks that a descriptor is open before it closes it.
         if name == "fcntl" && detail.contains("F_GETFD") {
