@@ -42,6 +42,7 @@ fn forged_replayed_and_skewed_questions_are_refused() {
         assert_eq!((answer.status, answer.text()), (403, &*format!("refused: {why}\n")));
     };
     let fresh = question(&servers, now_us());
+    wait_until("the process of the peer listens", || ask(&servers, &fresh.signed(&wrong)).status != 502);
     is_refused(&fresh.signed(&wrong), "signature");
     is_refused(&question(&servers, now_us() - 3_600_000_000).signed(&right), "clock");
     is_refused(&question(&servers, now_us() + 3_600_000_000).signed(&right), "clock");
