@@ -73,7 +73,7 @@ impl Stage {
 }
 
 fn status(server: &Server) -> Value {
-    serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON")
+    server.status()
 }
 
 /// Goal: a site begins with a certificate of its own making, and says so; by either challenge it gets one from the

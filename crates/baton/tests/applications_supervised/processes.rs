@@ -38,7 +38,7 @@ pub(crate) fn pid_of(response: &Response) -> i32 {
 
 /// The server's status of the applications that it has started.
 pub(crate) fn pools(server: &Server) -> Vec<Value> {
-    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    let status: Value = server.status();
     status["applications"].as_array().cloned().expect("applications")
 }
 

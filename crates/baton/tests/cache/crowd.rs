@@ -144,8 +144,7 @@ fn complete_what_was_evicted(policy: &str) {
     assert!(sent < 3 * ROUNDS * LENGTH, "as if nothing were kept: {asked:?}");
     // The worker reports once a second.
     wait_until("what is held, in the status", || {
-        let status: serde_json::Value =
-            serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+        let status: serde_json::Value = server.status();
         let held = find(&status["workers"], "shared_cache")
             .and_then(|cache| cache["bytes"].as_u64())
             .expect("bytes");

@@ -67,7 +67,7 @@ impl Site {
     pub(crate) fn wait_until_disk(&self, text: &str) {
         let workers = || self.server.workers().len();
         wait_until(text, || {
-            let status = self.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+            let status = self.server.status_text().replace([' ', '\n'], "");
             workers() > 0 && status.matches(text).count() >= workers()
         });
     }

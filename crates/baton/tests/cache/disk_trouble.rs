@@ -22,7 +22,7 @@ fn an_upgrade_keeps_what_the_folder_has() {
         workers.iter().all(|worker| rustix::process::test_kill_process(*worker).is_err())
     });
     wait_until("the new worker has the folder", || {
-        site.server.ctl(&["status", "--json"]).replace([' ', '\n'], "").contains(RECOVERED)
+        site.server.status_text().replace([' ', '\n'], "").contains(RECOVERED)
     });
     let after = site.again(&visitor.path).get("500");
     assert_eq!(status(&after), "baton; hit");

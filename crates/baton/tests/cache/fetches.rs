@@ -70,7 +70,7 @@ fn what_does_not_fit_passes_through() {
     let mut third = Visitor { agent: site.server.agent(), path };
     assert_eq!(third.get("200|Cache-Control: max-age=60||small").text(), "small");
     let held = "\"shared_cache\":{\"bytes\":5,\"fills\":0,\"objects\":1}";
-    let status = || site.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+    let status = || site.server.status_text().replace([' ', '\n'], "");
     wait_until("what is kept, in the status", || status().contains(held));
 }
 

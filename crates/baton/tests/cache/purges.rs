@@ -174,8 +174,7 @@ mod several_workers {
         // However many are back yet.
         assert!(purge(&site, &["--all"]).starts_with("purged: 0 "));
         wait_until("both serve again", || {
-            let status: serde_json::Value =
-                serde_json::from_str(&site.server.ctl(&["status", "--json"])).expect("JSON");
+            let status: serde_json::Value = site.server.status();
             status["workers"].as_array().expect("workers").iter().all(|worker| worker["serves"] == true)
         });
         fill_both(&site, &path, NEW);

@@ -89,8 +89,7 @@ fn live_through_a_drain(architecture: &str, count: usize) {
         for (number, client) in clients.iter_mut().enumerate() {
             assert_eq!(long_file(client, (number + 1) % FILES), other);
         }
-        let status: serde_json::Value =
-            serde_json::from_str(&cluster.front.ctl(&["status", "--json"])).expect("JSON");
+        let status: serde_json::Value = cluster.front.status();
         status["mover"]["connections_at_nodes"].as_u64() == Some(count as u64)
     });
 }

@@ -102,7 +102,7 @@ impl Cluster {
         );
         let front = run(&hosts.front, Folder::new(), &of_front, &configuration);
         wait_until("both nodes take connections", || {
-            let status: Value = serde_json::from_str(&front.ctl(&["status", "--json"])).expect("JSON");
+            let status: Value = front.status();
             let nodes = status["mover"]["nodes"].as_array().cloned().unwrap_or_default();
             nodes.iter().filter(|node| node["reachable"] == true).count() == 2
         });
@@ -218,10 +218,7 @@ fn connections_end_with_the_worker_that_has_them() {
         return;
     }
     let cluster = Cluster::new("stay", "handoff");
-    let status = |server: &Server| -> Value {
-        serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON")
-    };
-    let at_nodes = || status(&cluster.front)["mover"]["connections_at_nodes"].as_u64();
+    let at_nodes = || cluster.front.status()["mover"]["connections_at_nodes"].as_u64();
     let mut client =
         cluster.hosts.client.run(|| TcpStream::connect((ClusterHosts::VIP_V4, 80)).expect("a client"));
     client.write_all(b"GET /1.txt HTTP/1.1\r\nHost: front\r\n\r\n").expect("a server");
@@ -230,7 +227,7 @@ fn connections_end_with_the_worker_that_has_them() {
     assert_eq!(&begun, b"HTTP/1.1 200");
     wait_until("it is at a node", || at_nodes() == Some(1));
     for node in &cluster.nodes {
-        for worker in status(node)["workers"].as_array().expect("workers") {
+        for worker in node.status()["workers"].as_array().expect("workers") {
             let pid = worker["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
             kill_process(pid, Signal::KILL).expect("it runs");
         }

@@ -44,7 +44,7 @@ fn make_key(path: &Path) {
 }
 
 fn mover(server: &Server) -> Value {
-    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    let status: Value = server.status();
     status["mover"].clone()
 }
 

@@ -11,7 +11,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use baton_master::control;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::agent::Agent;
 use super::certificate;
@@ -163,6 +165,18 @@ impl Server {
             assert!(Instant::now() < deadline, "it does not end:\n{}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Its status, as `baton ctl status --json` prints it, but without a process: tests ask for it until it says what they
+    /// wait for.
+    pub(crate) fn status_text(&self) -> String {
+        let answer = control::request(&control_socket(self.folder()), control::Command::Status);
+        answer.unwrap_or_else(|trouble| panic!("no status: {trouble}"))
+    }
+
+    /// The same as data.
+    pub(crate) fn status(&self) -> Value {
+        serde_json::from_str(&self.status_text()).expect("JSON")
     }
 
     /// The output of `baton ctl` for this server.

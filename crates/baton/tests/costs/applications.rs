@@ -69,7 +69,7 @@ fn what_ranges_cost_is_measured() {
 /// Waits until the worker reports the costs of both paths in the requested class. It reports once a second.
 fn wait_until_timed(server: &Server) {
     wait_until("both paths have been timed", || {
-        let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+        let status: Value = server.status();
         let [costs] = &found(&status, "ways_of_sending")[..] else { panic!("{status:#}") };
         let classes = costs.as_array().expect("classes");
         assert!(classes.len() <= 1, "only one is large enough: {costs:#}");

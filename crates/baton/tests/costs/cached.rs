@@ -81,7 +81,7 @@ fn in_memory(architecture: &str) -> Proxy {
 fn in_folder(architecture: &str) -> Proxy {
     let proxy = cached(architecture, "folder = '{base}/cache'\ndisk_reserve_bytes = 0");
     let disk = || {
-        let status = proxy.server.ctl(&["status", "--json"]).replace([' ', '\n'], "");
+        let status = proxy.server.status_text().replace([' ', '\n'], "");
         status.split_once(r#""disk":{"bytes":"#).map(|(_, disk)| disk.to_owned()).unwrap_or_default()
     };
     // What comes before is not written.

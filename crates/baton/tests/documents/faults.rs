@@ -52,13 +52,13 @@ fn a_home_server_that_starts_anew_has_all_its_documents() {
     let mut crawler = Crawler::default();
     assert_eq!(crawler.visit(&index), [""; 0]);
     // The process of documents dies; the master starts another one.
-    let status = servers.home.ctl(&["status", "--json"]);
+    let status = servers.home.status_text();
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     let pid = status["documents"]["pid"].as_i64().expect("a process") as i32;
     let process = rustix::process::Pid::from_raw(pid).expect("a process");
     rustix::process::kill_process(process, Signal::KILL).expect("a signal");
     wait_until("another process has begun", || {
-        let status = servers.home.ctl(&["status", "--json"]);
+        let status = servers.home.status_text();
         let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
         status["documents"]["pid"].as_i64().is_some_and(|now| now != i64::from(pid))
     });

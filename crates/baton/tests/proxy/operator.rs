@@ -19,7 +19,7 @@ use crate::site::logged;
 
 /// What the status says of an origin.
 fn told(server: &Server, origin: &Origin) -> Value {
-    let status: Value = serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON");
+    let status: Value = server.status();
     let url = format!("http://{}", origin.address());
     let origins = status["origins"].as_array().expect("origins");
     origins.iter().find(|one| one["origin"] == *url).cloned().unwrap_or_else(|| panic!("{url}: {status}"))
@@ -140,7 +140,7 @@ fn an_ejection_is_shared_and_lasts() {
         kill_process(*worker, Signal::KILL).expect("a worker");
     }
     wait_until("other workers", || {
-        let status = server.ctl(&["status", "--json"]);
+        let status = server.status_text();
         let status: Value = serde_json::from_str(&status).expect("JSON");
         status["workers"].as_array().is_some_and(|workers| workers.iter().all(|one| one["serves"] == true))
             && server.workers().iter().all(|worker| !before.contains(worker))

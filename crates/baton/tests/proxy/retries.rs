@@ -110,7 +110,7 @@ fn a_connection_that_ended_while_idle_is_not_used() {
     for number in 0..20 {
         let path = format!("/post?{number}");
         assert_eq!(agent.send("GET", &path, b"").status, 200);
-        let idle = || server.ctl(&["status", "--json"]).contains("\"idle\":0");
+        let idle = || server.status_text().contains("\"idle\":0");
         wait_until("no idle connection", idle);
     }
     assert_eq!(origin.seen("/post").len(), 20);
@@ -124,7 +124,7 @@ fn a_connection_is_closed_before_the_origin_does_it() {
     assert_eq!(server.get("/a").text(), "kept");
     assert_eq!(server.get("/b").text(), "kept");
     assert_eq!(origin.seen("/b")[0].connection, 0, "it is kept");
-    wait_until("its end", || server.ctl(&["status", "--json"]).contains("\"idle\":0"));
+    wait_until("its end", || server.status_text().contains("\"idle\":0"));
     assert_eq!(server.get("/c").text(), "kept");
     assert_eq!(origin.seen("/c")[0].connection, 1);
 }

@@ -98,7 +98,7 @@ impl Stage {
 
     /// How many requests wait for a worker, once the server has reported.
     fn waiting(&self) -> Option<u64> {
-        let status: Value = serde_json::from_str(&self.server.ctl(&["status", "--json"])).expect("JSON");
+        let status: Value = self.server.status();
         status["workers"][0]["engine"]["loop"]["applications"][0]["waiting"].as_u64()
     }
 }

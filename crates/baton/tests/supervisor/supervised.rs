@@ -137,7 +137,7 @@ pub(crate) fn refusal(server: &Server, command: &str) -> String {
 }
 
 pub(crate) fn status(server: &Server) -> Value {
-    serde_json::from_str(&server.ctl(&["status", "--json"])).expect("JSON")
+    server.status()
 }
 
 /// The processes of its workers that serve.
