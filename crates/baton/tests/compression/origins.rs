@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
+use crate::common::folder::pattern;
 use crate::common::server::PATIENCE;
 use crate::origin::{Origin, Peer};
 use crate::site::{PAGE_BYTES, text};
@@ -111,10 +112,9 @@ fn serve(peer: &mut Peer) {
             }
             "endless" => {
                 peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n");
-                // Text that hardly compresses: a client that takes none of it soon stops the origin.
-                let mut random = fastrand::Rng::new();
-                let mut part = || (0..50_000).map(|_| random.alphanumeric()).collect::<String>();
-                while peer.try_send(format!("c350\r\n{}\r\n", part()).as_bytes()) {}
+                // A client that takes none of it soon stops the origin.
+                let mut parts = noise().chunks_exact(50_000).cycle();
+                while peer.try_send(&[b"c350\r\n", parts.next().expect("no end"), b"\r\n"].concat()) {}
                 tell(query);
                 return;
             }
@@ -122,6 +122,18 @@ fn serve(peer: &mut Peer) {
         }
     }
 }
+
+/// Text that hardly compresses: it repeats itself beyond what encoders look back.
+fn noise() -> &'static [u8] {
+    static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let letter = |byte: &u8| LETTERS[usize::from(*byte) % LETTERS.len()];
+        pattern(NOISE_BYTES, 4).iter().map(letter).collect()
+    });
+    &NOISE
+}
+
+const NOISE_BYTES: usize = 8 << 20;
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 fn chunk(peer: &mut Peer, bytes: &[u8]) {
     peer.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());

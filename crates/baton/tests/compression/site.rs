@@ -12,16 +12,19 @@ use crate::origins;
 
 /// A text that compresses about three to one.
 pub(crate) fn text(len: usize) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(7);
-    let words = ["baton ", "passes ", "files ", "and ", "sockets ", "<p>", "</p>\n", "compress ", "é "];
-    let mut text = Vec::new();
-    while text.len() < len {
-        text.extend_from_slice(words[random.usize(..words.len())].as_bytes());
-    }
-    text.truncate(len);
-    text
+    static LONGEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut random = fastrand::Rng::with_seed(7);
+        let words = ["baton ", "passes ", "files ", "and ", "sockets ", "<p>", "</p>\n", "compress ", "é "];
+        let mut text = Vec::new();
+        while text.len() < TEXT_BYTES_MAX {
+            text.extend_from_slice(words[random.usize(..words.len())].as_bytes());
+        }
+        text
+    });
+    LONGEST[..len].to_vec()
 }
 
+const TEXT_BYTES_MAX: usize = 3 << 20;
 pub(crate) const PAGE_BYTES: usize = 100_000;
 pub(crate) const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::{LazyLock, OnceLock};
 
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::common::folder::Folder;
@@ -37,15 +38,24 @@ impl Site {
 #[track_caller]
 pub(crate) fn logged(server: &Server, path: &str) -> Value {
     let file = server.folder().base().join("access.log");
-    let lines = || {
+    let mark = format!(" {path} ");
+    let mut lines = Vec::new();
+    wait_until(&format!("the line of {path} in the log"), || {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let is_its = |line: &&str| line.contains(&format!(" {path} "));
-        whole.lines().filter(is_its).map(str::to_owned).collect::<Vec<_>>()
-    };
-    wait_until(&format!("the line of {path} in the log"), || !lines().is_empty());
-    let [line] = &lines()[..] else { panic!("{path} is logged twice") };
+        lines =
+            memmem::find_iter(whole.as_bytes(), &mark).map(|at| line_around(whole, at).to_owned()).collect();
+        !lines.is_empty()
+    });
+    let [line] = &lines[..] else { panic!("{path} is logged twice") };
     serde_json::from_str(line).expect("JSON")
+}
+
+/// The line of a text in which this byte is.
+fn line_around(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let len = text[at..].find('\n').map_or(text.len() - start, |len| at + len - start);
+    &text[start..start + len]
 }
 
 /// A path below which the origin answers, for one test and one protocol: the query tells them apart.

@@ -4,7 +4,7 @@ case "$PATH_INFO" in
 /variables) printf 'Content-Type: text/plain\r\n\r\n'; env | sort ;;
 # fcgiwrap reads no answer before the request is read.
 /echo) body=$(mktemp); cat >"$body"; printf 'Content-Type: application/octet-stream\r\n\r\n'; cat "$body"; rm "$body" ;;
-/bytes) printf 'Content-Type: application/octet-stream\r\n\r\n'; seq "$QUERY_STRING" ;;
+/bytes) printf 'Content-Type: application/octet-stream\r\n\r\n'; seq "$QUERY_STRING" | head -c "$QUERY_STRING" ;;
 /once) printf 'Content-Type: text/plain\r\nContent-Length: %s\r\n\r\n' "$QUERY_STRING"; head -c "$QUERY_STRING" /dev/zero ;;
 /cookies) printf 'Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\nX-Own: yes\r\nContent-Type: text/plain\r\n\r\nbaked\n' ;;
 /elsewhere) printf 'Status: 303 See Other\r\nLocation: /variables\r\n\r\n' ;;
