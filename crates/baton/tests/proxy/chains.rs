@@ -12,7 +12,7 @@ use crate::common::agent::{Agent, Body};
 use crate::common::folder::{Folder, pattern};
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
-use crate::common::{leave_out, tools};
+use crate::common::{leave_out, matrix, tools};
 use crate::real::{NODE, Program, front};
 
 /// A proxy between its clients and `to`.
@@ -145,13 +145,13 @@ fn workers(own: &Intermediary) -> Vec<String> {
 
 /// Bodies both ways, of any framing, on connections that are kept for a while.
 fn converse(connect: &dyn Fn() -> Agent) {
-    for round in 0..3 {
+    for round in 0..matrix::size(1, 3) {
         let mut agent = connect();
         for (number, len) in [0, 1, 1_000, 100_000, 1_000_000].into_iter().enumerate() {
             let content = pattern(len, (round * 10 + number) as u64);
             for body in [Body::Length(len), Body::Open] {
                 agent.begin("PUT", "localhost", "/echo", "", body);
-                agent.send_body(&content);
+                agent.send_body(content);
                 agent.finish_body();
                 let response = agent.response();
                 assert_eq!(response.status, 200, "{len} {body:?}: {response:?}");
@@ -166,14 +166,15 @@ fn converse(connect: &dyn Fn() -> Agent) {
 
 /// Requests by several clients while the proxy between them and Node reads its configuration anew.
 fn reload_under_load(own: &Intermediary, connect: &(dyn Fn() -> Agent + Sync)) {
+    let requests = matrix::size(16, 40);
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let done = &done;
             scope.spawn(move || {
-                for number in 0..REQUESTS {
-                    let content = pattern(3_000, (client * REQUESTS + number) as u64);
-                    let response = connect().send("PUT", "/echo", &content);
+                for number in 0..requests {
+                    let content = pattern(3_000, (client * requests + number) as u64);
+                    let response = connect().send("PUT", "/echo", content);
                     assert_eq!(response.status, 200, "{response:?}");
                     assert!(response.body == content, "other bytes");
                     done.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ fn reload_under_load(own: &Intermediary, connect: &(dyn Fn() -> Agent + Sync)) {
             });
         }
         for part in 1..4 {
-            wait_until("a part is done", || done.load(Ordering::Relaxed) >= part * CLIENTS * REQUESTS / 4);
+            wait_until("a part is done", || done.load(Ordering::Relaxed) >= part * CLIENTS * requests / 4);
             (own.reload)(own);
         }
     });
@@ -332,4 +333,3 @@ fn echoes(origin: &Program) {
 }
 
 const CLIENTS: usize = 4;
-const REQUESTS: usize = 40;

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use crate::common::folder::Folder;
+use crate::common::matrix;
 use crate::common::server::{PATIENCE, Server, wait_until};
 use crate::common::watched::Watched;
 use crate::fault_proxy::{Direction, Fault, FaultProxy, Plan};
@@ -33,12 +34,13 @@ fn every_fault_has_its_line() {
     let server = server(far.address().to_string());
     let before = server.sockets();
     let near = FaultProxy::start(server.server().address(), |number| plan(number, SEED + 1));
+    let requests = matrix::size(6, 15);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (near, lines) = (near.address(), &lines);
             scope.spawn(move || {
-                for round in 0..REQUESTS {
-                    let number = client * REQUESTS + round;
+                for round in 0..requests {
+                    let number = client * requests + round;
                     let got = ask(number, TcpStream::connect(near).expect("a connection"));
                     lines.lock().expect("no panic").insert(number, got);
                 }
@@ -125,6 +127,10 @@ fn ask(number: usize, mut stream: TcpStream) -> Got {
 
 /// Checks that bytes have no number but this.
 fn check_bytes(own: &str, bytes: &[u8]) {
+    // Most have it many times, and nothing else.
+    if memchr::memchr_iter(b'<', bytes).count() == memchr::memmem::find_iter(bytes, own).count() {
+        return;
+    }
     let text = String::from_utf8_lossy(bytes);
     for part in text.split('<').skip(1) {
         let digits = part.get(..5).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -180,7 +186,6 @@ fn server(to: String) -> Watched {
 }
 
 const CLIENTS: usize = 40;
-const REQUESTS: usize = 15;
 
 /// Bytes of a body: 7 times as many, more than sockets and the server's memory hold together.
 const BODY_REPEATS: usize = 30_000;

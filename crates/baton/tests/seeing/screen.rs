@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::browser::Browser;
 use crate::common::client::Client;
 use crate::common::folder::Folder;
+use crate::common::matrix;
 use crate::common::server::Server;
 
 const CONFIGURATION: &str = "\
@@ -42,30 +43,32 @@ fn the_page_shows_a_running_server() {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         });
-        for (width, height) in [(360, 740), (1280, 900)] {
-            for scheme in ["light", "dark"] {
-                browser.resize(width, height);
-                browser.prefer_colours(scheme);
-                browser.open(&format!("http://{admin}/"));
-                browser.wait_for(&format!("matchMedia('(prefers-color-scheme: {scheme})').matches"));
-                // Rates need two looks, and counters are published now and then.
-                browser.wait_for("Number(document.body.dataset.looks) >= 3");
-                browser.wait_for(&format!("parseFloat({}) > 0", tile("requests/s")));
-                browser.wait_for(&format!("{} !== '–'", tile("p99")));
-                browser.wait_for("document.getElementById('state').textContent === 'serving'");
-                browser.wait_for("document.getElementById('sites').innerText.includes('museum.example.org')");
-                let before = browser.run(&tile("requests"));
-                browser.wait_for(&format!("{} !== {before}", tile("requests")));
-                let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-                assert_eq!(browser.run(overflow), 0, "{width} {scheme}");
-                let inner = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)";
-                assert_eq!(browser.run(inner), serde_json::json!([]), "{width} {scheme}");
-                assert_eq!(browser.run(CONTRASTS), serde_json::json!([]), "{width} {scheme}");
-                let shot = browser.screenshot();
-                if let Some(folder) = std::env::var_os("SCREENSHOTS") {
-                    let path = std::path::Path::new(&folder).join(format!("{width}-{scheme}.png.base64"));
-                    fs::write(path, shot).expect("a file");
-                }
+        // Each width and each scheme once, or all with all.
+        let [narrow, wide] = [(360, 740), (1280, 900)];
+        let (light, dark) = ("light", "dark");
+        let all = [(narrow, light), (wide, dark), (narrow, dark), (wide, light)];
+        for ((width, height), scheme) in all.into_iter().take(matrix::size(2, 4)) {
+            browser.resize(width, height);
+            browser.prefer_colours(scheme);
+            browser.open(&format!("http://{admin}/"));
+            browser.wait_for(&format!("matchMedia('(prefers-color-scheme: {scheme})').matches"));
+            // Rates need two looks, and counters are published now and then.
+            browser.wait_for("Number(document.body.dataset.looks) >= 3");
+            browser.wait_for(&format!("parseFloat({}) > 0", tile("requests/s")));
+            browser.wait_for(&format!("{} !== '–'", tile("p99")));
+            browser.wait_for("document.getElementById('state').textContent === 'serving'");
+            browser.wait_for("document.getElementById('sites').innerText.includes('museum.example.org')");
+            let before = browser.run(&tile("requests"));
+            browser.wait_for(&format!("{} !== {before}", tile("requests")));
+            let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+            assert_eq!(browser.run(overflow), 0, "{width} {scheme}");
+            let inner = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)";
+            assert_eq!(browser.run(inner), serde_json::json!([]), "{width} {scheme}");
+            assert_eq!(browser.run(CONTRASTS), serde_json::json!([]), "{width} {scheme}");
+            let shot = browser.screenshot();
+            if let Some(folder) = std::env::var_os("SCREENSHOTS") {
+                let path = std::path::Path::new(&folder).join(format!("{width}-{scheme}.png.base64"));
+                fs::write(path, shot).expect("a file");
             }
         }
         ends.store(true, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use std::thread::spawn;
 
 use crate::common::client::Client;
 use crate::common::folder::pattern;
+use crate::common::matrix;
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::moving::{counted, recycle};
@@ -159,7 +160,10 @@ fn websockets_go_on_with_the_new_server() {
     BufReader::new(origin.stdout.take().expect("its output")).read_line(&mut port).expect("a port");
     let _origin = Program(origin);
     let origin = format!("127.0.0.1:{}", port.trim()).parse().expect("an address");
-    for architecture in ["auto", "symped", "pipeline", "threads", "mt"] {
+    // Raw tunnels move under others below.
+    for architecture in
+        matrix::size(&["auto", "symped"][..], &["auto", "symped", "pipeline", "threads", "mt"])
+    {
         let mut server = started(architecture, origin);
         let talks = [("ws", Protocol::Http), ("wss", Protocol::Https)]
             .map(|(scheme, protocol)| Talk::begin(&server, scheme, protocol));
