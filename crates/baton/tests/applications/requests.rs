@@ -90,7 +90,7 @@ fn bodies_with_and_without_a_length(server: &Server, below: &str) {
     let path = format!("{below}/echo");
     for size in [0, 1, 60_000, 65_537, 1_000_000] {
         let body = pattern(size, 3);
-        assert!(client.send("POST", &path, &body).body == body, "{size} bytes with their length");
+        assert!(client.send("POST", &path, body).body == body, "{size} bytes with their length");
 
         client.begin("PUT", "stage", &path, "", Body::Open);
         body.chunks(7_001).for_each(|chunk| client.send_body(chunk));

@@ -140,7 +140,7 @@ fn bodies_of_any_length_are_passed_on(server: &Server, below: &str) {
     let path = format!("{below}-uploads/echo");
     for length in [65_535, 65_536, 65_537, 131_072, 3_000_000] {
         let body = pattern(length, 3);
-        assert!(client.send("POST", &path, &body).body == body, "{length} bytes");
+        assert!(client.send("POST", &path, body).body == body, "{length} bytes");
     }
     let body = pattern(300_000, 4);
     client.begin("PUT", "stage", &path, "Expect: 100-continue\r\n", Body::Length(body.len()));
@@ -158,7 +158,7 @@ fn a_client_may_send_all_of_its_body_before_it_reads(server: &Server, below: &st
     }
     let mut client = server.agent();
     let body = pattern(24 << 20, 6);
-    assert!(client.send("POST", &format!("{below}-uploads/mirror?{}", body.len()), &body).body == body);
+    assert!(client.send("POST", &format!("{below}-uploads/mirror?{}", body.len()), body).body == body);
 }
 
 /// Not another transport, but another protocol: once for all of them.

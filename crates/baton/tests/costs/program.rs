@@ -86,7 +86,7 @@ fn answers_when_it_is_asked_to() {
                 let bytes = query.parse().expect("how many bytes");
                 let body = pattern(bytes, 1);
                 write!(request, "Content-Type: text/plain\r\nContent-Length: {bytes}\r\n\r\n")
-                    .and_then(|()| request.write_all(&body))
+                    .and_then(|()| request.write_all(body))
             }
         };
         answered.expect("an answer");

@@ -23,7 +23,7 @@ fn bodies_arrive(site: &Site) {
         let content = pattern(len, len as u64);
         let body = if is_open { Body::Open } else { Body::Length(len) };
         agent.begin("POST", "localhost", &path, "", body);
-        agent.send_body(&content);
+        agent.send_body(content);
         agent.finish_body();
         let response = agent.response();
         assert!(response.text().ends_with(&format!(" {len}")), "{response:?}");

@@ -65,7 +65,7 @@ server.serve_forever()
 fn pythons_files() {
     let folder = Folder::new();
     let content = pattern(2_000_000, 1);
-    folder.write("big.bin", &content);
+    folder.write("big.bin", content);
     let origin =
         Program::start(Command::new("/usr/bin/python3").args(["-u", "-c", FILES]).arg(folder.root()));
     let server = front(&format!("http://127.0.0.1:{}", origin.port), "");
@@ -177,7 +177,7 @@ fn websockets() {
 fn nginx_behind() {
     let folder = Folder::new();
     let content = pattern(1_000_000, 5);
-    folder.write("big.bin", &content);
+    folder.write("big.bin", content);
     let (base, root) = (folder.base().display().to_string(), folder.root().display().to_string());
     let configuration = format!(
         "daemon off; master_process off; pid {base}/nginx.pid; error_log {base}/nginx.log;\n\
@@ -222,7 +222,7 @@ fn allow_everyone(socket: &Path) {
 fn an_origin_over_tls() {
     let folder = Folder::new();
     let content = pattern(1_000_000, 9);
-    folder.write("big.bin", &content);
+    folder.write("big.bin", content);
     let origin = Server::run(folder, "[[site]]\n{listen}\nroot = '{root}'\n");
     let base = origin.folder().base().display().to_string();
     let address = origin.over(Protocol::Https).address();

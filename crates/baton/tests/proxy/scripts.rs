@@ -36,7 +36,7 @@ fn no_script_is_whole_that_h11_calls_cut() {
     let verdicts = verdicts_of_h11();
     let server = server();
     let ask = |seed: u64| {
-        let protocol = if seed % 2 == 0 { Protocol::Http } else { Protocol::H2c };
+        let protocol = if seed.is_multiple_of(2) { Protocol::Http } else { Protocol::H2c };
         let server = server.over(protocol);
         let mut agent = server.agent();
         agent.begin("GET", "localhost", &path_of(seed), "", Body::None);

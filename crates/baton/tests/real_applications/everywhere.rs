@@ -129,7 +129,7 @@ fn visit(visitor: &mut Visitor, folder: &str) -> Vec<(&'static str, Seen)> {
         ("elsewhere", visitor.get(&path("elsewhere"))),
     ];
     let content = pattern(UPLOAD_BYTES, 6);
-    let upload = visitor.upload(&path("upload"), &[("title", "a title")], ("file", "own.bin", &content));
+    let upload = visitor.upload(&path("upload"), &[("title", "a title")], ("file", "own.bin", content));
     assert!(upload.text().contains(&format!("\"own.bin\",0,{UPLOAD_BYTES},")), "{}", upload.text());
     let download = visitor.get(&path("download"));
     assert!(download.body == pattern(DOWNLOAD_BYTES, 5), "{} other bytes", download.body.len());

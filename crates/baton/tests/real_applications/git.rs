@@ -46,7 +46,7 @@ fn a_repository_is_cloned_and_pushed_to() {
     git(&base, &["clone", "--quiet", &url, "first"]);
     let first = base.join("first");
     let content = pattern(300_000, 7);
-    fs::write(first.join("plan.bin"), &content).expect("a file");
+    fs::write(first.join("plan.bin"), content).expect("a file");
     git(&first, &["add", "plan.bin"]);
     git(&first, &["commit", "--quiet", "--message", "A plan"]);
     git(&first, &["push", "--quiet", "origin", "HEAD:refs/heads/main"]);

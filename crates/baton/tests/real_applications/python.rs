@@ -133,7 +133,7 @@ fn visit(address: SocketAddr, framework: &Framework) -> Vec<(String, Seen)> {
     note(&visitor, "logged in", 200, &page);
 
     let content = pattern(UPLOAD_BYTES, 4);
-    let answer = visitor.upload("/upload", &[("title", "a title")], ("one", "\u{fc}nique.bin", &content));
+    let answer = visitor.upload("/upload", &[("title", "a title")], ("one", "\u{fc}nique.bin", content));
     assert!(answer.text().contains(&UPLOAD_BYTES.to_string()), "{answer:?}");
     note(&visitor, "an upload", 200, &answer);
     let answer = visitor.post("/raw", &[("text", &"a long text ".repeat(20_000))]);

@@ -102,7 +102,7 @@ fn downloads_go_on_with_the_new_server() {
     let big = pattern(BIG_BYTES, 3);
     for architecture in matrix::architectures("downloads_go_on_with_the_new_server", &matrix::USUAL) {
         let folder = folder();
-        folder.write("big", &big);
+        folder.write("big", big);
         // Less than the file: `threads-cache` would have all of it in memory, which is more than a message takes.
         let settings = format!(
             "architecture = \"{architecture}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\

@@ -27,7 +27,7 @@ fn a_reload_keeps_connections_and_downloads() {
     let big = pattern(BIG_BYTES, 1);
     for architecture in matrix::architectures("a_reload_keeps_connections_and_downloads", &matrix::USUAL) {
         let folder = folder();
-        folder.write("big", &big);
+        folder.write("big", big);
         write(&folder, "second/index.html", "second");
         let rest = format!("architecture = \"{architecture}\"");
         configure(&folder, ANY_PORT, "root", &rest);

@@ -33,7 +33,7 @@ fn no_client_is_refused_or_cut_off() {
     // Kept connections move under others in `moving`.
     for architecture in matrix::size(&["auto", "symped"][..], &["auto", "symped", "pipeline", "threads"]) {
         let folder = folder();
-        folder.write("big", &big);
+        folder.write("big", big);
         configure(
             &folder,
             ANY_PORTS,
