@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use baton_documents::Origin;
+use baton_pattern::Pattern;
 
 use super::duration::{Milliseconds, Seconds};
 use super::error::Complaint;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
+use super::media_types::MEDIA_TYPES;
 use super::raw::Node;
+use super::route_pattern::GLOB;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, Text};
@@ -24,11 +27,11 @@ settings! {
         key: PathBuf = PathBuf::new(), FilePath;
         /// Whether documents of this site are lent. Off: the site only serves those of others.
         lends: bool = true, Flag;
-        /// Paths of documents that never move, with `*` for any run of characters: well-known entry points, and what scripts
-        /// fetch.
-        entry_points: Vec<String> = vec!["/".into(), "/favicon.ico".into()], ListOf(Text);
+        /// Globs of paths of documents that never move, as in a route: well-known entry points, and what scripts fetch, such as
+        /// `/api/**`.
+        entry_points: Vec<Pattern> = default_entry_points(), ListOf(GLOB);
         /// Media types of documents that may move: those that browsers take from any origin.
-        types: Vec<String> = default_types(), ListOf(Text);
+        types: Vec<String> = default_types(), ListOf(MEDIA_TYPES);
         /// Whether pages may move, too. Their scripts then run at the other server: cookies, `fetch` and `'self'` in policies mean
         /// that one.
         pages: bool = false, Flag;
@@ -124,6 +127,10 @@ impl Kind for Server {
 
 fn default_origin() -> Origin {
     "http://localhost".parse().unwrap_or_else(|_| unreachable!("an origin"))
+}
+
+fn default_entry_points() -> Vec<Pattern> {
+    ["/", "/favicon.ico"].into_iter().filter_map(|glob| Pattern::glob(glob).ok()).collect()
 }
 
 fn default_types() -> Vec<String> {

@@ -190,7 +190,7 @@ impl Config {
                 .collect(),
             types: configured.types.clone(),
             pages: configured.pages,
-            entry_points: configured.entry_points.clone(),
+            entry_points: configured.entry_points.iter().map(|glob| glob.text().to_owned()).collect(),
             scan_ms: configured.scan_ms,
         })
     }

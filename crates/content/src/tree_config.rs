@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_encode::Rules;
-use baton_http::{Coding, FieldRules, MediaTypes};
+use baton_http::{Coding, FieldRules, MediaTypes, is_media_type};
 use baton_pattern::Pattern;
 
 use crate::candidate::Candidate;
@@ -97,13 +97,7 @@ pub enum Symlinks {
 impl CacheRule {
     /// Whether it is about a file with this media type and this path, which begins with a slash.
     pub(crate) fn is_about(&self, path: &[u8], media_type: &str) -> bool {
-        let essence = media_type.split(';').next().unwrap_or_default().trim_ascii().as_bytes();
-        let is_it = |own: &String| match own.strip_suffix('*') {
-            Some(kind) => {
-                essence.get(..kind.len()).is_some_and(|of| of.eq_ignore_ascii_case(kind.as_bytes()))
-            }
-            None => essence.eq_ignore_ascii_case(own.as_bytes()),
-        };
+        let is_it = |own: &String| is_media_type(media_type, own);
         (self.types.is_empty() || self.types.iter().any(is_it)) && self.pattern.matches(path)
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use baton_dispatch::migration::MigrationSettings;
+use baton_pattern::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::{Origin, Rules};
@@ -86,7 +87,9 @@ impl SiteSettings {
 
 impl FilesSettings {
     pub(crate) fn rules(&self) -> Rules {
-        Rules { types: self.types.clone(), pages: self.pages, entry_points: self.entry_points.clone() }
+        // The configuration has been checked.
+        let entry_points = self.entry_points.iter().filter_map(|glob| Pattern::glob(glob).ok());
+        Rules { types: self.types.clone(), pages: self.pages, entry_points: entry_points.collect() }
     }
 }
 

@@ -62,7 +62,7 @@ pub use etag::{ETag, EntityTag};
 pub use fields::{is_token_byte, list_members};
 pub use framing::BodyFraming;
 pub use kept::KeptHead;
-pub use media::MediaTypes;
+pub use media::{MediaTypes, is_media_type};
 pub use method::{Method, Version};
 pub use path::{PathRefusal, decode_any_path, decode_path};
 pub use preference::preferred_media_type;

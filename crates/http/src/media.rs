@@ -102,6 +102,15 @@ const CORRECTIONS: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
+/// Whether a media type, perhaps with parameters, is `kind`: one in lower case, or `image/*` for all of a kind.
+pub fn is_media_type(media_type: &str, kind: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim_ascii().as_bytes();
+    match kind.strip_suffix('*') {
+        Some(kind) => essence.get(..kind.len()).is_some_and(|of| of.eq_ignore_ascii_case(kind.as_bytes())),
+        None => essence.eq_ignore_ascii_case(kind.as_bytes()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
