@@ -437,6 +437,50 @@ fn the_way_of_a_rewritten_request() {
     }
 }
 
+/// What goes on behind a rewrite to a cached route: what the rewrite makes of the key's target.
+#[test]
+fn what_a_cached_route_asks_for_behind_a_rewrite() {
+    let dir = site();
+    fs::write(dir.path().join("www/run.php"), "").unwrap();
+    fs::write(
+        dir.path().join("baton.toml"),
+        r#"
+            [[site]]
+            root = "www"
+            listen = "127.0.0.1:80"
+
+            [[site.route]]
+            path = "/"
+            try_files = ["$path", "/run.php?id=$path&$query"]
+            fastcgi = { to = "unix:/none/php.sock", scripts = [".php"] }
+            cache = { drop_parameters = ["utm_*"] }
+
+            [[site.route]]
+            regex = '^/film/(?<name>.*)$'
+            rewrite = { to = "/origin/play?name=$name&$query" }
+
+            [[site.route]]
+            path = "/origin"
+            proxy = "http://127.0.0.1:1/"
+            cache = { drop_parameters = ["utm_*"] }
+        "#,
+    )
+    .unwrap();
+    for (path, expected) in [
+        ("/a/b?x=1&utm_a=b", &["QUERY_STRING=id=/a/b&x=1", "REQUEST_URI=/a/b?x=1"][..]),
+        (
+            "/film/a?x=1&utm_a=b",
+            &["asked for /play?name=a&x=1, with Host: the client's", "GET /play?name=a&x=1 HTTP/1.1"],
+        ),
+        ("/origin/a?x=1&utm_a=b", &["asked for /a?x=1, with Host: the client's", "GET /a?x=1 HTTP/1.1"]),
+    ] {
+        let told = explain(dir.path(), &["-c", "baton.toml", path]);
+        for line in expected {
+            assert!(told.lines().any(|told| told == *line), "no line {line:?} in\n{told}");
+        }
+    }
+}
+
 /// Goal: an origin and an application are told of the client that the guards judge. Method: a client that is named, one that is
 /// not, of IPv4 and IPv6.
 #[test]

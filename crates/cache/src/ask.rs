@@ -93,11 +93,13 @@ impl Ask {
         Key::of_request(&route.rules.query, scheme, authority, path, query)
     }
 
-    /// What is asked with a request. `None`: the origin's form of the request exceeds `limits`.
+    /// What is asked with a request; `target`: the path and the query that it was rewritten to, which follow from its key.
+    /// `None`: the origin's form of the request exceeds `limits`.
     pub fn new(
         route: &Arc<CachedRoute>,
         AskKey { key, hash }: AskKey,
         head: &RequestHead<'_>,
+        target: Option<(&[u8], Option<&[u8]>)>,
         limits: &HeadLimits,
     ) -> Option<Self> {
         let kept = head.keep();
@@ -116,7 +118,11 @@ impl Ask {
         let keeps = |name: &str| {
             !name.eq_ignore_ascii_case("Host") && field_use(name.as_bytes()) == FieldUse::Forward
         };
-        let forwarded = kept.rewritten(method, key.target(), keeps, &more, limits).ok()?;
+        let asked = kept.rewritten(method, key.target(), keeps, &more, limits).ok()?;
+        let forwarded = match target {
+            Some((path, query)) => asked.get().with_target(path, query).keep(),
+            None => asked,
+        };
         Some(Self { route: Arc::clone(route), key, hash, head: kept, forwarded })
     }
 

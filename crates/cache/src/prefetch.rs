@@ -66,10 +66,11 @@ impl SharedCache {
     }
 }
 
-/// Parts of a film that is one file have no names, and what was asked for on behalf of one user seldom is for others.
+/// Parts of a film that is one file have no names, and what was asked for on behalf of one user seldom is for others. What a
+/// rewrite makes of the next name is not known here.
 fn is_of_a_session(route: &CachedRoute, head: &RequestHead<'_>) -> bool {
     let is_whole = || head.method == Method::Get && head.range.is_none();
-    route.prefetch > 0 && is_whole() && head.field("Authorization").is_none()
+    route.prefetch > 0 && is_whole() && !head.is_rewritten() && head.field("Authorization").is_none()
 }
 
 impl Entry {

@@ -51,6 +51,7 @@ use crate::job::{CodedFile, Job};
 use crate::log::Outcome;
 use crate::plan::{Action, Otherwise, Plan, Route};
 use crate::protocol::{BodyRead, StreamId};
+use crate::rewrites::Rewrites;
 use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
@@ -77,8 +78,8 @@ pub(crate) struct Exchange {
     state: State,
     /// Local redirects so far.
     redirects: u32,
-    /// How often the target was rewritten.
-    rewrites: u32,
+    /// Which routes have rewritten the target.
+    rewrites: Rewrites,
     /// What an extended CONNECT wants to speak.
     protocol: Option<Box<[u8]>>,
 }
@@ -124,7 +125,7 @@ impl Exchange {
             record: Record::new(clock.now_us()),
             state: State::Answered,
             redirects: 0,
-            rewrites: 0,
+            rewrites: Rewrites::default(),
             protocol: None,
         }
     }
@@ -263,8 +264,8 @@ impl Exchange {
     ) {
         let Some(route) = routed.route else { return };
         let (path, query) = to.expand_target(&template::Asked::of(head, &route.place));
-        self.rewrites += 1;
-        if self.rewrites > REWRITES_MAX {
+        self.rewrites.note(routed.site, route);
+        if self.rewrites.count() > REWRITES_MAX {
             env.ctx.remark(format_args!(
                 "site {}: a request is rewritten in a loop, at last to {path} by the route {}",
                 routed.site.name, route.place
@@ -274,9 +275,7 @@ impl Exchange {
         if path.len() + query.as_deref().map_or(0, str::len) >= plan.limits.head.target_bytes_max {
             return self.answer_with_status(env, plan, routed, head, Status::URI_TOO_LONG);
         }
-        let query = query.as_deref().map(str::as_bytes);
-        let mut rewritten = *head;
-        (rewritten.path, rewritten.query) = (path.as_bytes(), query);
+        let rewritten = head.with_target(path.as_bytes(), query.as_deref().map(str::as_bytes));
         let limit = routed.guards.and_then(|guards| guards.rate_limit.as_ref());
         let login = match self.redirects {
             0 => Login::Rewritten { counted: limit.map(|limit| limit.scope.as_str()) },
@@ -307,19 +306,21 @@ impl Exchange {
         });
         let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
-                let ask = match cached::look(env, plan, routed, head, delegate, &mut self.record) {
-                    Ok(Looked::Ask(ask)) => ask,
-                    Ok(Looked::ToCode(answer)) => {
-                        let found_at = (plan, routed.site_index);
-                        let mut coded = Delegated::answered_from_cache(found_at, head, delegate, answer);
-                        self.state = match coded.answer_coded(env, &mut self.record) {
-                            Reaction::Answered => State::Answered,
-                            _ => State::Delegated(Box::new(coded)),
-                        };
-                        return;
-                    }
-                    Err(ready) => return self.finish(env, ready),
-                };
+                let ask =
+                    match cached::look(env, plan, (routed, &self.rewrites), head, delegate, &mut self.record)
+                    {
+                        Ok(Looked::Ask(ask)) => ask,
+                        Ok(Looked::ToCode(answer)) => {
+                            let found_at = (plan, routed.site_index);
+                            let mut coded = Delegated::answered_from_cache(found_at, head, delegate, answer);
+                            self.state = match coded.answer_coded(env, &mut self.record) {
+                                Reaction::Answered => State::Answered,
+                                _ => State::Delegated(Box::new(coded)),
+                            };
+                            return;
+                        }
+                        Err(ready) => return self.finish(env, ready),
+                    };
                 let visitor = self.record.visitor.clone();
                 let asked = Asked { program, protocol: self.protocol.take(), ask, visitor };
                 let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, asked);
@@ -539,6 +540,7 @@ impl Exchange {
                 match delegated.redirected(env, &target, self.redirects + 1) {
                     Ok(head) => {
                         self.redirects += 1;
+                        self.rewrites = Rewrites::default();
                         let plan = Arc::clone(&env.ctx.plan);
                         self.begin(env, &plan, &head.get());
                     }

@@ -49,6 +49,7 @@ mod proofs;
 mod protocol;
 mod requests;
 mod returns;
+pub mod rewrites;
 mod send_way;
 mod session;
 mod settings;

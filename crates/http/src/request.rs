@@ -223,6 +223,20 @@ impl<'a> RequestHead<'a> {
         }
     }
 
+    /// The same for another path and query; the target stays what the client has asked for.
+    #[must_use]
+    pub fn with_target<'b>(self, path: &'b [u8], query: Option<&'b [u8]>) -> RequestHead<'b>
+    where
+        'a: 'b,
+    {
+        RequestHead { path, query, ..self }
+    }
+
+    /// Whether the server has given it another target than the client.
+    pub fn is_rewritten(&self) -> bool {
+        self.asked() != (self.path, self.query)
+    }
+
     /// All field lines in order, names as spelt, values without surrounding blanks. Parses the head again.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         field_lines(self.section)

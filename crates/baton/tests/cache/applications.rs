@@ -1,14 +1,8 @@
 //! Responses of applications, which are kept like those of origins.
 
-use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use baton_responder::Responder;
-
+use crate::answering::{Parameters, answer_fastcgi, answer_scgi};
 use crate::common::folder::{Folder, install_program};
 use crate::common::server::Server;
 use crate::site::status;
@@ -21,9 +15,9 @@ fn responses_of_applications_are_kept_until_something_changes() {
     let script = folder.path("count.cgi");
     install_program(&script, CGI);
     for transport in TRANSPORTS {
-        answer_fastcgi(&folder.base().join(format!("{transport}.sock")));
+        answer_fastcgi(&folder.base().join(format!("{transport}.sock")), response);
     }
-    answer_scgi(&folder.base().join("scgi.sock"));
+    answer_scgi(&folder.base().join("scgi.sock"), response);
     let fastcgi: String = TRANSPORTS.map(|word| FASTCGI.replace("{transport}", word)).concat();
     let server = Server::run(folder, &format!("{SITE}{fastcgi}"));
     let paths = TRANSPORTS.map(|word| format!("/{word}/x")).into_iter();
@@ -78,59 +72,14 @@ GET) echo 'Cache-Control: max-age=600'; echo 'Content-Type: text/plain'; echo; e
 esac
 "#;
 
-/// The response to a request with this method.
-fn response(method: &str) -> String {
+/// The response to a request, by its method.
+fn response(parameters: &Parameters) -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    match method {
+    match &*parameters["REQUEST_METHOD"] {
         "GET" => {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             format!("Cache-Control: max-age=600\r\nContent-Type: text/plain\r\n\r\n{number}")
         }
         _ => "Status: 204 No Content\r\n\r\n".into(),
     }
-}
-
-fn answer_fastcgi(socket: &Path) {
-    let mut responder = Responder::bind(socket).expect("a socket");
-    fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
-    std::thread::spawn(move || {
-        loop {
-            let mut request = responder.next_request().expect("a request");
-            let method = request.variables().find(|pair| pair.0 == b"REQUEST_METHOD");
-            let method = String::from_utf8_lossy(method.expect("a method").1).into_owned();
-            // A server that has ended takes nothing.
-            let _ = request.write_all(response(&method).as_bytes());
-        }
-    });
-}
-
-fn answer_scgi(socket: &Path) {
-    let listener = UnixListener::bind(socket).expect("a socket");
-    fs::set_permissions(socket, Permissions::from_mode(0o777)).expect("permissions");
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let connection = connection.expect("a connection");
-            let method = scgi_method(&connection);
-            // A server that has ended takes nothing.
-            let _ = (&connection).write_all(response(&method).as_bytes());
-        }
-    });
-}
-
-/// The method of the request on a connection, which is read to its end.
-fn scgi_method(connection: &UnixStream) -> String {
-    let mut input = BufReader::new(connection);
-    let mut length = Vec::new();
-    input.read_until(b':', &mut length).expect("a netstring");
-    let length: usize = String::from_utf8_lossy(&length[..length.len() - 1]).parse().expect("a length");
-    let mut head = vec![0; length + 1];
-    input.read_exact(&mut head).expect("a head");
-    let words: Vec<_> = head.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    let value = |name: &str| {
-        let found = words.chunks(2).find(|pair| pair[0] == name);
-        found.map(|pair| pair[1].clone().into_owned()).unwrap_or_default()
-    };
-    let mut body = vec![0; value("CONTENT_LENGTH").parse().expect("a length")];
-    input.read_exact(&mut body).expect("a body");
-    value("REQUEST_METHOD")
 }

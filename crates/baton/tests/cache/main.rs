@@ -1,5 +1,7 @@
 //! The shared cache, seen from both sides: a client in front, an origin behind.
 
+#[path = "../common/applications.rs"]
+mod answering;
 #[path = "../common/architectures.rs"]
 mod architectures;
 #[path = "../common/mod.rs"]

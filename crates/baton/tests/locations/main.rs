@@ -1,6 +1,8 @@
 //! Which route answers, and where requests are sent from there: exact paths, globs and regular expressions, as clients and
 //! attackers ask for them.
 
+#[path = "../common/applications.rs"]
+mod answering;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/origin.rs"]
@@ -8,6 +10,7 @@ mod origin;
 #[path = "../common/over.rs"]
 mod over;
 
+mod asked;
 mod matching;
 mod refused;
 mod rewriting;

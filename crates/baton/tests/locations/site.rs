@@ -55,6 +55,7 @@ fn start(architecture: &str) -> Server {
     }
     let origin = Origin::start(echo).address().to_string();
     configuration.push_str(&include_str!("site.toml").replace("{origin}", &origin));
+    configuration.push_str(&crate::asked::sites(&folder));
     Server::run(folder, &configuration)
 }
 

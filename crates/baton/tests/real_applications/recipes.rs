@@ -336,6 +336,11 @@ fn dokuwiki() {
             get("/start").text().contains("href=\"/start?do=edit"),
             "links have the form that is understood"
         );
+        for (path, start) in [("/ns/", "/ns/start"), ("/ns/?x=1", "/ns/start?x=1")] {
+            let location = get(path).field("location").map(str::to_owned);
+            let target = location.as_deref().and_then(|url| url.strip_prefix("http://wiki.example.org"));
+            assert_eq!(target.or(location.as_deref()), Some(start), "{path}");
+        }
         for path in [
             "/data/pages/secret.txt",
             "/data%2Fpages/secret.txt",

@@ -172,10 +172,10 @@ impl Origin {
             address = local.map_or_else(|| "localhost".into(), |local| local.ip().to_string());
             &address
         });
-        let request_uri = match (head.target, head.query) {
+        let request_uri = match (head.target, head.asked()) {
             ([b'/', ..], _) => as_uri(head.target),
-            (_, Some(query)) => Cow::Owned(as_uri(&[head.path, b"?", query].concat()).into_owned()),
-            (_, None) => as_uri(head.path),
+            (_, (path, Some(query))) => Cow::Owned(as_uri(&[path, b"?", query].concat()).into_owned()),
+            (_, (path, None)) => as_uri(path),
         };
         let root = terms.document_root.as_deref().map(|root| root.as_os_str().as_bytes());
         let variables = Variables {

@@ -13,6 +13,7 @@ use super::page::Page;
 use super::record::Record;
 use super::routed::Routed;
 use crate::plan::{Delegate, Plan};
+use crate::rewrites::{Rewrites, RewrittenTarget};
 use crate::transport::Transport;
 
 /// What is left to do for a request.
@@ -31,7 +32,7 @@ pub(super) enum Looked {
 pub(super) fn look(
     env: &mut Env<'_>,
     plan: &Plan,
-    routed: &Routed<'_>,
+    (routed, rewrites): (&Routed<'_>, &Rewrites),
     head: &RequestHead<'_>,
     delegate: &Delegate,
     record: &mut Record,
@@ -40,8 +41,18 @@ pub(super) fn look(
         return Ok(Looked::Ask(None));
     };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
-    match cache.look(route, scheme_of(env.client), head, now_s, now_ms) {
-        Ok(Look::Answer(answer)) => {
+    let scheme = scheme_of(env.client);
+    let target = rewrites.forwarded_target(route, scheme, head, routed.site);
+    let looked = target.and_then(|target| Ok((cache.look(route, scheme, head, now_s, now_ms)?, target)));
+    let (look, target) = match looked {
+        Ok(looked) => looked,
+        Err(bypass) => {
+            record.note_cache(CacheWord::Forward(bypass.forward()).as_str());
+            return Ok(Looked::Ask(None));
+        }
+    };
+    match look {
+        Look::Answer(answer) => {
             let Answer { head: mut response, body, word } = answer;
             record.note_cache(word.as_str());
             if let Some(terms) = delegate.proxy() {
@@ -58,21 +69,18 @@ pub(super) fn look(
             env.ctx.heads.freeze(fields);
             Err(response.status().into())
         }
-        Ok(Look::NotCached(word)) => {
+        Look::NotCached(word) => {
             record.note_cache(word.as_str());
             let routed = Routed { headers: &delegate.headers, ..*routed };
             Err(routed.page(env.ctx, Page::error(Status::GATEWAY_TIMEOUT), &mut env.reply))
         }
-        Ok(Look::Ask(key)) => {
-            let ask = Ask::new(route, key, head, &plan.limits.head).map(Arc::new);
+        Look::Ask(key) => {
+            let target = target.as_ref().map(RewrittenTarget::parts);
+            let ask = Ask::new(route, key, head, target, &plan.limits.head).map(Arc::new);
             if ask.is_none() {
                 record.note_cache(CacheWord::Forward(Bypass::Path.forward()).as_str());
             }
             Ok(Looked::Ask(ask))
-        }
-        Err(bypass) => {
-            record.note_cache(CacheWord::Forward(bypass.forward()).as_str());
-            Ok(Looked::Ask(None))
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::log::{NotedRequest, Outcome};
 use crate::mark::Mark;
 use crate::protocol::StreamId;
+use crate::rewrites::Rewrites;
 
 impl Exchange {
     /// Whether another process can end it: all of the response is in the outlet, and it was made here.
@@ -32,7 +33,14 @@ impl Exchange {
     pub(crate) fn unpack(packed: &mut Unpacker<'_>, stream: StreamId, ctx: &Context) -> Option<Self> {
         let mut record = Record::unpack(packed, ctx)?;
         record.close();
-        Some(Self { stream, record, state: State::Answered, redirects: 0, rewrites: 0, protocol: None })
+        Some(Self {
+            stream,
+            record,
+            state: State::Answered,
+            redirects: 0,
+            rewrites: Rewrites::default(),
+            protocol: None,
+        })
     }
 
     /// Whether it is a tunnel that another process can go on with, if the gateway can give its end away.
@@ -77,7 +85,7 @@ impl Exchange {
         };
         let end = TunnelEnd { application, socket, unsent, trail };
         let state = State::Tunnel(Box::new(Tunnel::arrived(end, shown)));
-        Some(Self { stream, record, state, redirects: 0, rewrites: 0, protocol: None })
+        Some(Self { stream, record, state, redirects: 0, rewrites: Rewrites::default(), protocol: None })
     }
 }
 

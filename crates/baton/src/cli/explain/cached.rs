@@ -3,19 +3,43 @@
 use std::fmt::Write;
 
 use baton_cache::{CachedRoute, Scheme};
+use baton_engine::Site;
+use baton_engine::rewrites::{Rewrites, RewrittenTarget};
 use baton_http::{HeadLimits, RequestHead};
 
 /// What the cache looks for, and what it keeps.
 pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<(String, String)> {
     let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
-    let scheme = if tls { Scheme::Https } else { Scheme::Http };
-    Some(match route.key_of(scheme, &head) {
+    Some(match route.key_of(scheme(tls), &head) {
         Ok(key) => (format!("asked for {}", String::from_utf8_lossy(key.as_bytes())), kept(route, &head)),
         Err(bypass) => (
             format!("not asked: fwd={}; detail={}", bypass.forward().label(), bypass.label()),
             "nothing of this request".into(),
         ),
     })
+}
+
+/// The target that goes on where the cache asks for it: without what its key leaves out. `None`: the cache does not ask.
+pub(super) fn forwarded_target(
+    route: &CachedRoute,
+    request: &[u8],
+    tls: bool,
+    (planned, path, rewrites): (&Site, &str, &Rewrites),
+) -> Option<String> {
+    let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
+    let key = route.key_of(scheme(tls), &head).ok()?;
+    let head = head.with_target(path.as_bytes(), None);
+    let rewritten = rewrites.forwarded_target(route, scheme(tls), &head, planned).ok()?;
+    Some(match rewritten {
+        None => String::from_utf8_lossy(key.target()).into_owned(),
+        Some(RewrittenTarget { path, query }) => {
+            query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"))
+        }
+    })
+}
+
+fn scheme(tls: bool) -> Scheme {
+    if tls { Scheme::Https } else { Scheme::Http }
 }
 
 fn kept(route: &CachedRoute, head: &RequestHead<'_>) -> String {

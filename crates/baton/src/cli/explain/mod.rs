@@ -130,12 +130,12 @@ impl Explain {
                 lines.add("tls", described(one));
             }
         }
-        let Some(End { route, configured, target }) =
+        let Some(End { route, configured, target, rewrites }) =
             way::follow(&mut lines, planned, site, &self.target.path)
         else {
             return Ok(lines.finish(&head));
         };
-        let path = target.split('?').next().unwrap_or_default();
+        let path = split(&target).0;
         if guards::refuse(&mut lines, planned, path.as_bytes(), client, (&self.request(), &head)) {
             return Ok(lines.finish(&head));
         }
@@ -145,8 +145,12 @@ impl Explain {
         if let Action::Delegated(delegate) = &route.action
             && let Some(terms) = delegate.proxy()
         {
-            let query = target.split_once('?').map(|(_, query)| query.as_bytes());
-            let asked = terms.forwarding.target(path.as_bytes(), query);
+            let came_by = (planned, path, &rewrites);
+            let kept = delegate.cache.as_ref().and_then(|route| {
+                cached::forwarded_target(route, &self.request(), site.has_tls(address), came_by)
+            });
+            let (path, query) = split(kept.as_deref().unwrap_or(&target));
+            let asked = terms.forwarding.target(path.as_bytes(), query.map(str::as_bytes));
             let asked = asked.map_or_else(|refusal| refusal.to_string(), |target| text(&target));
             let host = match &terms.forwarding.host {
                 HostRule::Client => "the client's",
@@ -246,6 +250,11 @@ impl Explain {
         }
         (request + "\r\n").into_bytes()
     }
+}
+
+/// A path and the query behind it.
+fn split(target: &str) -> (&str, Option<&str>) {
+    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -7,11 +7,13 @@ use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, View};
 use baton_engine::Action;
 use baton_engine::place::{Place, make_absolute};
 use baton_engine::plan::{self, Otherwise};
+use baton_engine::rewrites::Rewrites;
 use baton_engine::template::{Asked, REWRITES_MAX};
 use baton_fcgi::environment::Script;
 use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
 
 use super::lines::Lines;
+use super::split;
 
 /// Where a request gets to.
 pub(super) struct End<'p> {
@@ -21,6 +23,8 @@ pub(super) struct End<'p> {
     pub(super) configured: Option<&'p Route>,
     /// Path and query by then.
     pub(super) target: String,
+    /// Which routes have made them so.
+    pub(super) rewrites: Rewrites,
 }
 
 /// Follows a request from route to route, and tells each step. `None`: no route answers.
@@ -31,12 +35,9 @@ pub(super) fn follow<'p>(
     target: &str,
 ) -> Option<End<'p>> {
     let tells_places = planned.routes.iter().any(|route| !route.place.yields_to_patterns());
-    let mut target = target.to_owned();
+    let (mut target, mut rewrites) = (target.to_owned(), Rewrites::default());
     for _ in 0..=REWRITES_MAX {
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query.as_bytes())),
-            None => (&*target, None),
-        };
+        let (path, query) = split(&target);
         let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
             Ok(Some(route)) => route,
             Ok(None) => {
@@ -62,17 +63,22 @@ pub(super) fn follow<'p>(
                     Otherwise::Rewrite(to) => (to, "not there"),
                     Otherwise::Status(status) => {
                         lines.add("not there", format!("answered with {status}"));
-                        return Some(End { route, configured, target });
+                        return Some(End { route, configured, target, rewrites });
                     }
                 }
             }
-            _ => return Some(End { route, configured, target }),
+            _ => return Some(End { route, configured, target, rewrites }),
         };
-        let (next, query) = to.expand_target(&Asked { path: path.as_bytes(), query, place: &route.place });
+        let (next, query) = to.expand_target(&Asked {
+            path: path.as_bytes(),
+            query: query.map(str::as_bytes),
+            place: &route.place,
+        });
         if why == "not there" && next == path {
             lines.add(why, "nor anything else: it is the last of `try_files`".into());
-            return Some(End { route, configured, target });
+            return Some(End { route, configured, target, rewrites });
         }
+        rewrites.note(planned, route);
         target = query.map_or_else(|| next.clone(), |query| format!("{next}?{query}"));
         lines.add(why, format!("on to {target}"));
     }
