@@ -14,7 +14,7 @@ use baton_http::{
 /// head that goes on is what `httparse` reads, too.
 pub fn response(input: &[u8]) {
     let Some((asked, input)) = input.split_first() else { return };
-    let asked = [Asked::Usual, Asked::Head, Asked::Upgrade, Asked::Connect][usize::from(asked % 4)];
+    let asked = [Asked::Usual, Asked::Head, Asked::Upgrade, Asked::Tunnel][usize::from(asked % 4)];
     let whole = read(asked, input, input.len());
     assert_eq!(whole, read(asked, input, 1), "byte by byte");
     assert_eq!(whole, read(asked, input, 7), "in pieces");
@@ -76,7 +76,7 @@ fn read(asked: Asked, input: &[u8], piece_bytes: usize) -> Read {
                 assert!(all.trailers.iter().all(|(name, _)| !name.eq_ignore_ascii_case(b"Content-Length")));
             }
             ResponsePart::Switch(head) => {
-                assert!(asked == Asked::Upgrade || asked == Asked::Connect);
+                assert!(asked == Asked::Upgrade || asked == Asked::Tunnel);
                 all.head = Some(head);
                 return Read { ending: Ending::At(at), ..all };
             }

@@ -27,7 +27,7 @@ fn check(asked: Asked, text: &str) -> Transcript {
 /// Heads and bodies, and whether the connection goes on.
 #[test]
 fn bodies_end_where_their_heads_say() {
-    use Asked::{Connect, Head, Upgrade, Usual};
+    use Asked::{Head, Tunnel, Upgrade, Usual};
     for (asked, text, expected) in [
         (Usual, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200 hello . keeps"),
         (Usual, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 . keeps"),
@@ -54,8 +54,9 @@ fn bodies_end_where_their_heads_say() {
         (Head, "HTTP/1.1 200 OK\r\n\r\n", "200 . keeps"),
         (Upgrade, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nxyz", "switch 101 (xyz)"),
         (Upgrade, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "200 a . keeps"),
-        (Connect, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", "switch 200 (abc)"),
-        (Connect, "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\na", "403 a . keeps"),
+        (Tunnel, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nxyz", "switch 101 (xyz)"),
+        (Tunnel, "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", "302 . keeps"),
+        (Tunnel, "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\na", "403 a . keeps"),
         (
             Usual,
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
@@ -292,7 +293,7 @@ proptest! {
     fn any_split_reads_the_same(
         text in damaged_response(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
-        asked in prop_oneof![Just(Asked::Usual), Just(Asked::Head), Just(Asked::Upgrade), Just(Asked::Connect)],
+        asked in prop_oneof![Just(Asked::Usual), Just(Asked::Head), Just(Asked::Upgrade), Just(Asked::Tunnel)],
     ) {
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();

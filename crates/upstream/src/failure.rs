@@ -116,8 +116,9 @@ impl FailureReason {
             | Self::TimedOut
             | Self::Ended
             | Self::Broken(_)
-            | Self::BadHead(_)
-            | Self::BadResponse(_) => true,
+            | Self::BadHead(_) => true,
+            // A client that asks for a tunnel where there is none.
+            Self::BadResponse(bad) => bad != BadResponse::SwitchIgnored,
             _ => false,
         }
     }

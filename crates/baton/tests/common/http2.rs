@@ -156,13 +156,19 @@ impl Http2 {
     }
 
     /// Sends the head of an extended CONNECT (RFC 8441).
-    pub(crate) fn begin_tunnel(&mut self, protocol: &'static str, host: &str, path: &str) {
+    pub(crate) fn begin_tunnel(
+        &mut self,
+        protocol: &'static str,
+        host: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) {
         let request = Request::builder()
             .method(Method::CONNECT)
             .uri(format!("{}://{host}{path}", self.scheme))
-            .extension(h2::ext::Protocol::from_static(protocol))
-            .body(())
-            .expect("a request");
+            .extension(h2::ext::Protocol::from_static(protocol));
+        let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = request.body(()).expect("a request");
         let requests = &mut self.requests;
         let (response, body) = within_patience(&self.runtime, async {
             // The server's settings say that it knows it.

@@ -9,6 +9,7 @@ protocols::over_every_protocol!(
     bytes_flow_both_ways,
     each_half_ends_on_its_own,
     a_refused_switch_is_a_response,
+    an_origin_gets_one_key,
     no_tunnel_to_http,
 );
 
@@ -25,7 +26,7 @@ fn open(server: &Server, path: &str) -> Tunnel {
             Tunnel::Http1(client)
         }
         Agent::Http2(mut client) => {
-            client.begin_tunnel("websocket", "localhost", path);
+            client.begin_tunnel("websocket", "localhost", path, &[]);
             let head = client.head().expect("a head");
             assert_eq!(
                 (head.status, head.field("x-accepted"), head.field("upgrade")),
@@ -129,14 +130,26 @@ fn a_refused_switch_is_a_response(site: &Site) {
             assert_eq!(client.get(&target(site, "whole", "refused")).status, 200, "the connection goes on");
         }
         Agent::Http2(mut client) => {
-            client.begin_tunnel("websocket", "localhost", &path);
-            assert_eq!(client.head().expect("a head").status, 200);
-            client.begin_tunnel("websocket", "localhost", "/file.txt");
+            client.begin_tunnel("websocket", "localhost", &path, &[]);
+            assert_eq!(client.head().expect("a head").status, 502, "a success would be a tunnel");
+            client.begin_tunnel("websocket", "localhost", "/file.txt", &[]);
             assert_eq!(client.head().expect("a head").status, 501, "files speak HTTP");
-            client.begin_tunnel("connect-udp", "localhost", &target(site, "upgrade", "refused"));
+            client.begin_tunnel("connect-udp", "localhost", &target(site, "upgrade", "refused"), &[]);
             assert_eq!(client.head().expect("a head").status, 501);
         }
     }
+}
+
+/// A proxy that makes an extended CONNECT of a switch may leave the field in it, whose value no longer counts.
+fn an_origin_gets_one_key(site: &Site) {
+    let Agent::Http2(mut client) = site.server.agent() else { return };
+    let path = target(site, "upgrade", "key");
+    let own = "dGhlIHNhbXBsZSBub25jZQ==";
+    client.begin_tunnel("websocket", "localhost", &path, &[("sec-websocket-key", own)]);
+    assert_eq!(client.head().expect("a head").status, 200);
+    let [seen] = &ORIGIN.seen(&path["/o".len()..])[..] else { panic!("once") };
+    let keys = seen.fields("sec-websocket-key");
+    assert!(keys.len() == 1 && keys[0] != own, "{keys:?}");
 }
 
 /// Requests in such a tunnel would not be routed.

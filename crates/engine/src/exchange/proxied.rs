@@ -65,6 +65,7 @@ impl Origin {
             return Err(Ready { outcome: Outcome::Refused, ..page });
         }
         let asked = match head.method {
+            _ if protocol.is_some() => Asked::Tunnel,
             _ if upgrade.is_some() => Asked::Upgrade,
             Method::Head => Asked::Head,
             _ => Asked::Usual,

@@ -67,6 +67,9 @@ reasons! {
     /// A switch of protocols that was not asked for.
     SwitchUnasked => "switch-unasked",
         "the origin switches protocols without having been asked";
+    /// A success in place of the switch of protocols that an extended CONNECT asks for (RFC 9110 section 9.3.6).
+    SwitchIgnored => "switch-ignored",
+        "the origin answers in place of switching protocols, which a client of HTTP/2 would take for a tunnel";
     /// More interim responses than [`INTERIM_HEADS_MAX`](super::INTERIM_HEADS_MAX).
     InterimTooMany => "interim-too-many",
         "the origin sends interim responses without end";

@@ -55,7 +55,8 @@ pub struct ForwardedRequest<'a> {
     pub keeps: bool,
     /// What it asks to switch to: see [`upgrade_of`]. For the extended CONNECT of HTTP/2, its `:protocol`.
     pub upgrade: Option<&'a [u8]>,
-    /// `Sec-WebSocket-Key`, which an extended CONNECT lacks (RFC 8441 section 5): 16 random bytes in base64.
+    /// `Sec-WebSocket-Key` in place of the client's: an extended CONNECT has none (RFC 8441 section 5). 16 random bytes in
+    /// base64.
     pub websocket_key: Option<&'a str>,
 }
 
@@ -188,8 +189,10 @@ impl Forwarding {
                 3 if is("Via") => passes += times_in_via(value, &self.pseudonym),
                 _ => {}
             }
+            let is_key = is("Sec-WebSocket-Key");
             let ends_here = is_of_the_connection(name.as_bytes())
                 || is_written_anew(name)
+                || is_key && request.websocket_key.is_some()
                 || nominated.has(name.as_bytes())
                 || claims.take(name.as_bytes(), value, request.client.is_trusted)
                 || rules.drops(name.as_bytes());

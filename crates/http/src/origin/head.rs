@@ -23,8 +23,8 @@ pub enum Asked {
     Head,
     /// A request that offers to switch protocols.
     Upgrade,
-    /// A CONNECT.
-    Connect,
+    /// The same for the extended CONNECT of HTTP/2, whose client takes any 2xx for a tunnel.
+    Tunnel,
 }
 
 /// A head that was understood.
@@ -228,9 +228,9 @@ impl<'a> Known<'a> {
             (Codings::Empty | Codings::Invalid, None) => return Err(BadResponse::TransferEncodingInvalid),
         };
         match (asked, status.code()) {
-            (Asked::Upgrade, 101) => Ok(BodyEnd::Switch),
+            (Asked::Upgrade | Asked::Tunnel, 101) => Ok(BodyEnd::Switch),
             (_, 101) => Err(BadResponse::SwitchUnasked),
-            (Asked::Connect, 200..=299) => Ok(BodyEnd::Switch),
+            (Asked::Tunnel, 200..=299) => Err(BadResponse::SwitchIgnored),
             (Asked::Head, _) => Ok(BodyEnd::None),
             _ if status.forbids_content() => Ok(BodyEnd::None),
             _ => Ok(framed),
