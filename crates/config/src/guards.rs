@@ -15,8 +15,9 @@ use super::setting::{Inline, Section, Table, settings};
 settings! {
     /// What guards a site. A route inherits unset keys from its site.
     Guards in "site" {
-        /// Methods that are taken: `["GET", "POST"]`. `GET` brings `HEAD` along. Others: 405. `any`: what files, redirects and
-        /// fixed answers know (GET, HEAD, OPTIONS), and all methods where an application or an origin answers.
+        /// Methods that are taken: `["GET", "POST"]`. `GET` brings `HEAD` along. Others: 405. `any`: what files, and fixed
+        /// answers below 400, know (GET, HEAD, OPTIONS), and all methods where an application or an origin answers, or nothing
+        /// but a redirect or an error.
         methods: Option<Vec<String>> = None, Or("any", ListOf(MethodName));
         /// Clients that are let in, by address: `["10.0.0.0/8", "::1"]`; `unix:` are those of Unix sockets. Others: 403. `all`:
         /// every client.

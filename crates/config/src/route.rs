@@ -59,11 +59,11 @@ settings! {
         /// Whether the `path` is removed before the file is looked up. Default: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
-        /// Sends clients elsewhere: `{ to = "https://example.org$uri", status = 301 }`; without `status`, 302.
+        /// Sends clients elsewhere, whatever the method: `{ to = "https://example.org$uri", status = 301 }`; without `status`, 302.
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// Answers as if another target had been asked for: `{ to = "/index.php?page=$1" }`. Routes are looked up again for it.
         rewrite: Option<Rewrite> = None, Or("off", Inline::<Rewrite>::new());
-        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`.
+        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`. From 400 on, it is for every method.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
         /// An origin server answers: `"http://127.0.0.1:3000"`, `"https://api.example.org/v1"`, `"unix:/run/app.sock"`, or a
         /// table with more.
@@ -168,7 +168,7 @@ impl Route {
             let complaint = complaint.at(table.span_of("cache").unwrap_or(span), "has `prefetch`");
             reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy` or `cluster`"));
         }
-        check_methods(&guards, &answers, &table, reading);
+        check_methods(&guards, &settings, &table, reading);
         table.finish(reading);
         Self { settings, guards, files }
     }
@@ -234,16 +234,18 @@ fn check_application(
 }
 
 /// Complains about methods that the route is to take and that nothing in it answers.
-fn check_methods(guards: &Guards, answers: &[&'static str], table: &Table<'_>, reading: &mut Reading<'_>) {
-    let is_elsewhere = |answer: &&'static str| !["redirect", "respond"].contains(answer);
-    let Some(methods) = guards.methods.as_ref().filter(|_| table.has("methods")) else { return };
-    if answers.iter().any(is_elsewhere) {
+fn check_methods(guards: &Guards, settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
+    let takes_all = match &settings.respond {
+        Some(respond) => respond.status >= 400,
+        None => ANSWERS.into_iter().any(|key| table.is_set(key)),
+    };
+    let Some(methods) = guards.methods.as_ref().filter(|_| table.has("methods") && !takes_all) else {
         return;
-    }
+    };
     for method in methods.iter().filter(|method| !["GET", "HEAD", "OPTIONS"].contains(&method.as_str())) {
         let complaint = Complaint::new(format!("no request with {method} is answered here"));
         let at = table.span_of("methods").unwrap_or_default();
-        let complaint = complaint.at(at, "files, redirects and fixed answers know GET, HEAD and OPTIONS");
+        let complaint = complaint.at(at, "files and fixed answers below 400 know GET, HEAD and OPTIONS");
         reading.complain(
             complaint.help(format!("remove `{method}`, or add what answers it: an application or `proxy`")),
         );

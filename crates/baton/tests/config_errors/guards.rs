@@ -71,7 +71,7 @@ error: no request with POST is answered here
   --> baton.toml:19:11
    |
 19 | methods = ["GET", "POST"]
-   |           ^^^^^^^^^^^^^^^ files, redirects and fixed answers know GET, HEAD and OPTIONS
+   |           ^^^^^^^^^^^^^^^ files and fixed answers below 400 know GET, HEAD and OPTIONS
    |
    = help: remove `POST`, or add what answers it: an application or `proxy`
 

@@ -17,7 +17,7 @@ fn heads() -> impl Iterator<Item = (String, u16, &'static str)> {
         ("GET", "localhost", "/small.txt", 200),
         ("POST", "localhost", "/small.txt", 405),
         ("GET", "localhost", "/none", 404),
-        ("POST", "routes.example", "/gone", 405),
+        ("POST", "routes.example", "/gone", 410),
         ("GET", "routes.example", "/old", 308),
         ("GET", "localhost", "/folder", 301),
         ("GET", "localhost", "/%00", 400),

@@ -173,6 +173,23 @@ redirect = { to = "/small.txt" }
 headers = { X-Route = "here", location = "/never" }
 
 [[site.route]]
+path = "/taken"
+redirect = { to = "/small.txt", status = 307 }
+
+[[site.route]]
+path = "/seen"
+redirect = { to = "/small.txt", status = 303 }
+
+[[site.route]]
+path = "/only"
+redirect = { to = "/small.txt", status = 308 }
+methods = ["POST"]
+
+[[site.route]]
+path = "/plain"
+respond = { status = 200, body = "plain" }
+
+[[site.route]]
 path = "/gone"
 respond = { status = 410, body = "Gone for good.\n", media_type = "text/plain; charset=utf-8" }
 headers = { X-Route = "gone" }

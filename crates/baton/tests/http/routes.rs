@@ -1,5 +1,6 @@
 //! Configured additions: error pages, fields, answers without files.
 
+use crate::common::agent::Body;
 use crate::common::server::Server;
 
 crate::protocols::over_every_protocol!(
@@ -9,6 +10,7 @@ crate::protocols::over_every_protocol!(
     fields_are_added_to_what_is_sent,
     fields_are_added_to_every_other_response,
     routes_redirect_and_respond,
+    redirects_and_errors_are_for_every_method,
     a_route_may_have_a_root_of_its_own,
     no_spelling_gets_around_a_route,
 );
@@ -198,6 +200,44 @@ fn routes_redirect_and_respond(server: &Server) {
     for path in ["/older", "/gone.txt", "/hereafter"] {
         assert_eq!(client.ask_host(SITE, "GET", path, "").status, 404, "{path}");
     }
+}
+
+/// RFC 9110, 15.4: what was to be done is to be done elsewhere. What is denied or gone is so for all methods.
+fn redirects_and_errors_are_for_every_method(server: &Server) {
+    let mut client = server.agent();
+    for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"] {
+        for (path, status) in [
+            ("/old", 308),
+            ("/moved", 301),
+            ("/here", 302),
+            ("/taken", 307),
+            ("/seen", 303),
+            ("/gone", 410),
+            ("/guarded", 403),
+        ] {
+            let response = client.ask_host(SITE, method, path, "");
+            assert_eq!(response.status, status, "{method} {path}");
+            assert_eq!(response.field("location").is_some(), status < 400, "{method} {path}");
+        }
+        let answer = client.ask_host(SITE, method, "/plain", "").status;
+        let expected = match method {
+            "GET" | "HEAD" => 200,
+            "OPTIONS" => 204,
+            "PROPFIND" => 501,
+            _ => 405,
+        };
+        assert_eq!(answer, expected, "{method} of an answer that is no error");
+    }
+    let posted = client.ask_host(SITE, "POST", "/old/a?b", "");
+    assert_eq!(posted.field("location"), Some("https://new.example/moved/old/a?b"));
+    client.begin("POST", SITE, "/taken", "", Body::Length(4));
+    client.send_body(b"body");
+    client.finish_body();
+    assert_eq!(client.response().status, 307);
+    assert_eq!(client.ask_host(SITE, "POST", "/taken", "").status, 307, "the connection goes on");
+    // `methods` may name what a redirect answers.
+    assert_eq!(client.ask_host(SITE, "POST", "/only", "").status, 308);
+    assert_eq!(client.ask_host(SITE, "GET", "/only", "").status, 405);
 }
 
 /// The longest path wins; its prefix is removed for a root of its own; fields are inherited or replaced.

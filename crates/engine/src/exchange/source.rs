@@ -118,6 +118,7 @@ impl<'a> Routed<'a> {
         reply: &mut Responder<'_>,
     ) -> Ready {
         let action = self.route.map(|route| &route.action);
+        let has_path = head.path.starts_with(b"/");
         match (source, self.method, action) {
             (Source::Status(status), ..) => {
                 let mut ready = self.page(ctx, Page::error(status), reply);
@@ -125,6 +126,19 @@ impl<'a> Routed<'a> {
                     ready.outcome = Outcome::Failed;
                 }
                 ready
+            }
+            // Whatever was to be done with a resource, it is elsewhere (RFC 9110 section 15.4), or not there.
+            (Source::Page(None), _, Some(Action::Redirect { status, location })) if has_path => {
+                let Some(route) = self.route else {
+                    return self.page(ctx, Page::error(Status::NOT_FOUND), reply);
+                };
+                let location = location.expand(&template::Asked::of(head, &route.place));
+                self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
+            }
+            (Source::Page(None), _, Some(Action::Respond { status: status @ 400.., media_type, body }))
+                if has_path =>
+            {
+                self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
             }
             // "*", which only OPTIONS has, is no path and needs none.
             (_, Method::Options, _) => self.page(ctx, Page::options(self.allowed()), reply),
@@ -144,13 +158,6 @@ impl<'a> Routed<'a> {
             }
             (Source::Found(found), Method::Get | Method::Head, _) => {
                 self.found(ctx, head, found, ranges_max, reply)
-            }
-            (_, Method::Get | Method::Head, Some(Action::Redirect { status, location })) => {
-                let Some(route) = self.route else {
-                    return self.page(ctx, Page::error(Status::NOT_FOUND), reply);
-                };
-                let location = location.expand(&template::Asked::of(head, &route.place));
-                self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
             }
             (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {
                 self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
