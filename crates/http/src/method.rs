@@ -45,6 +45,11 @@ impl Method {
         }
     }
 
+    /// Whether its requests are taken to have content: recipients want to be told if there is none (RFC 9110 section 8.6).
+    pub const fn anticipates_content(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+
     /// The token, or `OTHER` (the request line has the client's own spelling).
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -341,6 +341,7 @@ proptest! {
         prop_assert_eq!((again.host, again.port), (head.host, head.port));
         prop_assert_eq!(again.query, head.query);
         prop_assert_eq!(again.framing, match body {
+            ForwardedBody::None if head.method.anticipates_content() => BodyFraming::Length(0),
             ForwardedBody::None => BodyFraming::None,
             ForwardedBody::Length(length) => BodyFraming::Length(length),
             ForwardedBody::Chunked => BodyFraming::Chunked,

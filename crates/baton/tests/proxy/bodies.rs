@@ -8,12 +8,33 @@ use crate::site::{ORIGIN, Site, target};
 
 protocols::over_every_protocol!(
     bodies_arrive,
+    an_origin_is_told_that_there_is_no_body,
     both_directions_at_once,
     an_early_response_ends_the_upload,
     expect_travels_on,
     a_client_that_leaves_its_upload,
     too_much,
 );
+
+/// RFC 9110, 8.6: some origins answer 411 to a POST that does not say how long its content is, though HTTP/2 has said it
+/// by the end of the stream, and HTTP/1 by the lack of any framing.
+fn an_origin_is_told_that_there_is_no_body(site: &Site) {
+    let mut agent = site.server.agent();
+    for (method, told) in [
+        ("POST", Some("0")),
+        ("PUT", Some("0")),
+        ("PATCH", Some("0")),
+        ("GET", None),
+        ("HEAD", None),
+        ("DELETE", None),
+    ] {
+        let path = target(site, "whole", method);
+        assert_eq!(agent.ask(method, &path, "").status, 200, "{method}");
+        let [seen] = &ORIGIN.seen(&path["/o".len()..])[..] else { panic!("once") };
+        let told_of = (seen.field("content-length"), seen.field("transfer-encoding"));
+        assert_eq!(told_of, (told, None), "{method}");
+    }
+}
 
 fn bodies_arrive(site: &Site) {
     let mut agent = site.server.agent();

@@ -137,6 +137,10 @@ impl Forwarding {
         }
 
         match request.body {
+            // HTTP/2 says so by the end of the stream.
+            ForwardedBody::None if head.method.anticipates_content() => {
+                out.extend_from_slice(b"Content-Length: 0\r\n");
+            }
             ForwardedBody::None => {}
             ForwardedBody::Length(length) => {
                 out.extend_from_slice(b"Content-Length: ");
