@@ -283,7 +283,7 @@ pub fn head(input: &[u8]) {
 
 /// The head of an output that comes in pieces of this size, and where its body begins.
 fn read_head(output: &[u8], piece_bytes: usize) -> Result<(CgiHead, usize), BadHead> {
-    let mut reader = HeadReader::new();
+    let mut reader = HeadReader::new(HEAD_BYTES_MAX);
     for (index, piece) in output.chunks(piece_bytes).enumerate() {
         match reader.read(piece) {
             Ok(HeadStep::NeedMore) => {}

@@ -419,8 +419,9 @@ fn unix_s() -> u64 {
 /// Labels that a purge is remembered for. Beyond, the oldest half becomes a purge of everything that is as old.
 const PURGES_MAX: usize = 100_000;
 
-/// The longest head that is stored: what most clients would refuse, and what keeps the memory of all heads bounded.
-const HEAD_BYTES_MAX: usize = 16 << 10;
+/// The longest head that is stored: what fits a record of the store beside a long key, and keeps the memory of all heads
+/// bounded.
+const HEAD_BYTES_MAX: usize = baton_store::RECORD_BYTES_MAX - PurgeOrder::TEXT_BYTES_MAX;
 
 /// Blocks of an answer that is given at once. Longer ones are given as the client takes them.
 const WHOLE_BLOCKS_MAX: usize = 8;

@@ -12,7 +12,6 @@ use baton_engine::plan::{self, Action};
 use baton_engine::{Copies, Lending};
 use baton_http::FieldRules;
 use baton_http::origin::HostRule;
-use baton_upstream::TemporarySpace;
 
 use super::config::Config;
 use super::documents::Documents as Configured;
@@ -22,7 +21,7 @@ use super::origin_url::OriginUrl;
 use super::origins::Origin as ConfiguredOrigin;
 use super::proxy::{OriginTls, Proxy};
 use super::proxy_plan;
-use super::resources::Resources;
+use super::resources::{Resources, ResponseBounds};
 use super::route::{Route, RouteSettings};
 use super::shared_cache::RouteCache;
 use super::site::Site;
@@ -36,7 +35,7 @@ pub(super) fn cooperate(
     site: &Site,
     planned: &mut Vec<plan::Route>,
     resources: &Resources,
-    space: &TemporarySpace,
+    bounds: &ResponseBounds,
 ) -> io::Result<()> {
     let Some(configured) = &site.settings.documents else { return Ok(()) };
     let key = Key::from_file(resources.pem_files.get(&configured.key)?.bytes()).map_err(io::Error::other)?;
@@ -53,7 +52,7 @@ pub(super) fn cooperate(
         let token = key.copy_token(peer);
         let route = copies_route(configured, peer, token);
         let Some(proxy) = &route.settings.proxy else { continue };
-        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
+        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, bounds)?);
         let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone()));
         let action = Action::Copies(copies, delegate);
         planned.push(plan::Route {
@@ -67,7 +66,7 @@ pub(super) fn cooperate(
     }
     let route = door_route(&resources.documents.socket);
     if let Some(proxy) = &route.settings.proxy {
-        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, space)?);
+        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, bounds)?);
         let action = Action::Delegated(delegate);
         planned.push(plan::Route {
             place: Place::prefix(COPIES),

@@ -1,10 +1,10 @@
-//! `[limits]`: bounds on clients.
+//! `[limits]`: bounds on clients and responses.
 
 use super::kind::{Bytes, Integer, Or};
 use super::setting::settings;
 
 settings! {
-    /// Bounds on clients. Every limit says what happens when it is reached.
+    /// Bounds on clients, and on what answers them. Every limit says what happens when it is reached.
     Limits in "limits" {
         /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower
         /// if the process may open too few files (`baton ctl status` says so).
@@ -26,6 +26,9 @@ settings! {
         requests_per_connection_max: u64 = 1_000_000, Integer(1, u32::MAX as u64);
         /// Pipelined requests answered with one send. The others follow in the next turn.
         pipelined_max: u64 = 64, Integer(1, 10_000);
+        /// Bytes of the head of a response, of applications and origins alike. Beyond it: 502. A connection holds as much memory
+        /// only while a head of that size arrives. Browsers take 256 KiB.
+        response_head_bytes_max: u64 = baton_http::origin::RESPONSE_HEAD_BYTES_MAX as u64, Bytes(1 << 10, 1 << 20);
         /// Ranges of one request. Beyond it the whole file is sent, as RFC 9110 14.2 allows.
         ranges_max: u64 = 16, Integer(0, 1_000);
         /// Bytes that all temporary files of the server take together: bodies of requests that are not complete, and

@@ -15,7 +15,7 @@ use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
 use baton_sys::process::identity;
 use baton_tls::PemFile;
-use baton_upstream::{Peers, StreamedBodies, TemporaryFiles, TemporarySpace};
+use baton_upstream::{Peers, StreamedBodies, TemporaryFiles};
 
 use super::application::{Application, Target, Transport};
 use super::basic_auth::BasicAuth;
@@ -31,7 +31,7 @@ use super::log::LogSettings;
 use super::marking::marking;
 use super::proxy_plan;
 use super::real_ip::RealIp;
-use super::resources::Resources;
+use super::resources::{Resources, ResponseBounds};
 use super::route::Route;
 use super::send::Sendfile;
 use super::site::Site;
@@ -54,7 +54,10 @@ impl Config {
         let planner = Planner {
             listener_ids,
             resources,
-            space: resources.space.bounded(self.limits.temporary_bytes_max),
+            bounds: ResponseBounds {
+                space: resources.space.bounded(self.limits.temporary_bytes_max),
+                head_bytes_max: count(self.limits.response_head_bytes_max),
+            },
             media_types: Arc::new(types),
             server_header: self.server.server_header,
             workers: self.server.processes.map_or(WORKERS_UNKNOWN, count),
@@ -170,8 +173,7 @@ impl Config {
 struct Planner<'a> {
     listener_ids: &'a HashMap<&'a ListenAddress, usize>,
     resources: &'a Resources,
-    /// Of the temporary files of all routes.
-    space: TemporarySpace,
+    bounds: ResponseBounds,
     media_types: Arc<MediaTypes>,
     server_header: bool,
     /// Among how many processes what is known of an application is shared out.
@@ -202,7 +204,7 @@ impl Planner<'_> {
             let cors = site.guards.cors.as_ref().map(Cors::plan);
             routes.push(plan::Route { place, headers, cors, guards, action, otherwise });
         }
-        documents_plan::cooperate(site, &mut routes, self.resources, &self.space)?;
+        documents_plan::cooperate(site, &mut routes, self.resources, &self.bounds)?;
         let pages = settings.error_pages.iter().map(|(status, path)| {
             let body = std::fs::read(path)
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
@@ -267,14 +269,14 @@ impl Planner<'_> {
         let action = match (&settings.redirect, &settings.respond) {
             (None, None) if let Some(rewrite) = &settings.rewrite => Action::Rewrite(rewrite.to.clone()),
             (None, None) if let Some(proxy) = &settings.proxy => {
-                let delegate = proxy_plan::delegate(site, route, proxy, self.resources, &self.space)?;
+                let delegate = proxy_plan::delegate(site, route, proxy, self.resources, &self.bounds)?;
                 Action::Delegated(Arc::new(delegate))
             }
             (None, None) if let Some(route_cluster) = &settings.cluster => {
                 let way = route_cluster.way.unwrap_or(self.cluster.way);
                 let nodes = Arc::clone(self.nodes()?);
                 let proxy = self.cluster.as_proxy();
-                let delegate = proxy_plan::cluster_delegate(site, route, &proxy, nodes, way, &self.space);
+                let delegate = proxy_plan::cluster_delegate(site, route, &proxy, nodes, way, &self.bounds);
                 Action::Delegated(Arc::new(delegate))
             }
             (None, None) if let Some((is_fastcgi, application)) = settings.application() => {
@@ -314,7 +316,7 @@ impl Planner<'_> {
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
-        let nodes = proxy_plan::nodes(self.cluster, self.resources, &self.space)?;
+        let nodes = proxy_plan::nodes(self.cluster, self.resources, &self.bounds)?;
         Ok(self.nodes.get_or_init(|| nodes))
     }
 
@@ -329,10 +331,13 @@ impl Planner<'_> {
         let (settings, files) = (&route.settings, &route.files);
         let mut streamed_bodies = self.streamed_bodies.borrow_mut();
         let streamed_bodies = streamed_bodies.entry(application.to.clone()).or_default();
-        let temporary =
-            TemporaryFiles { folder: application.temporary_folder().into(), space: self.space.clone() };
+        let temporary = TemporaryFiles {
+            folder: application.temporary_folder().into(),
+            space: self.bounds.space.clone(),
+        };
         let settings_of_pool = baton_upstream::Settings {
             temporary: temporary.clone(),
+            head_bytes_max: self.bounds.head_bytes_max,
             streamed_bodies: match application.streamed_bodies_max {
                 Some(max) => streamed_bodies.with_max(count(max)),
                 None => streamed_bodies.with_learned_max(self.workers, count(application.connections_max)),

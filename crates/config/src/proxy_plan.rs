@@ -11,7 +11,7 @@ use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
 use baton_upstream::{
     Address, Application, BalanceSettings, CheckSettings, ClusterSettings, Ejection, Endpoint, NamedAddress,
     OriginName, Peer, Peers, Protocol, ProxyVersion, Settings, StreamedBodies, TemporaryFiles,
-    TemporarySpace, TransportChoice,
+    TransportChoice,
 };
 
 use super::application::{Target, temporary_folder};
@@ -22,7 +22,7 @@ use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
 use super::proxy::{OriginTls, Proxy, SendProxyProtocol};
-use super::resources::Resources;
+use super::resources::{Resources, ResponseBounds};
 use super::route::Route;
 use super::tls_files::PemFiles;
 
@@ -35,9 +35,8 @@ pub(super) fn delegate(
     route: &Route,
     proxy: &Proxy,
     resources: &Resources,
-    space: &TemporarySpace,
+    bounds: &ResponseBounds,
 ) -> io::Result<Delegate> {
-    let temporary = temporary(proxy, space);
     let name = |origin: &Origin| OriginName {
         site: site.to_owned(),
         route: route.settings.name(),
@@ -45,7 +44,7 @@ pub(super) fn delegate(
     };
     let origin_of = &*route.settings.name();
     let peer = |origin: &Origin| {
-        let settings = pool(proxy, &origin.to, &name(origin), resources, temporary.clone())?;
+        let settings = pool(proxy, &origin.to, &name(origin), resources, bounds)?;
         peer(proxy, origin, settings, origin_of)
     };
     let peers: Vec<_> = proxy.to.iter().map(peer).collect::<io::Result<_>>()?;
@@ -55,7 +54,7 @@ pub(super) fn delegate(
     let peers =
         (peers.len() > 1).then(|| resources.peers.make(site, origin_of, peers, &balance(proxy))).flatten();
     let terms = ProxyTerms { peers, ..terms(route, proxy) };
-    Ok(to_origins(site, route, proxy, terms, application, temporary))
+    Ok(to_origins(site, route, proxy, terms, application, temporary(proxy, bounds)))
 }
 
 /// The delegate of a route to the nodes of the cluster; `proxy`: the cluster as a proxy.
@@ -65,11 +64,11 @@ pub(super) fn cluster_delegate(
     proxy: &Proxy,
     nodes: Arc<Peers>,
     way: ClusterWay,
-    space: &TemporarySpace,
+    bounds: &ResponseBounds,
 ) -> Delegate {
     let application = Arc::clone(nodes.first());
     let terms = ProxyTerms { peers: Some(nodes), cluster: Some(way), ..terms(route, proxy) };
-    to_origins(site, route, proxy, terms, application, temporary(proxy, space))
+    to_origins(site, route, proxy, terms, application, temporary(proxy, bounds))
 }
 
 /// The nodes of the cluster.
@@ -79,11 +78,11 @@ pub(super) fn cluster_delegate(
 pub(super) fn nodes(
     cluster: &Cluster,
     resources: &Resources,
-    space: &TemporarySpace,
+    bounds: &ResponseBounds,
 ) -> io::Result<Arc<Peers>> {
     let proxy = cluster.as_proxy();
     let node = |(node, origin): (&ClusterNode, &Origin)| {
-        let settings = pool(&proxy, &node.to, &node.origin_name(), resources, temporary(&proxy, space))?;
+        let settings = pool(&proxy, &node.to, &node.origin_name(), resources, bounds)?;
         let settings = Settings { node: Some(node.name().into_owned()), ..settings };
         Ok(Peer { public: node.public.clone(), ..peer(&proxy, origin, settings, "the cluster")? })
     };
@@ -106,9 +105,9 @@ pub(super) fn nodes(
     made.ok_or_else(|| io::Error::other("a cluster without a node"))
 }
 
-fn temporary(proxy: &Proxy, space: &TemporarySpace) -> TemporaryFiles {
+fn temporary(proxy: &Proxy, bounds: &ResponseBounds) -> TemporaryFiles {
     let folder = temporary_folder(proxy.temporary_folder.as_ref());
-    TemporaryFiles { folder: folder.into(), space: space.clone() }
+    TemporaryFiles { folder: folder.into(), space: bounds.space.clone() }
 }
 
 fn peer(proxy: &Proxy, origin: &Origin, settings: Settings, origin_of: &str) -> io::Result<Peer> {
@@ -196,7 +195,7 @@ fn pool(
     url: &OriginUrl,
     name: &OriginName,
     resources: &Resources,
-    temporary: TemporaryFiles,
+    bounds: &ResponseBounds,
 ) -> io::Result<Settings> {
     let record = resources.origins.map(|(table, worker)| table.record(name, worker));
     let stand_in = resources.stand_in.as_ref();
@@ -234,7 +233,8 @@ fn pool(
         tunnel_idle_timeout_ms: proxy.tunnel_idle_ms,
         spool_memory_bytes: proxy.response_memory_bytes,
         spool_file_bytes_max: proxy.response_file_bytes_max,
-        temporary,
+        head_bytes_max: bounds.head_bytes_max,
+        temporary: temporary(proxy, bounds),
         record: record.unwrap_or_default(),
         ..Settings::new(url.to_string(), Endpoint::Shared(address))
     })

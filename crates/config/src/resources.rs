@@ -16,6 +16,15 @@ use baton_upstream::{BacklogNotices, BalanceSettings, OriginTable, Peer, Peers, 
 use super::documents_of_worker::DocumentsOfWorker;
 use super::tls_files::PemFiles;
 
+/// Bounds on the responses of everything that answers elsewhere.
+#[derive(Debug)]
+pub(super) struct ResponseBounds {
+    /// What the temporary files of all routes take.
+    pub(super) space: TemporarySpace,
+    /// The longest head.
+    pub(super) head_bytes_max: usize,
+}
+
 /// What the plans of a worker share, from one configuration to the next.
 #[derive(Debug, Default)]
 pub struct Resources {

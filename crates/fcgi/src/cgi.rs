@@ -19,8 +19,8 @@ pub use crate::http_head::{
 use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};
 use crate::zero_copy::NameMap;
 
-/// The longest head in bytes, its blank line included.
-pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The longest head in bytes, its blank line included, unless the server is told otherwise.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// What an application asks the server to do for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +49,12 @@ pub struct CgiHead {
 
 impl CgiHead {
     /// Judges a head: complete lines, which end with LF or CR LF, and the blank line that ends it. Without that line
-    /// the program broke off, and a field may be missing. A status line of HTTP in front is taken for a `Status`.
+    /// the program broke off, and a field may be missing. A status line of HTTP in front is taken for a `Status`. The
+    /// reader bounds its length.
     ///
     /// # Errors
     /// Why no client should see it.
     pub fn parse(mut text: Vec<u8>) -> Result<Self, BadHead> {
-        if text.len() > HEAD_BYTES_MAX {
-            return Err(BadHead::TooLarge);
-        }
         if text.is_empty() {
             return Err(BadHead::Empty);
         }

@@ -2,7 +2,7 @@
 //! requests and answers of every kind under a counting allocator.
 
 use baton_fcgi::application::{self, RequestReader};
-use baton_fcgi::cgi::{Framing, HeadReader, HeadStep, push_http_head};
+use baton_fcgi::cgi::{Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, push_http_head};
 use baton_fcgi::environment::{Script, Variables, push_fields};
 use baton_fcgi::offer::{Client, Offer, Ring, Transport};
 use baton_fcgi::params::Params;
@@ -78,7 +78,7 @@ impl Connection {
             match part {
                 response::Part::NeedMore => break,
                 response::Part::Stdout(range) => {
-                    let mut reader = HeadReader::with_buffer(std::mem::take(&mut self.head));
+                    let mut reader = HeadReader::with_buffer(std::mem::take(&mut self.head), HEAD_BYTES_MAX);
                     assert!(matches!(reader.read(&rest[range]), Ok(HeadStep::End { .. })));
                     let head = reader.finish().unwrap();
                     let client = Client { minor: 1, keep: true, head: false };

@@ -9,7 +9,7 @@ use baton_fcgi::offer::Client;
 use baton_fcgi::zero_copy::FileName;
 
 fn parse(text: &str) -> Result<CgiHead, BadHead> {
-    let mut reader = HeadReader::new();
+    let mut reader = HeadReader::new(HEAD_BYTES_MAX);
     for (index, byte) in text.as_bytes().chunks(1).enumerate() {
         if let HeadStep::End { body_at } = reader.read(byte)? {
             assert_eq!((body_at, index + 1), (1, text.len()), "the end of {text:?}");
@@ -85,7 +85,7 @@ fn a_status_line_is_a_status() {
 
 #[test]
 fn what_follows_a_head_is_left_alone() {
-    let mut reader = HeadReader::with_buffer(b"of another time".to_vec());
+    let mut reader = HeadReader::with_buffer(b"of another time".to_vec(), HEAD_BYTES_MAX);
     assert_eq!(reader.read(b"A: b\r"), Ok(HeadStep::NeedMore));
     assert_eq!(reader.read(b"\n\r\nbody\n\n"), Ok(HeadStep::End { body_at: 3 }));
     assert_eq!(reader.text(), b"A: b\r\n\r\n");
@@ -97,11 +97,13 @@ fn what_follows_a_head_is_left_alone() {
 fn heads_are_bounded() {
     let of_length = |bytes: usize| format!("X: {}\r\n\r\n", "a".repeat(bytes - 7));
     assert!(parse(&of_length(HEAD_BYTES_MAX)).is_ok());
-    assert_eq!(parse(&of_length(HEAD_BYTES_MAX + 1)), Err(BadHead::TooLarge));
-    let mut reader = HeadReader::new();
+    assert_eq!(parse(&of_length(HEAD_BYTES_MAX + 1)), Err(BadHead::TooLarge { limit: HEAD_BYTES_MAX }));
+    let mut reader = HeadReader::new(HEAD_BYTES_MAX);
     assert_eq!(reader.read(b"A: b\n"), Ok(HeadStep::NeedMore));
-    assert_eq!(reader.read(&[b'a'; HEAD_BYTES_MAX]), Err(BadHead::TooLarge));
+    assert_eq!(reader.read(&[b'a'; HEAD_BYTES_MAX]), Err(BadHead::TooLarge { limit: HEAD_BYTES_MAX }));
     assert_eq!(reader.text(), b"A: b\n", "the buffered bytes can be forwarded unchanged");
+    let mut reader = HeadReader::new(10);
+    assert_eq!(reader.read(b"A: bcde\r\n\r\n"), Err(BadHead::TooLarge { limit: 10 }));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! applications, nginx as the server, over Unix sockets.
 
 use baton_fcgi::application::{self, RequestReader};
-use baton_fcgi::cgi::{CgiHead, HeadReader, HeadStep};
+use baton_fcgi::cgi::{CgiHead, HEAD_BYTES_MAX, HeadReader, HeadStep};
 use baton_fcgi::environment::{Script, Variables, push_fields};
 use baton_fcgi::params::Params;
 use baton_fcgi::request;
@@ -133,7 +133,7 @@ fn read_answer(stream: &mut UnixStream) -> Answer {
             rest = &rest[consumed..];
         }
     }
-    let mut reader = HeadReader::new();
+    let mut reader = HeadReader::new(HEAD_BYTES_MAX);
     let HeadStep::End { body_at } = reader.read(&output).unwrap() else {
         panic!("no head: {}", output.escape_ascii());
     };

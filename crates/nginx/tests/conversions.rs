@@ -39,6 +39,30 @@ fn becomes(directives: &str, expected: &str) {
     assert_eq!(tables(&text), expected, "{directives}");
 }
 
+/// Where one place allows longer heads than Baton does by itself, all do.
+#[test]
+fn long_heads() {
+    let limits = |directives: &str| {
+        let toml = tables(&format!("http {{ server {{ listen 80; root /srv; {directives} }} }}"));
+        toml.split("[[site]]").next().unwrap_or_default().to_owned()
+    };
+    for (directives, expected) in [
+        ("fastcgi_buffer_size 64k; proxy_buffer_size 4k; large_client_header_buffers 4 8k;", ""),
+        ("fastcgi_buffer_size 128k;", "[limits]\nresponse_head_bytes_max = 131072\n"),
+        (
+            "proxy_buffer_size 128k; location /a { proxy_buffer_size 256k; }",
+            "[limits]\nresponse_head_bytes_max = 262144\n",
+        ),
+        ("proxy_buffer_size 4m;", "[limits]\nresponse_head_bytes_max = 1048576\n"),
+        (
+            "large_client_header_buffers 4 32k;",
+            "[limits]\nhead_bytes_max = 131072\ntarget_bytes_max = 32768\n",
+        ),
+    ] {
+        assert_eq!(limits(directives), expected, "{directives}");
+    }
+}
+
 #[test]
 fn files() {
     becomes(

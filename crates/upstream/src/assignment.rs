@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::channel::Channel;
-use crate::codec::OfferedTransport;
+use crate::codec::{Codec, OfferedTransport};
 use crate::connection::{Connection, ConnectionState};
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::ExchangeState;
@@ -194,7 +194,7 @@ impl Gateway {
         let ends = request.and_then(|request| request.ends).filter(|_| settings.send_proxy.is_some());
         let greeting = settings.send_proxy.map(|version| proxy_header::header(version, ends));
         let channel = Channel::new(connecting.socket, greeting.unwrap_or_default(), settings.tls.as_ref());
-        let mut connection = Connection::new(channel, settings.protocol, (index, lane), request_id);
+        let mut connection = Connection::new(channel, Codec::new(settings), (index, lane), request_id);
         connection.watches_room = connecting.under_way;
         connection.is_local = connecting.is_local;
         connection.ends = ends;

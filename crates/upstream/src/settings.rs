@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_http::origin::RESPONSE_HEAD_BYTES_MAX;
 use baton_process_table::{ProcessTable, socket_path};
 use baton_tls::OriginPolicy;
 
@@ -112,6 +113,9 @@ pub struct Settings {
     pub queue_timeout_ms: u64,
     /// How long the head of a response may take, from the last part of the request on. `None`: as long as `timeout_ms`.
     pub head_timeout_ms: Option<u64>,
+    /// The longest head of a response, its blank line included. A connection holds as much memory only while such a head
+    /// arrives.
+    pub head_bytes_max: usize,
     /// How long an application may neither read nor write anything.
     pub timeout_ms: u64,
     /// How long nothing may move in a tunnel.
@@ -154,6 +158,7 @@ impl Settings {
             queue_max: 1_000,
             queue_timeout_ms: 30_000,
             head_timeout_ms: None,
+            head_bytes_max: RESPONSE_HEAD_BYTES_MAX,
             timeout_ms: 60_000,
             tunnel_idle_timeout_ms: 3_600_000,
             patience_ms: 100,

@@ -12,12 +12,13 @@ use rustix::io::Errno;
 
 use crate::assignment::INPUT;
 use crate::channel::Channel;
+use crate::codec::Codec;
 use crate::connection::Connection;
 use crate::exchange::{Exchange, ExchangeState};
 use crate::gateway::Gateway;
 use crate::origins::AtOrigin;
 use crate::trail::TrailSoFar;
-use crate::{Application, BodyRest, FailureReason, Protocol, Request, RequestId, Trail};
+use crate::{Application, BodyRest, FailureReason, Request, RequestId, Trail};
 
 /// The origin's end of a tunnel, on its way from one process to another.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Gateway {
         };
         exchange.response.resume_tunnel();
         let channel = Channel::new(socket, Vec::new(), None);
-        let mut connection = Connection::new(channel, Protocol::Http1, (index, 0), request_id);
+        let mut connection = Connection::new(channel, Codec::tunnel(), (index, 0), request_id);
         connection.resume_tunnel(request_id, unsent);
         let added = self.connections.reserve().ok_or(Errno::MFILE).and_then(|id| {
             let data = EventData::new_u64(id.to_data());

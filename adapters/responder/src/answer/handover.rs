@@ -4,9 +4,7 @@
 use std::io::IoSlice;
 
 use baton_fcgi::application::{push_answered, push_rest};
-use baton_fcgi::cgi::{
-    CgiHead, Framing, HEAD_BYTES_MAX, Instruction, LAST_CHUNK, find_end, push_chunk_head, push_http_head,
-};
+use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, find_end, push_chunk_head, push_http_head};
 use baton_fcgi::{AnswerOutcome, Answered, Rest, offer};
 
 use super::reasons::{Ended, Why};
@@ -307,3 +305,7 @@ fn skip<const N: usize>(mut pieces: [&[u8]; N], mut taken: usize) -> [&[u8]; N] 
 
 const CHUNK_END: &[u8] = b"\r\n";
 const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
+/// The longest head that is sent from here. Longer ones are left to the server, whose bound is a setting; what is collected of
+/// them fits the buffer.
+const HEAD_BYTES_MAX: usize = 16 << 10;

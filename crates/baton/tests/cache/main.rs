@@ -21,6 +21,7 @@ mod disorder;
 mod fetches;
 mod films;
 mod interim;
+mod long_heads;
 mod loops;
 mod player;
 mod poison;

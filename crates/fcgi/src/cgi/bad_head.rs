@@ -5,8 +5,11 @@ use std::fmt;
 /// Why the head of an application's response cannot be sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BadHead {
-    /// It is longer than [`HEAD_BYTES_MAX`](super::HEAD_BYTES_MAX).
-    TooLarge,
+    /// It is longer than the limit.
+    TooLarge {
+        /// In bytes.
+        limit: usize,
+    },
     /// There is no field in it.
     Empty,
     /// The output ended before the blank line that ends a head.
@@ -31,7 +34,7 @@ impl BadHead {
     /// One word for logs and metrics.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::TooLarge => "head-too-large",
+            Self::TooLarge { .. } => "head-too-large",
             Self::Empty => "head-empty",
             Self::Incomplete => "head-incomplete",
             Self::NotAField => "head-not-a-field",
@@ -48,7 +51,12 @@ impl BadHead {
 impl fmt::Display for BadHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLarge => "the head of the response is longer than 16 KiB",
+            Self::TooLarge { limit } => {
+                return write!(
+                    f,
+                    "the head of the response is longer than {limit} bytes, which `limits.response_head_bytes_max` allows"
+                );
+            }
             Self::Empty => "the response is empty, or begins with a blank line",
             Self::Incomplete => "the response ended inside its head, before the blank line",
             Self::NotAField => "the head of the response has a line without a colon",

@@ -1,6 +1,6 @@
 //! Finds where a head ends.
 
-use super::{BadHead, CgiHead, HEAD_BYTES_MAX};
+use super::{BadHead, CgiHead};
 
 /// The end of a head: the index after its first blank line, for LF and CR LF. `from`: number of bytes scanned before.
 pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
@@ -12,9 +12,10 @@ pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Collects a head from the pieces of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HeadReader {
     text: Vec<u8>,
+    bytes_max: usize,
 }
 
 /// The result of reading a piece.
@@ -30,15 +31,15 @@ pub enum HeadStep {
 }
 
 impl HeadReader {
-    /// With nothing read.
-    pub const fn new() -> Self {
-        Self { text: Vec::new() }
+    /// With nothing read. `bytes_max`: the longest head, its blank line included.
+    pub const fn new(bytes_max: usize) -> Self {
+        Self { text: Vec::new(), bytes_max }
     }
 
     /// Uses this buffer's memory, not its content.
-    pub fn with_buffer(mut buffer: Vec<u8>) -> Self {
+    pub fn with_buffer(mut buffer: Vec<u8>, bytes_max: usize) -> Self {
         buffer.clear();
-        Self { text: buffer }
+        Self { text: buffer, bytes_max }
     }
 
     /// Takes the next piece of the response.
@@ -49,7 +50,7 @@ impl HeadReader {
     pub fn read(&mut self, piece: &[u8]) -> Result<HeadStep, BadHead> {
         let known = self.text.len();
         // What cannot be a part of the head is not even copied.
-        let most = piece.len().min(HEAD_BYTES_MAX - known);
+        let most = piece.len().min(self.bytes_max - known);
         self.text.extend_from_slice(&piece[..most]);
         if let Some(end) = find_end(&self.text, known) {
             self.text.truncate(end);
@@ -57,7 +58,7 @@ impl HeadReader {
         }
         if most < piece.len() {
             self.text.truncate(known);
-            return Err(BadHead::TooLarge);
+            return Err(BadHead::TooLarge { limit: self.bytes_max });
         }
         Ok(HeadStep::NeedMore)
     }

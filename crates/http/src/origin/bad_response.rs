@@ -40,7 +40,7 @@ reasons! {
     // The head as a whole
     /// The head is longer than the limit. `read`: what had arrived by then.
     HeadTooLarge { limit, read } => "head-too-large",
-        "the head of the response is longer than {limit} bytes: {read} have come, and not its end";
+        "the head of the response is longer than {limit} bytes, which `limits.response_head_bytes_max` allows: {read} have come, and not its end";
     /// There are more field lines than [`RESPONSE_FIELDS_MAX`](super::RESPONSE_FIELDS_MAX).
     FieldsTooMany => "fields-too-many",
         "the response has too many header fields";

@@ -15,6 +15,10 @@ const TIMEOUTS: [(&str, &str); 4] = [
     ("send_timeout", "send_ms"),
 ];
 
+/// The buffer that the head of a response has to fit, for each kind of origin.
+const RESPONSE_HEADS: [&str; 4] =
+    ["fastcgi_buffer_size", "proxy_buffer_size", "scgi_buffer_size", "uwsgi_buffer_size"];
+
 /// Directives that each server of nginx may have, and that are one for all sites of Baton.
 const ONE_FOR_ALL: [&str; 5] =
     ["client_header_timeout", "error_log", "keepalive_requests", "keepalive_timeout", "send_timeout"];
@@ -25,7 +29,7 @@ impl Translator<'_> {
         let mut sections = Vec::new();
         for (header, keys) in [
             ("[server]", server(&scope)),
-            ("[limits]", self.limits(main, &scope)),
+            ("[limits]", self.limits(main, http, &scope)),
             ("[timeouts]", self.timeouts(&scope)),
             ("[log]", self.log(&scope)),
         ] {
@@ -44,7 +48,7 @@ impl Translator<'_> {
         }
     }
 
-    fn limits(&mut self, main: &[Directive], scope: &Scope<'_>) -> Keys {
+    fn limits(&mut self, main: &[Directive], http: &[Directive], scope: &Scope<'_>) -> Keys {
         let mut keys = Keys::default();
         let events = main.iter().find(|directive| directive.name == "events");
         let connections = events.and_then(|events| Scope::of(&events.block).word("worker_connections"));
@@ -61,6 +65,7 @@ impl Translator<'_> {
                 None => self.leave_out(size),
             }
         }
+        head_limits(http, &mut keys);
         keys
     }
 
@@ -99,6 +104,31 @@ impl Translator<'_> {
         }
         keys
     }
+}
+
+/// Longer heads than usual, which one location may need, are allowed everywhere.
+fn head_limits(http: &[Directive], keys: &mut Keys) {
+    let lines = longest(http, &["large_client_header_buffers"], |directive| bytes(directive.argument(1)));
+    let request = longest(http, &["large_client_header_buffers"], |directive| {
+        directive.argument(0).parse::<u64>().ok()?.checked_mul(bytes(directive.argument(1))?)
+    });
+    let response = longest(http, &RESPONSE_HEADS, |directive| bytes(directive.argument(0)));
+    for (key, bytes, usual) in [
+        ("head_bytes_max", request, 32 << 10),
+        ("target_bytes_max", lines, 8 << 10),
+        ("response_head_bytes_max", response, 64 << 10),
+    ] {
+        if bytes > usual {
+            keys.set(key, bytes.min(1 << 20));
+        }
+    }
+}
+
+/// The most that a directive of one of these names says, in a block or the blocks within it; 0: nothing.
+fn longest(block: &[Directive], names: &[&str], of: fn(&Directive) -> Option<u64>) -> u64 {
+    let own =
+        |directive: &Directive| of(directive).filter(|_| names.contains(&&*directive.name)).unwrap_or(0);
+    block.iter().map(|directive| own(directive).max(longest(&directive.block, names, of))).max().unwrap_or(0)
 }
 
 fn server(scope: &Scope<'_>) -> Keys {

@@ -5,9 +5,9 @@ use baton_fcgi::cgi::{BadHead, CgiHead, HeadReader, HeadStep, is_kept_back};
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
 
-use crate::FailureReason;
 use crate::pending_response::PendingResponse;
 use crate::temporary::TemporaryFiles;
+use crate::{FailureReason, Request};
 
 /// Where in the output of an application a connection is.
 #[derive(Debug, Default)]
@@ -19,9 +19,9 @@ pub(super) enum CgiOutput {
 }
 
 impl CgiOutput {
-    /// The output of the next request. `memory` is reused for its head.
-    pub(super) fn begin(memory: Vec<u8>) -> Self {
-        Self::Head(HeadReader::with_buffer(memory))
+    /// The output of the next request. Its memory is reused for the head.
+    pub(super) fn begin(request: &Request, memory: Vec<u8>) -> Self {
+        Self::Head(HeadReader::with_buffer(memory, request.application.settings().head_bytes_max))
     }
 
     /// Takes a part of what was received: parses the head, passes the body on as it is.

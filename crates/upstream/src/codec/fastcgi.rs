@@ -58,7 +58,7 @@ impl Default for FastCgi {
 impl FastCgi {
     pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {
         let Turn { request, offered, block, patience_ms, .. } = turn;
-        self.output = CgiOutput::begin(turn.memory);
+        self.output = CgiOutput::begin(request, turn.memory);
         self.request_id = Some(turn.request_id);
         (self.offered, self.took_offer_up) = (offered, false);
         // Alternates, so that late records of the previous request are never taken for those of this one.

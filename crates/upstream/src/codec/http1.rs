@@ -4,7 +4,7 @@
 //! the letter ([`baton_http::origin`]). Behind a switch of protocols it passes bytes on as they are.
 
 use baton_buf::Buffer;
-use baton_http::origin::{self, RESPONSE_HEAD_BYTES_MAX, ResponsePart, ResponseReader};
+use baton_http::origin::{self, ResponsePart, ResponseReader};
 
 use super::turn::{Ended, StreamEnd, Turn};
 use crate::FailureReason;
@@ -19,16 +19,15 @@ pub(crate) struct Http1 {
     is_tunnel: bool,
 }
 
-impl Default for Http1 {
-    fn default() -> Self {
-        Self { reader: ResponseReader::new(RESPONSE_HEAD_BYTES_MAX), is_tunnel: false }
-    }
-}
-
 impl Http1 {
-    /// Behind a switch of protocols.
+    /// With an origin whose heads have so many bytes at most.
+    pub(super) fn new(head_bytes_max: usize) -> Self {
+        Self { reader: ResponseReader::new(head_bytes_max), is_tunnel: false }
+    }
+
+    /// Behind a switch of protocols, where there are no heads.
     pub(super) fn tunnel() -> Self {
-        Self { is_tunnel: true, ..Self::default() }
+        Self { is_tunnel: true, ..Self::new(0) }
     }
 
     pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {

@@ -24,7 +24,7 @@ use scgi::Scgi;
 use crate::outgoing::Outgoing;
 use crate::pending_response::PendingResponse;
 use crate::temporary::TemporaryFiles;
-use crate::{FailureReason, Protocol};
+use crate::{FailureReason, Protocol, Settings};
 
 /// The protocol of a connection, and where in it the connection is.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ pub(crate) enum Codec {
 
 impl Codec {
     /// The codec of a new connection.
-    pub(crate) fn new(protocol: Protocol) -> Self {
-        match protocol {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        match settings.protocol {
             Protocol::FastCgi => Self::FastCgi(Box::default()),
             Protocol::Scgi => Self::Scgi(Scgi::default()),
-            Protocol::Http1 => Self::Http1(Box::default()),
+            Protocol::Http1 => Self::Http1(Box::new(Http1::new(settings.head_bytes_max))),
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Scgi {
 
 impl Scgi {
     pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) -> Result<(), FailureReason> {
-        self.output = CgiOutput::begin(turn.memory);
+        self.output = CgiOutput::begin(turn.request, turn.memory);
         outgoing.push_scgi(turn.request).map_err(FailureReason::BadRequest)
     }
 

@@ -24,7 +24,7 @@ use crate::codec::{Codec, FastCgi, OfferedTransport, Turn};
 use crate::outgoing::Outgoing;
 use crate::passfd::HandedOver;
 use crate::shm::SharedRegion;
-use crate::{ClientEnds, FailureReason, Protocol, Request, RequestId};
+use crate::{ClientEnds, FailureReason, Request, RequestId};
 
 /// A connection to an application.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(crate) enum ConnectionState {
 impl Connection {
     pub(crate) fn new(
         channel: Channel,
-        protocol: Protocol,
+        codec: Codec,
         (pool, lane): (usize, usize),
         request_id: RequestId,
     ) -> Self {
@@ -123,7 +123,7 @@ impl Connection {
             is_local: true,
             is_trusted: false,
             ends: None,
-            codec: Codec::new(protocol),
+            codec,
             outgoing: Outgoing::default(),
             requests: 0,
             keeps: false,
@@ -266,7 +266,6 @@ impl Connection {
     /// It comes from another process, as a tunnel.
     pub(crate) fn resume_tunnel(&mut self, request_id: RequestId, unsent: Vec<u8>) {
         self.state = ConnectionState::Serving { request_id };
-        self.codec = Codec::tunnel();
         self.is_local = false;
         self.requests = 1;
         self.outgoing.open();

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_fcgi::cgi::BadHead;
+use baton_fcgi::cgi::{BadHead, HEAD_BYTES_MAX};
 use baton_fcgi::record::RecordHeader;
 use baton_fcgi::{Broken, RegionSlice, application};
 use baton_upstream::{Application, ClientSocket, Failure, FailureReason, TransportChoice};
@@ -231,7 +231,11 @@ fn a_head_without_an_end_is_bounded() {
             let mut asked = peer.request().unwrap();
             while output(peer, &mut asked, b"X-Long: lies about its own length\n") {}
         });
-        assert_eq!(case.got().why(), FailureReason::BadHead(BadHead::TooLarge), "{transport:?}");
+        assert_eq!(
+            case.got().why(),
+            FailureReason::BadHead(BadHead::TooLarge { limit: HEAD_BYTES_MAX }),
+            "{transport:?}"
+        );
     }
 }
 
