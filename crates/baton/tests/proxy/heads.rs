@@ -10,6 +10,7 @@ protocols::over_every_protocol!(
     fields_of_a_connection_end_there,
     paths,
     locations_and_cookies,
+    an_origin_that_knows_its_route,
     a_trusted_proxy_is_believed,
     loops_end,
     methods,
@@ -129,6 +130,15 @@ fn locations_and_cookies(site: &Site) {
     assert_eq!(response.field("location"), Some("/o/next?a"));
     assert_eq!(response.field("set-cookie"), Some("a=b; Path=/o/"));
     assert_eq!(response.field("x-host"), Some("localhost"));
+}
+
+/// An origin that was told its prefix says it itself.
+fn an_origin_that_knows_its_route(site: &Site) {
+    let response = site.server.agent().get(&target(site, "knows", "knows"));
+    assert_eq!(response.field("location"), Some("/o/next?a"));
+    assert_eq!(response.field("content-location"), Some("/o"));
+    assert_eq!(response.field("refresh"), Some("1; url=/o/next"));
+    assert_eq!(response.field("set-cookie"), Some("a=b; Path=/o/"));
 }
 
 /// On this route the origin reads its own host, and a proxy in front of the server is believed.

@@ -79,6 +79,13 @@ fn act(peer: &mut Peer, manner: &str, seen: &mut Seen) -> bool {
                  Content-Length: 0\r\n\r\n"
             ));
         }
+        "knows" => {
+            let prefix = "/o";
+            peer.send(format!(
+                "HTTP/1.1 302 Found\r\nLocation: {prefix}/next?a\r\nContent-Location: {prefix}\r\n\
+                 Refresh: 1; url={prefix}/next\r\nSet-Cookie: a=b; Path={prefix}/\r\nContent-Length: 0\r\n\r\n"
+            ));
+        }
         "hints" => {
             peer.send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
             wait_until_allowed(seen);

@@ -40,19 +40,27 @@ impl Prefix {
         Self { from: from.into(), to: to.into(), authority_len }
     }
 
-    /// `text` with the prefix replaced, if it has it.
+    /// `text` with the prefix replaced, if it has it. A path that has what replaces it already comes from an origin that
+    /// knows of that, and stays.
     fn apply(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let (start, rest) = text.split_at_checked(self.from.len())?;
-        let (authority, path) = start.split_at(self.authority_len);
+        let (authority, path) = text.split_at_checked(self.authority_len)?;
         let (own_authority, own_path) = self.from.as_bytes().split_at(self.authority_len);
-        let is_whole = ends_segment(rest);
         // Two slashes begin an authority: another host.
         let is_elsewhere = self.authority_len == 0 && text.starts_with(b"//");
-        if !authority.eq_ignore_ascii_case(own_authority) || path != own_path || !is_whole || is_elsewhere {
+        if !authority.eq_ignore_ascii_case(own_authority) || is_elsewhere {
             return None;
         }
+        if self.has_replacement(path) {
+            return Some(path.to_vec());
+        }
+        let rest = path.strip_prefix(own_path).filter(|rest| ends_segment(rest))?;
         let slash: &[u8] = if self.to.is_empty() && !rest.starts_with(b"/") { b"/" } else { b"" };
         Some([self.to.as_bytes(), slash, rest].concat())
+    }
+
+    /// Whether a path has what replaces the prefix.
+    fn has_replacement(&self, path: &[u8]) -> bool {
+        !self.to.is_empty() && path.strip_prefix(self.to.as_bytes()).is_some_and(ends_segment)
     }
 }
 
@@ -93,9 +101,7 @@ impl ResponseRules {
         let (host, path) =
             behind(b"http://").or_else(|| behind(b"https://"))?.split_at_checked(authority.len())?;
         let is_own = !authority.is_empty() && host.eq_ignore_ascii_case(&authority);
-        let below = path.strip_prefix(paths.to.as_bytes());
-        let is_of_route = !paths.to.is_empty() && below.is_some_and(ends_segment);
-        if is_own && !is_of_route { paths.apply(path) } else { None }
+        if is_own && !paths.has_replacement(path) { paths.apply(path) } else { None }
     }
 
     fn cookie(&self, value: &[u8]) -> Option<Vec<u8>> {
@@ -198,6 +204,9 @@ mod tests {
             ("Location: http://origin:3000/based/x", "Location: http://origin:3000/based/x"),
             ("Location: http://origin:30001/base", "Location: http://origin:30001/base"),
             ("Location: /base?a", "Location: /app?a"),
+            ("Location: /app/x", "Location: /app/x"),
+            ("Location: http://origin:3000/app/x", "Location: /app/x"),
+            ("Refresh: 5; URL=/app", "Refresh: 5; URL=/app"),
             ("Location: //base/x", "Location: //base/x"),
             ("Location: relative", "Location: relative"),
             ("Location: http://cdn", "Location: https://img.example"),
@@ -219,6 +228,11 @@ mod tests {
             ("Location: http://origin?a", "Location: /?a"),
             ("Location: http://origin/x", "Location: /x"),
             ("Location: /x", "Location: /app/x"),
+            ("Location: /app", "Location: /app"),
+            ("Location: /app/login?a", "Location: /app/login?a"),
+            ("Location: /apple", "Location: /app/apple"),
+            ("Content-Location: /app#a", "Content-Location: /app#a"),
+            ("Refresh: 0; url=\"/app/x\"", "Refresh: 0; url=\"/app/x\""),
             ("Location: //evil.example/x", "Location: //evil.example/x"),
         ] {
             assert_eq!(changed(&root, line), expected);
@@ -257,6 +271,9 @@ mod tests {
             ("a=Path=/base; path=/base/x; HttpOnly", "a=Path=/base; Path=/app/x; HttpOnly"),
             ("a=b;Domain=.ORIGIN;Path=/", "a=b; Domain=example.org; Path=/all/"),
             ("a=b; Domain=old; Secure", "a=b; Secure"),
+            ("a=b; Path=/all", "a=b; Path=/all"),
+            ("a=b; Path=/all/x", "a=b; Path=/all/x"),
+            ("a=b; Path=/allied", "a=b; Path=/all/allied"),
             ("a=b; Domain=sub.origin; Path=x", "a=b; Domain=sub.origin; Path=x"),
             ("Path=/base", "Path=/base"),
         ] {
