@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use baton_fcgi::cgi::Instruction;
 use baton_http::origin::ResponseHead;
-use baton_http::{Method, RequestHead, Status};
+use baton_http::{Method, RangeSpec, RequestHead, Status};
 use baton_segment::rules::{Forward, Key};
 use baton_upstream::RequestId;
 
@@ -69,8 +69,13 @@ impl SharedCache {
 /// Parts of a film that is one file have no names, and what was asked for on behalf of one user seldom is for others. What a
 /// rewrite makes of the next name is not known here.
 fn is_of_a_session(route: &CachedRoute, head: &RequestHead<'_>) -> bool {
-    let is_whole = || head.method == Method::Get && head.range.is_none();
+    let is_whole = || head.method == Method::Get && head.range.is_none_or(is_from_the_first_byte);
     route.prefetch > 0 && is_whole() && !head.is_rewritten() && head.field("Authorization").is_none()
+}
+
+/// Whether a range is all that there is: some players ask so for each segment.
+fn is_from_the_first_byte(range: &[u8]) -> bool {
+    RangeSpec::only(range) == Some(RangeSpec::From { first: 0, last: None })
 }
 
 impl Entry {

@@ -9,6 +9,7 @@ use crate::site::{ORIGIN, Site, Visitor, allow, site, status};
 
 protocols::over_every_protocol!(
     the_next_segments_come_before_they_are_asked_for,
+    a_range_of_all_bytes_is_the_segment,
     errors_of_segments_are_not_kept,
     a_client_joins_a_prefetch,
 );
@@ -69,6 +70,22 @@ fn the_next_segments_come_before_they_are_asked_for(site: &Site) {
     // Also a hit that is answered at once leads on.
     assert!(hit(&session.segment("seg-10.m4s", FRESH, "")));
     session.await_segment("seg-12.m4s");
+}
+
+/// Some players ask for each segment by the range of all its bytes.
+fn a_range_of_all_bytes_is_the_segment(site: &Site) {
+    for answer in [FRESH, "200|ETag: \"a\"|Accept-Ranges: bytes|Cache-Control: max-age=60||segment"] {
+        let mut session = session(site, "ranges");
+        let first = session.segment("seg-1.m4s", answer, "Range: bytes=0-\r\n");
+        assert!(first.starts_with("206 "), "{first}");
+        session.await_segment("seg-2.m4s");
+        session.await_segment("seg-3.m4s");
+        wait_until("the second segment", || {
+            session.segment("seg-2.m4s", answer, "range: Bytes=0-\r\n").starts_with("206 baton; hit")
+        });
+        session.await_segment("seg-4.m4s");
+        assert!(session.segment_seen("seg-5.m4s").is_empty());
+    }
 }
 
 /// A live segment that is not there yet may be there when the client asks.
