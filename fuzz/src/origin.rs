@@ -150,7 +150,12 @@ pub fn forwarded_head(input: &[u8]) {
     if forwarding.push_head(&mut out, &request).is_err() {
         return;
     }
-    let more = HeadLimits { head_bytes_max: out.len(), target_bytes_max: out.len(), fields_max: 256 };
+    let more = HeadLimits {
+        head_bytes_max: out.len(),
+        target_bytes_max: out.len(),
+        fields_max: 256,
+        ..HeadLimits::default()
+    };
     let again = RequestHead::parse(&out, &more).expect("what is written can be read");
     assert_eq!((again.method, again.version), (head.method, Version::Http11));
     assert_eq!(again.host, head.host.or(Some("origin")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use baton_http::origin::field_may_be_ruled;
-use baton_http::{FieldRules, field_name_is_safe, field_value_is_safe};
+use baton_http::{FieldRules, field_name_is_safe, field_value_is_safe, is_same_field};
 use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
@@ -79,12 +79,12 @@ const ACCEPTED: &str = "a table of strings or arrays of strings: { NAME = \"VALU
                         add = { … }, remove = [\"NAME\"], default = { … } }";
 
 fn reserved_in_responses(name: &str) -> Option<&'static str> {
-    let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
+    let reserved = RESERVED.iter().find(|(reserved, _)| is_same_field(name, reserved));
     reserved.map(|(_, instead)| *instead)
 }
 
 fn reserved_in_requests(name: &str) -> Option<&'static str> {
-    match name.eq_ignore_ascii_case("host") {
+    match is_same_field(name, "host") {
         true => Some("use `host`"),
         false if field_may_be_ruled(name) => None,
         false => Some("it follows from the request"),

@@ -1,6 +1,6 @@
 //! `[limits]`: bounds on clients and responses.
 
-use super::kind::{Bytes, Integer, Or};
+use super::kind::{Bytes, Flag, Integer, Or};
 use super::setting::settings;
 
 settings! {
@@ -19,6 +19,9 @@ settings! {
         target_bytes_max: u64 = 8 << 10, Bytes(64, 1 << 20);
         /// Fields of a request head. Beyond it: 431.
         fields_max: u64 = 100, Integer(1, baton_http::FIELDS_CAP as u64);
+        /// Whether request fields with an underscore in their names count. Applications that make variables of names take
+        /// `X_Real_IP` for `X-Real-IP`, so such fields reach neither rules, guards and logs nor origins and applications.
+        underscores_in_headers: bool = false, Flag;
         /// Bytes of a request body. Beyond it: 413. Static content ignores bodies: the rest of one is discarded after
         /// the answer; beyond the limit the connection ends.
         body_bytes_max: u64 = 1 << 20, Bytes(0, 1 << 50);

@@ -54,7 +54,7 @@ impl Kind for OneField {
             reading.refuse(node.span(), "has a bad field name", "expected letters, digits and hyphens");
             return None;
         }
-        if SECRETS.iter().any(|secret| secret.eq_ignore_ascii_case(name)) {
+        if SECRETS.iter().any(|secret| baton_http::is_same_field(secret, name)) {
             let complaint = reading.complaint("would write secrets into the log");
             let complaint =
                 complaint.at(node.span(), "with these, a reader of the log could act as the client");

@@ -39,7 +39,7 @@ const FIELD_NAME: TextOf = TextOf {
     check: |name| {
         let is_fine = field_name_is_safe(name.as_bytes())
             && field_may_be_ruled(&name)
-            && !["host", "traceparent"].iter().any(|other| name.eq_ignore_ascii_case(other));
+            && !["host", "traceparent"].iter().any(|other| baton_http::is_same_field(&name, other));
         match is_fine {
             true => Ok(name),
             false => Err(Wrong::new(

@@ -105,6 +105,7 @@ impl Config {
                 target_bytes_max: count(limits.target_bytes_max),
                 head_bytes_max: count(limits.head_bytes_max),
                 fields_max: count(limits.fields_max),
+                keeps_underscores: limits.underscores_in_headers,
             },
             body_bytes_max: limits.body_bytes_max,
             requests_per_connection_max: limits.requests_per_connection_max,

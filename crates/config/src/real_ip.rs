@@ -38,7 +38,7 @@ impl RealIp {
 const FIELD_NAME: TextOf = TextOf {
     accepted: "the name of a field such as \"X-Forwarded-For\" or \"X-Real-IP\"",
     check: |name| match name.bytes().all(baton_http::is_token_byte) {
-        true if name.eq_ignore_ascii_case("Forwarded") => Err(Wrong::new(
+        true if baton_http::is_same_field(&name, "Forwarded") => Err(Wrong::new(
             "is not read",
             "expected a field that is a list of addresses, such as \"X-Forwarded-For\"",
         )),

@@ -116,7 +116,7 @@ impl Site {
         let routes = site.routes.iter_mut().map(|route| &mut route.files);
         for files in routes.chain([&mut site.files]) {
             let fields = &mut files.headers.set;
-            if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(HSTS)) {
+            if !fields.iter().any(|(name, _)| baton_http::is_same_field(name, HSTS)) {
                 fields.push((HSTS.to_owned(), value.clone()));
             }
         }

@@ -21,6 +21,12 @@ pub(crate) fn is_token(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
+/// Whether two names become one variable (RFC 3875 section 4.1.18): letter case does not count, and `_` is `-`.
+pub(crate) fn is_same_name(one: &[u8], other: &[u8]) -> bool {
+    let folded = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    one.len() == other.len() && one.iter().map(folded).eq(other.iter().map(folded))
+}
+
 /// Whether `value` may be the value of a field: no control characters but tabs (RFC 9110 section 5.5).
 pub(crate) fn is_field_value(value: &[u8]) -> bool {
     value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())

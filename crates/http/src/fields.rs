@@ -24,6 +24,24 @@ pub(crate) fn line_parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
+/// Whether two names are of one field: letter case does not count, and `_` is `-`.
+///
+/// RFC 9110 section 5.1 knows letter case alone. But applications that make variables of names (RFC 3875 section 4.1.18)
+/// cannot tell `X_Remote_User` from `X-Remote-User`, so nothing here may.
+pub fn is_same_field(one: impl AsRef<[u8]>, other: impl AsRef<[u8]>) -> bool {
+    let (one, other) = (one.as_ref(), other.as_ref());
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| folded(*one) == folded(*other))
+}
+
+/// Whether the name begins like the name of the other field.
+pub fn begins_like_field(name: &[u8], beginning: &str) -> bool {
+    name.get(..beginning.len()).is_some_and(|start| is_same_field(start, beginning))
+}
+
+const fn folded(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
+}
+
 /// The members of a comma-separated list of tokens, blanks trimmed, empty members left out
 /// (RFC 9110 section 5.6.1.2). Not for lists whose members may have quoted commas.
 pub fn list_members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -40,4 +58,26 @@ pub const fn is_token_byte(byte: u8) -> bool {
 /// Whether a field value may contain `byte`: anything but control characters; tab is allowed (RFC 9110 section 5.5).
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | 0x20..=0x7e | 0x80..=0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn underscores_are_hyphens_and_case_does_not_count() {
+        for (one, other, same) in [
+            ("X-Remote-User", "x_remote-USER", true),
+            ("X_Remote_User", "X-Remote-User", true),
+            ("X-Remote-User", "XRemote-User", false),
+            ("A-", "A", false),
+            ("A-", "A.", false),
+            ("", "", true),
+        ] {
+            assert_eq!(is_same_field(one, other), same, "{one} {other}");
+            assert_eq!(is_same_field(other, one), same, "{other} {one}");
+        }
+        assert!(begins_like_field(b"x_forwarded_for", "X-Forwarded-"));
+        assert!(!begins_like_field(b"X-Forwarded", "X-Forwarded-"));
+    }
 }

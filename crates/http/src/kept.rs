@@ -1,6 +1,6 @@
 //! The head of a request that outlives the buffer in which it arrived.
 
-use crate::fields::field_lines;
+use crate::fields::{begins_like_field, field_lines, is_same_field};
 use crate::reply::push_line;
 use crate::request::HeadParts;
 use crate::{BodyFraming, Conditions, HeadLimits, Method, Refusal, RequestHead, Version};
@@ -28,6 +28,7 @@ pub struct KeptHead {
     referer: Option<Span>,
     user_agent: Option<Span>,
     section: Span,
+    keeps_underscores: bool,
 }
 
 impl RequestHead<'_> {
@@ -36,8 +37,8 @@ impl RequestHead<'_> {
         KeptHead::of(self)
     }
 
-    /// The same with these fields in the place of all others by their names, and without those in `dropped`. Names
-    /// differ in neither letter case nor `-` and `_`, which CGI does not tell apart.
+    /// The same with these fields in the place of all others [by their names](is_same_field), and without those in
+    /// `dropped`.
     ///
     /// # Errors
     /// The head exceeds the limits.
@@ -47,12 +48,9 @@ impl RequestHead<'_> {
         dropped: &[&str],
         limits: &HeadLimits,
     ) -> Result<KeptHead, Refusal> {
-        let is_one = |name: &str, other: &str| {
-            let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-            name.len() == other.len() && name.bytes().map(plain).eq(other.bytes().map(plain))
-        };
         let is_replaced = |name: &str| {
-            fields.iter().any(|(own, _)| is_one(name, own)) || dropped.iter().any(|own| is_one(name, own))
+            fields.iter().any(|(own, _)| is_same_field(name, own))
+                || dropped.iter().any(|own| is_same_field(name, own))
         };
         let added = fields.iter().map(|(name, value)| name.len() + value.len() + ": \r\n".len());
         let len = self.line.len() + "\r\n".len() + self.section.len() + added.sum::<usize>();
@@ -122,6 +120,7 @@ impl KeptHead {
             referer: head.referer.map(&mut span),
             user_agent: head.user_agent.map(&mut span),
             section: span(head.section),
+            keeps_underscores: head.keeps_underscores,
             bytes: bytes.into(),
         }
     }
@@ -148,6 +147,7 @@ impl KeptHead {
             referer: self.referer.map(at),
             user_agent: self.user_agent.map(at),
             section: at(self.section),
+            keeps_underscores: self.keeps_underscores,
         }
     }
 
@@ -206,8 +206,7 @@ impl KeptHead {
 
 /// Whether a field is about the body or the state of what was asked for first.
 fn belongs_to_the_first(name: &str) -> bool {
-    OF_THE_FIRST.iter().any(|other| name.eq_ignore_ascii_case(other))
-        || name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("If-"))
+    OF_THE_FIRST.iter().any(|other| is_same_field(name, other)) || begins_like_field(name.as_bytes(), "If-")
 }
 
 const OF_THE_FIRST: [&str; 6] =

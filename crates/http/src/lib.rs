@@ -59,7 +59,7 @@ pub use content_range::ContentRange;
 pub use date::{Stamp, parse_date};
 pub use decimal::{parse_decimal, push_decimal};
 pub use etag::{ETag, EntityTag};
-pub use fields::{is_token_byte, list_members};
+pub use fields::{begins_like_field, is_same_field, is_token_byte, list_members};
 pub use framing::BodyFraming;
 pub use kept::KeptHead;
 pub use media::{MediaTypes, is_media_type};

@@ -2,7 +2,7 @@
 
 use crate::authority::Authority;
 use crate::diagnose::diagnose;
-use crate::fields::field_lines;
+use crate::fields::{field_lines, is_same_field};
 use crate::known::KnownFields;
 use crate::line::RequestLine;
 use crate::target::Target;
@@ -19,11 +19,13 @@ pub struct HeadLimits {
     pub head_bytes_max: usize,
     /// Most field lines; default 100, at most [`FIELDS_CAP`].
     pub fields_max: usize,
+    /// Whether [`RequestHead::fields`] has those with an underscore in their names; default `false`.
+    pub keeps_underscores: bool,
 }
 
 impl Default for HeadLimits {
     fn default() -> Self {
-        Self { target_bytes_max: 8192, head_bytes_max: 32_768, fields_max: 100 }
+        Self { target_bytes_max: 8192, head_bytes_max: 32_768, fields_max: 100, keeps_underscores: false }
     }
 }
 
@@ -95,6 +97,8 @@ pub struct RequestHead<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// All field lines.
     pub(crate) section: &'a [u8],
+    /// Whether those count that have an underscore in their names.
+    pub(crate) keeps_underscores: bool,
 }
 
 impl<'a> RequestHead<'a> {
@@ -199,18 +203,23 @@ impl<'a> RequestHead<'a> {
             referer: known.referer,
             user_agent: known.user_agent,
             section,
+            keeps_underscores: limits.keeps_underscores,
         })
     }
 
-    /// The value of the first field line with this name, in any case. Parses the head again.
+    /// The value of the first line [of this field](is_same_field). Parses the head again.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.fields_of(name).next()
     }
 
-    /// The value of the field with this name, in any case, if there is one such line and it is text.
+    /// The values of all lines [of this field](is_same_field), in order.
+    pub fn fields_of<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        self.fields().filter(move |(field, _)| is_same_field(field, name)).map(|(_, value)| value)
+    }
+
+    /// The value of the field with this name, if there is one such line and it is text.
     pub fn only_field(&self, name: &str) -> Option<&'a str> {
-        let mut values =
-            self.fields().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let mut values = self.fields_of(name);
         let first = values.next()?;
         values.next().is_none().then(|| std::str::from_utf8(first).ok()).flatten()
     }
@@ -238,8 +247,12 @@ impl<'a> RequestHead<'a> {
     }
 
     /// All field lines in order, names as spelt, values without surrounding blanks. Parses the head again.
+    ///
+    /// Names with an underscore are not among them, unless [`HeadLimits::keeps_underscores`] says so: what makes variables
+    /// of names would take `X_Real_IP` for `X-Real-IP`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
-        field_lines(self.section)
+        let keeps_underscores = self.keeps_underscores;
+        field_lines(self.section).filter(move |(name, _)| keeps_underscores || !name.contains('_'))
     }
 }
 

@@ -1,6 +1,8 @@
-//! Rules of a configuration for response fields.
+//! Rules of a configuration for fields of responses, and of requests that go on.
 
-/// Rules for fields. Names are compared without regard to case.
+use crate::fields::is_same_field;
+
+/// Rules for fields. Names are compared by [`is_same_field`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRules {
     /// Fields that replace the response's fields of the same names.
@@ -16,7 +18,7 @@ pub struct FieldRules {
 impl FieldRules {
     /// Whether the response's own fields of this name are dropped.
     pub fn drops(&self, name: &[u8]) -> bool {
-        self.dropped().any(|dropped| dropped.as_bytes().eq_ignore_ascii_case(name))
+        self.dropped().any(|dropped| is_same_field(dropped, name))
     }
 
     /// Names whose fields are dropped: removed or set.
@@ -31,7 +33,7 @@ impl FieldRules {
 
     /// Fields for responses that have none of these names after the others were added.
     pub fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
-        let is_added = |name: &str| self.added().any(|(added, _)| added.eq_ignore_ascii_case(name));
+        let is_added = |name: &str| self.added().any(|(added, _)| is_same_field(added, name));
         pairs(&self.default).filter(move |(name, _)| !is_added(name))
     }
 
@@ -72,7 +74,8 @@ mod tests {
                 ("F", "default"),
             ]),
         };
-        for (name, drops) in [("a", true), ("B", true), ("c", false), ("d", true), ("E", false)] {
+        for (name, drops) in [("a", true), ("B", true), ("c", false), ("d", true), ("E", false), ("_", false)]
+        {
             assert_eq!(rules.drops(name.as_bytes()), drops, "{name}");
         }
         let beside: Vec<_> = rules.fields_beside(|name| name == "E").collect();

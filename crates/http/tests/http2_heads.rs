@@ -211,7 +211,8 @@ fn what_http1_refuses_is_refused_here() {
 
 #[test]
 fn a_head_beyond_a_limit_is_refused() {
-    let limits = HeadLimits { target_bytes_max: 10, head_bytes_max: 4096, fields_max: 5 };
+    let limits =
+        HeadLimits { target_bytes_max: 10, head_bytes_max: 4096, fields_max: 5, ..HeadLimits::default() };
     let mut text = HeadText::default();
     let mut decode =
         |fields: &[(&str, &str)]| text.decode(&mut Decoder::new(), &block(fields), true, &limits).map(|_| ());

@@ -370,7 +370,12 @@ fn a_range_is_for_get_and_comes_once() {
 #[test]
 fn each_limit_holds_at_exactly_its_bound() {
     let text = "GET /234 HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n";
-    let exact = HeadLimits { target_bytes_max: 4, head_bytes_max: text.len(), fields_max: 2 };
+    let exact = HeadLimits {
+        target_bytes_max: 4,
+        head_bytes_max: text.len(),
+        fields_max: 2,
+        ..HeadLimits::default()
+    };
     let outcome = |limits: &HeadLimits| RequestHead::parse(text.as_bytes(), limits).map(drop);
     assert_eq!(outcome(&exact), Ok(()));
     assert_eq!(outcome(&HeadLimits { target_bytes_max: 3, ..exact }), Err(Refusal::TargetTooLong));
@@ -390,7 +395,8 @@ fn each_limit_holds_at_exactly_its_bound() {
 
 #[test]
 fn a_head_that_goes_on_for_ever_is_refused_before_it_ends() {
-    let limits = HeadLimits { target_bytes_max: 10, head_bytes_max: 40, fields_max: 5 };
+    let limits =
+        HeadLimits { target_bytes_max: 10, head_bytes_max: 40, fields_max: 5, ..HeadLimits::default() };
     let endless_target = [b"\r\nGET /".as_slice(), &[b'a'; 40]].concat();
     assert_eq!(limits.check_incomplete(&endless_target[..39]), Ok(()));
     assert_eq!(limits.check_incomplete(&endless_target[..40]), Err(Refusal::TargetTooLong));
@@ -413,6 +419,24 @@ fn labels_are_words_and_differ() {
     labels.dedup();
     assert_eq!(labels.len(), count);
     assert!(Refusal::ALL.iter().all(|refusal| (400..600).contains(&refusal.status().code())));
+}
+
+/// What makes variables of names would take `X_Real_IP` for `X-Real-IP`: such a field is dropped, unless it is wanted.
+#[test]
+fn names_with_an_underscore_are_not_there() {
+    let text =
+        "GET / HTTP/1.1\r\nHost: x\r\nX_Real_IP: 1\r\nX-Real-IP: 2\r\nTransfer_Encoding: chunked\r\n\r\n";
+    let names = |keeps_underscores| {
+        let limits = HeadLimits { keeps_underscores, ..HeadLimits::default() };
+        let kept = RequestHead::parse(text.as_bytes(), &limits).unwrap().keep();
+        let head = kept.get();
+        assert!(head.framing.is_empty());
+        let names: Vec<_> = head.fields().map(|(name, _)| name.to_owned()).collect();
+        (names, head.field("x-real-ip").unwrap().to_vec())
+    };
+    assert_eq!(names(false), (vec!["Host".into(), "X-Real-IP".into()], b"2".to_vec()));
+    let all = ["Host", "X_Real_IP", "X-Real-IP", "Transfer_Encoding"].map(str::to_owned);
+    assert_eq!(names(true), (all.into(), b"1".to_vec()));
 }
 
 proptest! {
@@ -441,7 +465,8 @@ proptest! {
         }
         prop_assert_eq!(scanner.find_end(&input), Some(text.len()));
 
-        let head = parse(text.as_bytes()).unwrap();
+        let limits = HeadLimits { keeps_underscores: true, ..HeadLimits::default() };
+        let head = RequestHead::parse(text.as_bytes(), &limits).unwrap();
         prop_assert_eq!(head.target, target.as_bytes());
         prop_assert_eq!(head.path, path.as_bytes());
         prop_assert_eq!(head.query, query.as_ref().map(String::as_bytes));

@@ -99,6 +99,7 @@ const TRANSLATED: &[&str] = &[
     "ssl_verify_client",
     "try_files",
     "types",
+    "underscores_in_headers",
     "upstream",
     "user",
     "worker_connections",

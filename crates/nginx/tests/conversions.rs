@@ -210,8 +210,8 @@ fn addresses_and_certificates() {
 
 #[test]
 fn what_holds_for_the_whole_server() {
-    let text = "user web; events { worker_connections 512; } http { keepalive_timeout 20; access_log /var/log/a; server_tokens off; }";
-    let expected = "[server]\nuser = \"web\"\n[limits]\nconnections_max = 512\n[timeouts]\nidle_ms = 20000\n[log]\naccess = \"/var/log/a\"\n";
+    let text = "user web; events { worker_connections 512; } http { keepalive_timeout 20; access_log /var/log/a; server_tokens off; underscores_in_headers on; }";
+    let expected = "[server]\nuser = \"web\"\n[limits]\nconnections_max = 512\nunderscores_in_headers = true\n[timeouts]\nidle_ms = 20000\n[log]\naccess = \"/var/log/a\"\n";
     assert_eq!(tables(text), expected);
     assert_eq!(converted(text).notes, []);
 }

@@ -331,7 +331,7 @@ fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
     for (name, value) in fields {
         line.word("--header");
         let value = Spanned::new(line.word(&format!("{name}:{value}")), Value::String(value.clone()));
-        match by_name.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        match by_name.iter_mut().find(|(other, _)| baton_http::is_same_field(other, name)) {
             Some((_, values)) => values.push(value),
             None => by_name.push((name.clone(), vec![value])),
         }

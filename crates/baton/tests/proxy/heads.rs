@@ -1,6 +1,9 @@
 //! Heads on their way to the origin and back: what goes on, what is added, what is changed.
 
 use crate::common::agent::{Agent, Body};
+use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
+use crate::common::server::Server;
 use crate::protocols;
 use crate::site::{ORIGIN, Site, target};
 
@@ -14,6 +17,7 @@ protocols::over_every_protocol!(
     a_trusted_proxy_is_believed,
     loops_end,
     methods,
+    underscores_are_hyphens,
 );
 
 fn what_the_origin_is_told(site: &Site) {
@@ -151,6 +155,43 @@ fn a_trusted_proxy_is_believed(site: &Site) {
     assert_eq!(seen.field("x-forwarded-for"), Some("192.0.2.1, 127.0.0.1"));
     assert_eq!(seen.field("x-forwarded-proto"), Some("gopher"));
     assert_eq!((seen.field("x-key"), seen.field("cookie")), (Some("1"), None));
+}
+
+/// Goal: a rule for a field holds for every spelling that an application may take for it. Method: spellings of the fields
+/// that the route sets and removes, and of one that no rule is about.
+fn underscores_are_hyphens(site: &Site) {
+    let query = &target(site, "", "spelt")["/o/".len()..];
+    let fields =
+        "X_Key: evil\r\nx_KEY: evil\r\nX-Key: evil\r\nCookie: evil\r\nX_Own: evil\r\nX-Other: fine\r\n";
+    assert_eq!(site.server.agent().ask("GET", &format!("/base/x{query}"), fields).status, 200);
+    let [seen] = &ORIGIN.seen(&format!("/inner/x{query}"))[..] else { panic!("once") };
+    assert!(!seen.head.contains("evil"), "{}", seen.head);
+    assert_eq!((seen.fields("x-key"), seen.field("x-other")), (vec!["1"], Some("fine")));
+}
+
+/// The same where fields with an underscore are let in: those of no rule go on, the others are one field with the rule's.
+#[test]
+fn underscores_that_are_let_in_escape_no_rule() {
+    for (architecture, protocol) in
+        [("auto", Protocol::Http), ("pipeline", Protocol::H2), ("threads", Protocol::H2c)]
+    {
+        let server = Server::run(
+            Folder::new(),
+            &format!(
+                "architecture = '{architecture}'\n[limits]\nunderscores_in_headers = true\n[[site]]\n{{listen}}\n\
+                 [[site.route]]\npath = '/o'\nproxy = {{ to = 'http://{}/', request_headers = {{ set = {{ X-Key = '1' }}, \
+                 remove = ['X-Gone'] }} }}\n",
+                ORIGIN.address()
+            ),
+        )
+        .over(protocol);
+        let path = format!("/o/let-in?{architecture}");
+        let fields = "X_Key: evil\r\nX_Gone: evil\r\nX_Forwarded_For: evil\r\nTransfer_Encoding: evil\r\nX_Own: fine\r\n";
+        assert_eq!(server.agent().ask("GET", &path, fields).status, 200);
+        let [seen] = &ORIGIN.seen(&path["/o".len()..])[..] else { panic!("once") };
+        assert!(!seen.head.contains("evil"), "{}", seen.head);
+        assert_eq!((seen.fields("x-key"), seen.field("x_own")), (vec!["1"], Some("fine")));
+    }
 }
 
 fn loops_end(site: &Site) {

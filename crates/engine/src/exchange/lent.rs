@@ -110,7 +110,7 @@ pub(super) fn look_at_copy(ctx: &mut Context, head: &RequestHead<'_>, copies: &C
 
 /// Whether a peer asks for a document that it is lent.
 fn is_signed(head: &RequestHead<'_>, token: &str) -> bool {
-    head.fields().any(|(name, value)| name.eq_ignore_ascii_case(SIGNATURE_FIELD) && value == token.as_bytes())
+    head.fields_of(SIGNATURE_FIELD).any(|value| value == token.as_bytes())
 }
 
 /// What a copy says of itself: where its original is, that search engines should look there, for how long the peer's

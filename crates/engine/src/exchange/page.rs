@@ -181,8 +181,10 @@ impl Routed<'_> {
         }
         // The page's own `Location`, `Allow` or `Retry-After` takes precedence over any rule.
         let is_own = |name: &str| match &page.fields {
-            Fields::One(own, _) => own.eq_ignore_ascii_case(name),
-            Fields::Away(_) => ["Location", "Cache-Control"].iter().any(|own| own.eq_ignore_ascii_case(name)),
+            Fields::One(own, _) => baton_http::is_same_field(own, name),
+            Fields::Away(_) => {
+                ["Location", "Cache-Control"].iter().any(|own| baton_http::is_same_field(own, name))
+            }
             Fields::None | Fields::Lines(_) => false,
         };
         for (name, value) in self.headers.fields_beside(is_own).filter(|(name, _)| !is_own(name)) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
 use baton_fcgi::cgi::Framing;
 use baton_http::origin::ResponseHead;
-use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status};
+use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status, is_same_field};
 
 use super::application::Origin;
 use super::env::Ready;
@@ -141,7 +141,7 @@ fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u
 /// The application's fields, then the file's fields that the application does not have. The rules of the route apply to
 /// both.
 fn push_fields(reply: &mut ReplyHead<'_>, head: &ResponseHead, stored: &Stored, rules: &FieldRules) {
-    let has_own = |name: &[u8]| head.fields().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let has_own = |name: &[u8]| head.fields().any(|(own, _)| is_same_field(own, name));
     let of_file = || stored.fields().split_inclusive(|&byte| byte == b'\n').map(|line| (name_of(line), line));
     let of_file = || of_file().filter(|(name, _)| !has_own(name) && !rules.drops(name));
     for (name, value) in head.fields().filter(|(name, _)| !rules.drops(name)) {
@@ -151,7 +151,7 @@ fn push_fields(reply: &mut ReplyHead<'_>, head: &ResponseHead, stored: &Stored, 
         reply.raw(line);
     }
     let keeps = |name: &str| {
-        let is_it = |(kept, _): (&[u8], &[u8])| kept.eq_ignore_ascii_case(name.as_bytes());
+        let is_it = |(kept, _): (&[u8], &[u8])| is_same_field(kept, name);
         !rules.drops(name.as_bytes()) && (has_own(name.as_bytes()) || of_file().any(is_it))
     };
     for (name, value) in rules.fields_beside(keeps) {

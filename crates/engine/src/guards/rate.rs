@@ -131,9 +131,6 @@ impl RateLimit {
         user: Option<&str>,
         now_ms: u64,
     ) -> Result<(), Exceeded> {
-        let field = |name: &str| {
-            head.fields().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-        };
         let by_address = || match address.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => self.table.tag(&self.scope, 4, &address.octets()),
             Some(IpAddr::V6(address)) => self.table.tag(&self.scope, 6, &network(address)),
@@ -141,7 +138,7 @@ impl RateLimit {
         };
         let tag = match &self.key {
             RateKey::Address => by_address(),
-            RateKey::Field(name) => match field(name) {
+            RateKey::Field(name) => match head.field(name) {
                 Some(value) => self.table.tag(&self.scope, b'f', value),
                 None => by_address(),
             },

@@ -40,7 +40,7 @@ impl RequestText {
         for name in names {
             let start = self.bytes.len();
             let mut is_there = false;
-            for (_, value) in head.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name)) {
+            for value in head.fields_of(name) {
                 // Several lines are a list (RFC 9110 section 5.3).
                 for part in [if is_there { &b", "[..] } else { b"" }, value] {
                     let room = FIELD_BYTES_MAX - (self.bytes.len() - start);

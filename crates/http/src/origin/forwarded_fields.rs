@@ -1,7 +1,7 @@
 //! What an origin is told of the client, and of the way of the request: `Via`, `Forwarded`, `X-Forwarded-*`.
 
 use crate::decimal::push_decimal;
-use crate::fields::{is_token_byte, list_members};
+use crate::fields::{begins_like_field, is_same_field, is_token_byte, list_members};
 use crate::{RequestHead, Version};
 use std::io::Write;
 use std::net::IpAddr;
@@ -118,15 +118,7 @@ pub(super) fn times_in_via(value: &[u8], pseudonym: &str) -> usize {
 
 /// Names that tell an application who the client is or what it asked for, underscores taken for hyphens.
 fn is_claim(name: &[u8]) -> bool {
-    let is = |other: &[u8], name: &[u8]| {
-        name.len() == other.len()
-            && name
-                .iter()
-                .zip(other)
-                .all(|(byte, other)| byte.eq_ignore_ascii_case(other) || (*byte == b'_' && *other == b'-'))
-    };
-    let prefix = b"X-Forwarded-";
-    is(b"X-Real-IP", name) || name.get(..prefix.len()).is_some_and(|start| is(prefix, start))
+    is_same_field(name, "X-Real-IP") || begins_like_field(name, "X-Forwarded-")
 }
 
 /// Appends the values, each with a comma behind it.

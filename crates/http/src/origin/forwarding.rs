@@ -8,7 +8,7 @@ use super::forwarded_fields::{Claims, ForwardedClient, push_host, push_via, time
 use super::hop_by_hop::{Nominated, is_of_the_connection};
 use super::target::PathRule;
 use crate::decimal::push_decimal;
-use crate::fields::list_members;
+use crate::fields::{is_same_field, list_members};
 use crate::{FieldRules, Method, PathRefusal, RequestHead, Status, Version};
 use std::fmt;
 
@@ -179,12 +179,12 @@ impl Forwarding {
     fn push_fields(&self, out: &mut Vec<u8>, request: &ForwardedRequest<'_>) -> Result<bool, NotForwarded> {
         let (head, rules) = (request.head, &self.rules);
         let mut nominated = Nominated::default();
-        for (_, value) in head.fields().filter(|(name, _)| name.eq_ignore_ascii_case("Connection")) {
+        for (_, value) in head.fields().filter(|(name, _)| is_same_field(name, "Connection")) {
             nominated.note(value, |_| {});
         }
         let (mut claims, mut passes, mut wants_trailers) = (Claims::default(), 0, false);
         for (name, value) in head.fields() {
-            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            let is = |other: &str| is_same_field(name, other);
             match name.len() {
                 2 if is("TE") => {
                     wants_trailers |=
@@ -266,11 +266,12 @@ fn method_of<'a>(request: &ForwardedRequest<'a>) -> Result<&'a [u8], NotForwarde
 
 /// Fields that are written anew, from what was understood.
 fn is_written_anew(name: &str) -> bool {
+    let is = |other: &str| is_same_field(name, other);
     match name.len() {
-        4 => name.eq_ignore_ascii_case("Host"),
-        6 => name.eq_ignore_ascii_case("Expect"),
+        4 => is("Host"),
+        6 => is("Expect"),
         // The latter is for a switch to HTTP/2, which is not passed on.
-        14 => name.eq_ignore_ascii_case("Content-Length") || name.eq_ignore_ascii_case("HTTP2-Settings"),
+        14 => is("Content-Length") || is("HTTP2-Settings"),
         _ => false,
     }
 }
@@ -306,7 +307,7 @@ fn push_pair(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
 }
 
 fn has_field(lines: &[u8], name: &str) -> bool {
-    crate::fields::field_parts(lines).any(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
+    crate::fields::field_parts(lines).any(|(own, _)| is_same_field(own, name))
 }
 
 /// How often a request may come through this server: a site may send it to another site of the same server, which is no

@@ -1,10 +1,10 @@
 //! Fields that end at this hop (RFC 9110 section 7.6.1).
 
-use crate::fields::list_members;
+use crate::fields::{is_same_field, list_members};
 
 /// Whether a field is about a connection by its name alone.
 pub(super) fn is_of_the_connection(name: &[u8]) -> bool {
-    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+    let is = |other: &str| is_same_field(name, other);
     match name.len() {
         2 => is("TE"),
         7 => is("Upgrade"),
@@ -46,6 +46,6 @@ impl<'a> Nominated<'a> {
 
     /// Whether the field ends here.
     pub(super) fn has(&self, name: &[u8]) -> bool {
-        self.values.iter().any(|value| list_members(value).any(|member| member.eq_ignore_ascii_case(name)))
+        self.values.iter().any(|value| list_members(value).any(|member| is_same_field(member, name)))
     }
 }

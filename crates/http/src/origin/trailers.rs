@@ -2,7 +2,7 @@
 
 use super::hop_by_hop::is_of_the_connection;
 use super::response_head::remove_lines;
-use crate::fields::field_parts;
+use crate::fields::{field_parts, is_same_field};
 
 /// Fields that may go on behind the body. They are never merged into a head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Trailers {
 /// Whether a field decides on framing, routing, authentication, caching or the content's form, before the content comes
 /// (RFC 9110 section 6.5.1).
 fn is_of_the_head(name: &[u8]) -> bool {
-    OF_THE_HEAD.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+    OF_THE_HEAD.iter().any(|other| is_same_field(name, other))
 }
 
 const OF_THE_HEAD: [&str; 18] = [

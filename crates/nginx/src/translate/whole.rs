@@ -20,8 +20,14 @@ const RESPONSE_HEADS: [&str; 4] =
     ["fastcgi_buffer_size", "proxy_buffer_size", "scgi_buffer_size", "uwsgi_buffer_size"];
 
 /// Directives that each server of nginx may have, and that are one for all sites of Baton.
-const ONE_FOR_ALL: [&str; 5] =
-    ["client_header_timeout", "error_log", "keepalive_requests", "keepalive_timeout", "send_timeout"];
+const ONE_FOR_ALL: [&str; 6] = [
+    "client_header_timeout",
+    "error_log",
+    "keepalive_requests",
+    "keepalive_timeout",
+    "send_timeout",
+    "underscores_in_headers",
+];
 
 impl Translator<'_> {
     pub(super) fn whole(&mut self, main: &[Directive], http: &[Directive]) -> Vec<Section> {
@@ -57,6 +63,9 @@ impl Translator<'_> {
         }
         if let Some(count) = scope.word("keepalive_requests").and_then(|count| count.parse().ok()) {
             keys.set("requests_per_connection_max", u64::max(count, 1));
+        }
+        if scope.word("underscores_in_headers") == Some("on") {
+            keys.set("underscores_in_headers", true);
         }
         if let Some(size) = scope.find("client_max_body_size") {
             match bytes(size.argument(0)) {

@@ -2,6 +2,7 @@
 //! operator.
 
 use super::{Key, KeySecret, NotStored, RouteRules};
+use baton_http::is_same_field;
 use baton_http::origin::ResponseHead;
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
@@ -49,8 +50,7 @@ pub fn labels_of(
         .map(|name| Label::group(secret, key.origin(), name.as_bytes()))
         .take(LABELS_MAX + 1)
         .collect();
-    let is_tags =
-        |name: &[u8]| rules.tag_fields.iter().any(|field| name.eq_ignore_ascii_case(field.as_bytes()));
+    let is_tags = |name: &[u8]| rules.tag_fields.iter().any(|field| is_same_field(name, field));
     for (_, value) in head.fields().filter(|(name, _)| is_tags(name)) {
         let words = value.split(|byte| matches!(byte, b',' | b' ' | b'\t')).filter(|word| !word.is_empty());
         labels.extend(words.map(|word| Label::tag(secret, word)).take(LABELS_MAX + 1));

@@ -3,7 +3,7 @@
 use super::storable::{Fetched, judge, judge_freshness, judge_request};
 use super::{Freshness, NotStored, ResponseDirectives, RouteRules, Times, Validators, VariantKey, targeted};
 use baton_http::origin::ResponseHead;
-use baton_http::{ContentRange, Stamp, Status};
+use baton_http::{ContentRange, Stamp, Status, is_same_field};
 
 /// A stored response. A part (206) is stored as the beginning of the whole: with status 200, and the length of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Control {
 /// The head that is kept: without the fields that must not be, and as that of the whole.
 fn keep(mut head: ResponseHead, directives: &ResponseDirectives) -> ResponseHead {
     if !directives.withheld.is_empty() {
-        head.retain(|name, _| !directives.withheld.iter().any(|other| name.eq_ignore_ascii_case(other)));
+        head.retain(|name, _| !directives.withheld.iter().any(|other| is_same_field(name, other)));
     }
     if head.status() != Status::PARTIAL_CONTENT {
         return head;

@@ -4,6 +4,8 @@
 //! others get ("web cache poisoning"). Applications answer to fields that no Vary names. Those that are known go no
 //! further.
 
+use baton_http::is_same_field;
+
 /// What becomes of a field on the way to the origin of a cached route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUse {
@@ -17,9 +19,9 @@ pub enum FieldUse {
     Rewrite,
 }
 
-/// What becomes of a field. An underscore is read as a hyphen, as applications do that turn names into variables.
+/// What becomes of a field.
 pub fn field_use(name: &[u8]) -> FieldUse {
-    let is = |other: &&str| is_same_name(name, other.as_bytes());
+    let is = |other: &&str| is_same_field(name, other);
     if REWRITTEN.iter().any(is) {
         FieldUse::Rewrite
     } else if WITHHELD.iter().any(is) {
@@ -27,12 +29,6 @@ pub fn field_use(name: &[u8]) -> FieldUse {
     } else {
         FieldUse::Forward
     }
-}
-
-fn is_same_name(name: &[u8], other: &[u8]) -> bool {
-    let is_same =
-        |(byte, other): (&u8, &u8)| byte.eq_ignore_ascii_case(other) || (*byte == b'_' && *other == b'-');
-    name.len() == other.len() && name.iter().zip(other).all(is_same)
 }
 
 const REWRITTEN: [&str; 7] = [
