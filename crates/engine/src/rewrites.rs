@@ -48,11 +48,11 @@ impl Rewrites {
             return Ok(None);
         }
         let key = route.key_of(scheme, head)?;
-        self.from_target(site, key.target(), head.path).map(Some).ok_or(Bypass::Path)
+        self.follow(site, key.target(), head.path).map(Some).ok_or(Bypass::Path)
     }
 
     /// Where they lead from another target than the client's. `None`: not to `path`, where the client's has led.
-    fn from_target(&self, site: &Site, target: &[u8], path: &[u8]) -> Option<RewrittenTarget> {
+    fn follow(&self, site: &Site, target: &[u8], path: &[u8]) -> Option<RewrittenTarget> {
         let mut reached = None;
         for index in &self.0 {
             let (path, query) = match reached.as_ref().map(RewrittenTarget::parts) {
