@@ -31,7 +31,7 @@ use toml::Spanned;
 use self::dry_run::DryRun;
 use self::forwarded::Forwarded;
 use self::lines::{Lines, field};
-use self::target::Target;
+use self::target::{Target, split};
 use self::way::End;
 use super::check::described;
 use super::command_line::{CommandLine, parse_header};
@@ -250,11 +250,6 @@ impl Explain {
         }
         (request + "\r\n").into_bytes()
     }
-}
-
-/// A path and the query behind it.
-fn split(target: &str) -> (&str, Option<&str>) {
-    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -15,6 +15,11 @@ pub(super) struct Target {
     pub(super) path: String,
 }
 
+/// A path and the query behind it.
+pub(super) fn split(target: &str) -> (&str, Option<&str>) {
+    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
+}
+
 impl Target {
     /// Takes a URL apart.
     ///

@@ -13,7 +13,7 @@ use baton_fcgi::environment::Script;
 use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
 
 use super::lines::Lines;
-use super::split;
+use super::target::split;
 
 /// Where a request gets to.
 pub(super) struct End<'p> {
