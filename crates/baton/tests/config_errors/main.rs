@@ -44,7 +44,7 @@ error: unknown key `conections_max`
   | ^^^^^^^^^^^^^^ not known in [limits]
   |
   = help: did you mean `connections_max`?
-  = help: known in [limits]: connections_max, connections_per_address_max, head_bytes_max, target_bytes_max, fields_max, body_bytes_max, requests_per_connection_max, pipelined_max, ranges_max, temporary_bytes_max
+  = help: known in [limits]: connections_max, connections_per_address_max, head_bytes_max, target_bytes_max, fields_max, underscores_in_headers, body_bytes_max, requests_per_connection_max, pipelined_max, response_head_bytes_max, ranges_max, temporary_bytes_max
 "#,
     );
 }

@@ -160,7 +160,7 @@ fn wordpress() {
         "/readme.html",
     ];
     expect(&server, "blog.example.org", &denied.map(|path| ("GET", path, "404")));
-    expect(&server, "blog.example.org", &denied.map(|path| ("POST", path, "405")));
+    expect(&server, "blog.example.org", &denied.map(|path| ("POST", path, "404")));
 }
 
 #[test]

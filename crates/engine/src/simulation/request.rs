@@ -69,16 +69,17 @@ impl Request {
         };
         let mut fields = String::from("Host: simulated\r\n");
         match (method, path, file) {
+            // Whatever the method.
+            (_, MOVED, _) => {
+                expected.status = vec![302];
+                expected.fields.push(("Location", format!("/elsewhere?{number}")));
+            }
             ("OPTIONS", ..) => expected.status = vec![204],
             ("BREW", ..) => expected.status = vec![501],
             _ if !is_read => expected.status = vec![405],
             (_, _, Some(file)) => file_request(file, bounds, &mut fields, &mut expected, choices),
             (_, LISTED_PATH, _) => expected.content = Content::With(LISTED.1),
             (_, FIXED, _) => expected.content = Content::ByPlan,
-            (_, MOVED, _) => {
-                expected.status = vec![302];
-                expected.fields.push(("Location", format!("/elsewhere?{number}")));
-            }
             (_, "/listed", _) => {
                 expected.status = vec![301];
                 expected.fields.push(("Location", format!("/listed/?{number}")));
