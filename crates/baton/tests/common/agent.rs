@@ -1,5 +1,6 @@
 //! A client that asks and is answered, whatever protocol carries that.
 
+use std::fmt;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
@@ -24,8 +25,16 @@ pub(crate) enum Body {
 }
 
 /// A body that broke off: the bytes before.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct CutOff(pub(crate) Vec<u8>);
+
+impl fmt::Debug for CutOff {
+    /// Without printing megabytes.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = self;
+        write!(formatter, "cut off after {} bytes, {:?} …", bytes.len(), &bytes[..bytes.len().min(40)])
+    }
+}
 
 impl Agent {
     pub(crate) fn connect(address: SocketAddr, protocol: Protocol) -> Self {

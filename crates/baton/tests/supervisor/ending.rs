@@ -29,13 +29,16 @@ fn downloading(rest: &str) -> (Server, Client) {
     (server, download)
 }
 
+/// A server that gives up no client, also on a machine that is busy for longer than clients usually may be.
+const PATIENT: &str = "drain_timeout_ms = 600000\n[timeouts]\nsend_ms = 600000\n";
+
 /// Drains with a slow client, one in the middle of a request, and an idle one. The first gets everything, the second
 /// is answered, the third is closed. New clients are refused, the exit code is 0.
 #[test]
 fn a_drain_finishes_requests_in_flight() {
     for architecture in matrix::architectures("a_drain_finishes_requests_in_flight", &matrix::USUAL) {
         // The server waits for clients that have not closed their ends, as those of this test.
-        let settings = format!("architecture = \"{architecture}\"\n[timeouts]\nlinger_ms = 300");
+        let settings = format!("architecture = \"{architecture}\"\n{PATIENT}linger_ms = 300");
         let (mut server, mut download) = downloading(&settings);
         let address = server.address();
         let mut idle = server.connect();
@@ -63,7 +66,7 @@ fn a_drain_finishes_requests_of_every_protocol() {
     for architecture in ["auto", "pipeline"] {
         let folder = folder();
         folder.write("big", vec![7; BIG_BYTES]);
-        configure(&folder, ANY_PORTS, "root", &format!("architecture = \"{architecture}\""));
+        configure(&folder, ANY_PORTS, "root", &format!("architecture = \"{architecture}\"\n{PATIENT}"));
         let mut server = start_in(folder);
         let mut downloads = Protocol::ALL.map(|protocol| {
             let mut client = server.over(protocol).agent();
