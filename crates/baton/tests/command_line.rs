@@ -92,7 +92,7 @@ fn scripts_that_are_not_sent_are_told_by_check() {
     assert!(!String::from_utf8(output.stdout).unwrap().contains("script"), "all are sent");
 }
 
-/// Goal: a star that stays within a folder surprises nobody who asks. Method: the same files for a rule with one star and with two.
+/// Goal: an operator learns where a star stays within a folder. Method: the same files for a rule with one star and with two.
 #[test]
 fn files_that_a_cache_rule_leaves_out_are_told_by_check() {
     let dir = tempfile::tempdir().unwrap();

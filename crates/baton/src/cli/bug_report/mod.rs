@@ -1,4 +1,4 @@
-//! `baton bug-report`: what whoever looks into a fault asks first, without secrets.
+//! `baton bug-report`: what a maintainer asks first about a fault, without secrets.
 //!
 //! A part that cannot be found out is a line that says why: a report is needed most where something is broken.
 
