@@ -81,8 +81,11 @@ impl CgiHead {
             None if known.location.is_some() => FOUND,
             None => OK,
         };
-        let content_length = known.content_length;
+        let (content_length, has_empty_type) = (known.content_length, known.has_empty_type);
         let instruction = known.instruction();
+        if has_empty_type {
+            text = without_empty_type(&text);
+        }
         Ok(Self { text, status, content_length, instruction })
     }
 
@@ -143,6 +146,7 @@ struct Known<'a> {
     status: Option<&'a [u8]>,
     location: Option<&'a [u8]>,
     content_length: Option<u64>,
+    has_empty_type: bool,
     asked: Option<Instruction>,
 }
 
@@ -155,6 +159,10 @@ impl<'a> Known<'a> {
             10 if is("X-Sendfile") => self.ask(Instruction::SendFile(path(value)?)),
             10 if is("X-ZeroCopy") => {
                 self.ask(Instruction::ZeroCopy(NameMap::parse(value).ok_or(BadHead::Instruction)?))
+            }
+            12 if is("Content-Type") => {
+                self.has_empty_type |= value.is_empty();
+                Ok(())
             }
             14 if is("Content-Length") => {
                 let length = parse_decimal(value).ok_or(BadHead::Length)?;
@@ -190,6 +198,20 @@ fn name_status_line(text: &mut [u8]) {
     if let [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b' ', ..] = text {
         text[..STATUS.len()].copy_from_slice(STATUS);
     }
+}
+
+/// A head without the lines of an empty Content-Type, which is none (RFC 9110 section 8.3): a client would take the body for
+/// something else than where it finds no type.
+fn without_empty_type(text: &[u8]) -> Vec<u8> {
+    let is_empty_type = |line: &[u8]| {
+        split_line(line.trim_ascii_end())
+            .is_some_and(|(name, value)| name.eq_ignore_ascii_case(b"Content-Type") && value.is_empty())
+    };
+    text.split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| !is_empty_type(line))
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// As long as a version and a blank.

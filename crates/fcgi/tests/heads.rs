@@ -106,6 +106,17 @@ fn heads_are_bounded() {
     assert_eq!(reader.read(b"A: bcde\r\n\r\n"), Err(BadHead::TooLarge { limit: 10 }));
 }
 
+/// RFC 9110, 8.3: an empty value is no media type.
+#[test]
+fn an_empty_type_is_none() {
+    for text in ["Content-Type:\r\nA: b\r\n\r\n", "A: b\ncontent-type: \t\nContent-Type:\n\n"] {
+        let head = parse(text).unwrap();
+        assert_eq!(head.fields().collect::<Vec<_>>(), [(&b"A"[..], &b"b"[..])], "{text:?}");
+    }
+    assert_eq!(parse("Content-Type: \n\n").unwrap().fields().count(), 0);
+    assert_eq!(parse("X-Content-Type:\n\n").unwrap().fields().count(), 1);
+}
+
 #[test]
 fn statuses_are_told_or_follow_from_the_location() {
     for (text, status, reason) in [

@@ -88,6 +88,8 @@ fn heads_as_the_application_wants_them(server: &Server, below: &str) {
     assert_eq!((set, cookies.text()), (vec!["a=1", "b=2"], "yes"));
     // What an application says of the connection is not for the client.
     assert_eq!((cookies.field("connection"), cookies.field("x-accel-buffering")), (None, None));
+    let untyped = client.get(&format!("{below}/untyped"));
+    assert_eq!((untyped.field("content-type"), untyped.field("x-is")), (None, Some("here")));
     let long = client.get(&format!("{below}/long"));
     assert_eq!(long.text(), "abc", "no more than declared");
 }

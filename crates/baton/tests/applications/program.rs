@@ -66,6 +66,7 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
             }
             Ok(())
         }
+        "/untyped" => write!(request, "Content-Type: \r\nX-Is: here\r\n\r\nuntyped"),
         "/nothing" => write!(request, "Status: 204 No Content\r\n\r\n"),
         "/reset" => write!(request, "Status: 205 Reset Content\r\n\r\nnonsense"),
         "/missing" => write!(request, "Status: 404 Nothing Here\r\nContent-Type: text/plain\r\n\r\nno\n"),
