@@ -71,7 +71,7 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a [u8]>,
     /// The requested host: that of an absolute target, else that of the Host field (RFC 9112 section 3.2.2). A valid
     /// name or address, in the client's spelling (compare it without regard to case), an IPv6 address in brackets.
-    /// `None` if Host is empty, or missing in HTTP/1.0.
+    /// `None` if Host is empty or missing in HTTP/1.0.
     pub host: Option<&'a str>,
     /// The port after the host, if any.
     pub port: Option<u16>,
@@ -181,6 +181,10 @@ impl<'a> RequestHead<'a> {
         let Target { path, query, authority } = Target::parse(version, method, target)?;
         let host = judge_host(version, known.host)?;
         let authority = authority.or(host);
+        // RFC 9110 section 4.2.1: without a host the URI is invalid. A client of HTTP/1.0 need not name one.
+        if authority.is_none() && version != Version::Http10 {
+            return Err(Refusal::HostInvalid);
+        }
         let (length, coding) = (known.content_length, known.transfer_encoding);
         let framing = BodyFraming::decide(version, length, coding, section, unframed)?;
 
@@ -277,7 +281,7 @@ fn has_bare_line_feed(head: &[u8]) -> bool {
     bare || head.starts_with(b"\n")
 }
 
-/// RFC 9112 section 3.2: required in HTTP/1.1; empty if the client has no authority to name.
+/// RFC 9112 section 3.2: required in HTTP/1.1; empty beside a target that names the authority.
 fn judge_host(version: Version, host: Option<&[u8]>) -> Result<Option<Authority<'_>>, Refusal> {
     match host {
         Some(b"") => Ok(None),

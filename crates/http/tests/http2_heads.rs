@@ -198,6 +198,8 @@ fn what_http1_refuses_is_refused_here() {
         (&path("/\r\n"), TargetBytes),
         (&authority("user@h"), HostInvalid),
         (&authority("h:x"), HostInvalid),
+        (&authority(""), HostInvalid),
+        (&[GET[0], GET[1], GET[3], ("host", "")], HostInvalid),
         (&[GET[0], GET[1], GET[3]], HostMissing),
         (&[GET[0], GET[1], GET[3], ("host", "a"), ("host", "a")], HostRepeated),
         (&[(":method", "CONNECT"), (":authority", "h")], TargetForm),

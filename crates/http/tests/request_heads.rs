@@ -243,6 +243,8 @@ fn http_1_1_has_exactly_one_host() {
     assert_refused("GET http://x/ HTTP/1.1\r\n\r\n", Refusal::HostMissing);
     assert_refused("GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", Refusal::HostRepeated);
     assert_refused("GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n", Refusal::HostRepeated);
+    assert_refused("GET / HTTP/1.1\r\nHost: \r\n\r\n", Refusal::HostInvalid);
+    assert_refused("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", Refusal::HostInvalid);
     for host in ["a b", "a@b", "a/b", "a:b", "a:99999", "[::1", "a,b:c", "http://a", "\u{e9}", ":80", "a\tb"]
     {
         assert_refused(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), Refusal::HostInvalid);
@@ -250,7 +252,8 @@ fn http_1_1_has_exactly_one_host() {
     }
     for (head, host, port) in [
         ("GET / HTTP/1.0\r\n\r\n", None, None),
-        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", None, None),
+        ("GET / HTTP/1.0\r\nHost:\r\n\r\n", None, None),
+        ("GET http://a/ HTTP/1.1\r\nHost:\r\n\r\n", Some("a"), None),
         ("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", Some("[::1]"), Some(80)),
         ("GET http://a:1/ HTTP/1.1\r\nHost: b:2\r\n\r\n", Some("a"), Some(1)),
         ("GET http://a/ HTTP/1.1\r\nHost: b:2\r\n\r\n", Some("a"), None),

@@ -35,7 +35,6 @@ fn the_host_chooses_the_site(server: &Server) {
 
 fn minor_versions_and_hosts(server: &Server) {
     let mut client = server.connect();
-    assert_eq!(client.ask_host("", "GET", "/small.txt", "").text(), "small\n");
     // RFC 3986, 3.2.2: an address of a kind to come is an address. No site is known by it.
     assert_eq!(client.ask_host("[v1.a]:80", "GET", "/small.txt", "").text(), "small\n");
     // RFC 9110, 2.5: a higher minor version is answered as 1.1.
@@ -45,6 +44,10 @@ fn minor_versions_and_hosts(server: &Server) {
     assert_eq!(client.response().text(), "small\n", "HTTP/1.0 knows no hosts");
     client.send("GET /who.txt HTTP/1.0\r\nHost: a.wild.example\r\n\r\n");
     assert_eq!(client.response().text(), "wild", "but may name one");
+    // RFC 9110, 4.2.1: a URI without a host is invalid.
+    let mut client = server.connect();
+    assert_eq!(client.ask_host("", "GET", "/small.txt", "").status, 400);
+    client.expect_end();
 }
 
 /// RFC 9112, 3.2.2: the host of an absolute target replaces the field.
