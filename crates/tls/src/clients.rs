@@ -9,9 +9,10 @@ use rustls::pki_types::pem::SectionKind;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Version};
 
 use crate::identity::no_certificate;
-use crate::pem::PemFile;
+use crate::pem::{PemFile, Section};
 use crate::provider::provider;
 
 /// Whether a client must have a certificate.
@@ -70,6 +71,9 @@ impl ClientPolicy {
                 let trouble = revoked.whole("no revocation list in it");
                 return Err(trouble.remedy("name a PEM file with a section `-----BEGIN X509 CRL-----`"));
             }
+            for list in &lists {
+                check_list(revoked, list)?;
+            }
             // Where lists begin: the certificates before them could otherwise be confused with them.
             digest.update(b"revoked");
             lists.iter().for_each(|list| digest.update(&list.der));
@@ -88,6 +92,20 @@ impl ClientPolicy {
     pub fn id(&self) -> PolicyId {
         self.id
     }
+}
+
+/// A list of version 1 has no number, and does not say whose it is if an authority has several.
+fn check_list(file: &PemFile, list: &Section) -> Result<(), Trouble> {
+    let parsed = CertificateRevocationList::from_der(&list.der);
+    let (_, parsed) =
+        parsed.map_err(|error| file.trouble(list.line, format_args!("not a revocation list: {error}")))?;
+    if parsed.version() == Some(X509Version::V2) {
+        return Ok(());
+    }
+    Err(file
+        .trouble(list.line, "a revocation list of version 1: version 2 is needed")
+        .cause("openssl makes these where its configuration names no `crl_extensions`")
+        .remedy("set `crl_extensions` in the authority's section, and run `openssl ca -gencrl` again"))
 }
 
 impl PolicyId {

@@ -9,7 +9,7 @@ use rustls::pki_types::{
 };
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{Error, InconsistentKeys};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use crate::certificate::{Certificate, KeyAlgorithm};
 use crate::pem::{PemFile, Section};
@@ -32,6 +32,7 @@ impl Identity {
         let sections = chain.sections(&[SectionKind::Certificate])?;
         let Some(leaf) = sections.first() else { return Err(no_certificate(chain)) };
         check_order(chain, &sections)?;
+        check_version(chain, leaf)?;
         let (signing_key, line) = signing_key(key)?;
         let algorithm = KeyAlgorithm::of(signing_key.algorithm())
             .ok_or_else(|| key.trouble(line, "a key of a kind that is not supported"))?;
@@ -89,6 +90,18 @@ fn check_order(file: &PemFile, sections: &[Section]) -> Result<(), Trouble> {
         previous = Some((certificate, section.line));
     }
     Ok(())
+}
+
+/// A certificate without extensions says for which names it is where no client looks any more.
+fn check_version(file: &PemFile, leaf: &Section) -> Result<(), Trouble> {
+    let version = X509Certificate::from_der(&leaf.der).map(|(_, certificate)| certificate.version());
+    match version {
+        Ok(version) if version != X509Version::V3 => Err(file
+            .trouble(leaf.line, format_args!("a certificate of X.509 version {}: TLS needs version 3", version.0 + 1))
+            .cause("openssl makes these where its configuration names no extensions")
+            .remedy("make one with the names that it is for: `openssl req -x509 -addext subjectAltName=DNS:NAME …`")),
+        _ => Ok(()),
+    }
 }
 
 /// The first private key of a file, and its line.

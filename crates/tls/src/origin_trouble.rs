@@ -95,7 +95,7 @@ impl fmt::Display for OriginTrouble {
             Self::UnknownIssuer => {
                 "no trusted authority has issued its certificate: name its authority with `ca`"
             }
-            Self::WrongName => "its certificate is for other names: name one of them with `server_name`",
+            Self::WrongName => "its certificate is for other names: name one of them with `name` of `tls`",
             Self::NotInForce => "its certificate has ended or is not valid yet",
             Self::BadCertificate => "its certificate does not hold",
             Self::NothingInCommon => {

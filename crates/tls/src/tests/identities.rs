@@ -54,6 +54,25 @@ fn a_chain_in_a_wrong_order_is_refused() {
     assert!(why.contains("(CN=one) did not issue"), "{why}");
 }
 
+/// `openssl x509 -req` makes these, if it is given no extensions.
+#[test]
+fn a_certificate_of_version_1_is_refused_in_words() {
+    let issued = Authority::new("authority").issue(&["one"]);
+    let why = refused(VERSION_1, &issued.key);
+    assert!(why.starts_with("c.pem:1: a certificate of X.509 version 1: TLS needs version 3"), "{why}");
+    assert!(why.contains("subjectAltName"), "{why}");
+}
+
+const VERSION_1: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIBJzCBzQIUdCVHg9ATndWOUG5kHEKPXWL+8mMwCgYIKoZIzj0EAwIwFTETMBEG\n\
+A1UEAwwKdjEuZXhhbXBsZTAgFw0yNjExMjcwMjE3MzZaGA8yMTI2MTEwMzAyMTcz\n\
+NlowFTETMBEGA1UEAwwKdjEuZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEH\n\
+A0IABEiN6xNsbFEB/bILw8j4syxofcvH8ZdsQbQbjNbrKwUwNWNKXzxuiG4o3UJz\n\
+/dsqFJHoyOTHeYVSNTYEb/b3dTowCgYIKoZIzj0EAwIDSQAwRgIhAJCo4hHfvSte\n\
+YVjZZeEmo5mCBA3ZpltQBM3ymmsVAF4XAiEAyN1Mxbxtk3NTqdGXdg6YstrlwsSG\n\
+EKqt95evTQ+hcJY=\n\
+-----END CERTIFICATE-----\n";
+
 #[test]
 fn files_without_what_they_should_have() {
     let issued = Authority::new("authority").issue(&["one"]);

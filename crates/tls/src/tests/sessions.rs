@@ -107,4 +107,14 @@ fn files_without_authorities_or_lists_are_refused() {
     };
     assert!(load(&issued.key_file(), None).starts_with("k.pem: no certificate in it"));
     assert!(load(&authority.file(), Some(&authority.file())).starts_with("ca.pem: no revocation list in it"));
+    let old = PemFile::new("crl.pem", LIST_OF_VERSION_1.as_bytes().to_vec());
+    let why = load(&authority.file(), Some(&old));
+    assert!(why.starts_with("crl.pem:1: a revocation list of version 1: version 2 is needed"), "{why}");
 }
+
+const LIST_OF_VERSION_1: &str = "-----BEGIN X509 CRL-----\n\
+MIGcMEMwCgYIKoZIzj0EAwIwFTETMBEGA1UEAwwKdjEuZXhhbXBsZRcNMjYxMTI3\n\
+MDIxNzM3WhgPMjEyNjExMDMwMjE3MzdaMAoGCCqGSM49BAMCA0kAMEYCIQD0+Lkn\n\
+c9pVYIDxMlsUvjmXmAz9W3RfUfZUSIIitXY/GgIhAPAwZQKUDnsvr9p3BgyxaFa6\n\
+mxZPqnLnJ+8iXjzVHocq\n\
+-----END X509 CRL-----\n";
