@@ -128,7 +128,7 @@ impl CachingGateway {
             let object = Arc::clone(&object);
             let (parts, number) =
                 Parts::begun(object, length, (ask, template), blocks, ignores_ranges, finish_to, owner);
-            PartFetch { parts: Arc::new(parts), fill: number, client: cache.first_of(fill) }
+            PartFetch { parts: Arc::new(parts), fill: number, client: cache.first_of(fill), if_range: false }
         });
         let live = match &parts {
             Some(part) => Live::Parts(Arc::clone(&part.parts)),

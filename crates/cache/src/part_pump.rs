@@ -47,10 +47,12 @@ impl CachingGateway {
         let range = range_field(&request.bytes);
         let is_all = request.bytes == (0..u64::MAX);
         let validators = parts.object.stored.validators();
-        let fields = [("Range", Some(range.as_bytes())), ("If-Range", validators.strong_field())];
+        let if_range = validators.strong_field().filter(|_| !is_all);
+        let fields = [("Range", Some(range.as_bytes())), ("If-Range", if_range)];
         let fields = fields.into_iter().filter(|_| !is_all);
         let fields = fields.filter_map(|(name, value)| Some((name, value?)));
-        let fetch = PartFetch { parts: Arc::clone(parts), fill: request.fill, client };
+        let if_range = if_range.is_some();
+        let fetch = PartFetch { parts: Arc::clone(parts), fill: request.fill, client, if_range };
         cache.parts.insert(name, fetch);
         cache.shared.fills.fetch_add(1, Ordering::Relaxed);
         self.inner.begin(name, parts.template.request(fields), cache.now_ms);
@@ -81,10 +83,10 @@ impl CachingGateway {
     }
 
     fn handle_part_event(&mut self, part: &PartFetch, event: ResponseEvent) {
-        let PartFetch { parts, fill, client } = part;
+        let PartFetch { parts, fill, client, .. } = part;
         let effects = match event {
             ResponseEvent::Head(head, instruction) => {
-                let answer = self.judge_part(parts, head, &instruction);
+                let answer = self.judge_part(part, head, &instruction);
                 parts.handle_answer(*fill, answer)
             }
             ResponseEvent::Body(bytes) => return self.store_part(part, &bytes),
@@ -110,8 +112,9 @@ impl CachingGateway {
     }
 
     /// What the head of a response to a request for a part means.
-    fn judge_part(&mut self, parts: &Arc<Parts>, head: ResponseHead, instruction: &Instruction) -> Answer {
+    fn judge_part(&mut self, part: &PartFetch, head: ResponseHead, instruction: &Instruction) -> Answer {
         let Some(cache) = &mut self.cache else { return Answer::Failed };
+        let PartFetch { parts, if_range, .. } = part;
         let (ask, object) = (&parts.ask, &parts.object);
         if !matches!(instruction, Instruction::None) {
             return Answer::Failed;
@@ -123,7 +126,7 @@ impl CachingGateway {
                 let times = Times { requested_s: received_s, received_s };
                 let request = ask.head.get();
                 let fetched = Fetched { request: &request, head, times };
-                match object.stored.join(&ask.route.rules, fetched) {
+                match object.stored.join(&ask.route.rules, fetched, *if_range) {
                     Ok((joined, part)) if is_coded_alike => {
                         // The newest fields count, and it is fresh as a whole.
                         let (labels, generation) = (object.labels.clone(), object.generation());
@@ -155,7 +158,7 @@ impl CachingGateway {
 
     /// Takes bytes of a part.
     fn store_part(&mut self, part: &PartFetch, bytes: &Aggregate) {
-        let PartFetch { parts, fill, client } = part;
+        let PartFetch { parts, fill, client, .. } = part;
         for piece in bytes.pieces() {
             let Ok(mut slice) = in_memory(piece) else {
                 let effects = parts.handle_end(*fill, true);

@@ -40,6 +40,8 @@ pub(crate) struct PartFetch {
     pub(crate) fill: FillId,
     /// The request of this loop that caused it: what is logged about the origin is its.
     pub(crate) client: Option<RequestId>,
+    /// It was asked for with If-Range.
+    pub(crate) if_range: bool,
 }
 
 #[derive(Debug)]

@@ -53,6 +53,8 @@ pub(crate) enum Manner {
     Shifted,
     /// It names another total length in each part.
     OtherTotals,
+    /// A part that was asked for with If-Range has none of the fields that its client knows.
+    Brief,
     /// 206 without Content-Range.
     Unplaced,
     /// 206 with several parts.
@@ -193,7 +195,7 @@ fn show(peer: &mut Peer, seen: &Seen, film: &Film) -> bool {
     if manner == Manner::Hinting {
         peer.send(HINT);
     }
-    let is_current = seen.field("if-range").is_none_or(|tag| fields.contains(&format!("ETag: {tag}\r\n")));
+    let is_current = seen.field("if-range").is_none_or(|tag| fields.contains(&format!(": {tag}\r\n")));
     let range = seen.field("range").filter(|_| is_current && manner != Manner::Whole);
     let Some((first, last)) = range.map(|range| placed(range, length)) else {
         peer.send(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n"));
@@ -217,6 +219,8 @@ fn show(peer: &mut Peer, seen: &Seen, film: &Film) -> bool {
         _ => format!("Content-Range: bytes {first}-{last}/{total}\r\n"),
     };
     let count = last + 1 - first;
+    let is_brief = manner == Manner::Brief && seen.field("if-range").is_some();
+    let fields = if is_brief { "Cache-Control: max-age=600\r\n".into() } else { fields };
     peer.send(format!("HTTP/1.1 206 Part\r\n{fields}{place}Content-Length: {count}\r\n\r\n"));
     // What comes coded, or without its place, is of no version.
     let version = if place.starts_with("Content-Range") { version } else { 0 };

@@ -3,6 +3,8 @@
 use std::fs;
 use std::ops::Range;
 
+use baton_http::Stamp;
+
 use crate::common::agent::{Agent, Body, CutOff};
 use crate::common::client::Response;
 use crate::common::server::wait_until;
@@ -16,6 +18,7 @@ protocols::over_every_protocol!(
     parts_are_completed,
     ranges_of_an_origin_without_ranges,
     objects_without_a_strong_tag_come_as_a_whole,
+    parts_may_leave_out_a_date_that_is_known,
     origins_that_lie_about_parts,
     a_cut_origin_is_asked_for_the_rest,
     a_film_that_changes_is_never_mixed,
@@ -112,6 +115,27 @@ fn objects_without_a_strong_tag_come_as_a_whole(site: &Site) {
         let whole = agent.get(&film.address());
         assert!(whole.body == bytes_of(1, 0..LENGTH), "{tag}");
     }
+}
+
+/// An origin whose parts say nothing that their client knows already, such as the date that it has named in If-Range.
+fn parts_may_leave_out_a_date_that_is_known(site: &Site) {
+    let film = Film::show("brief", LENGTH, Manner::Brief);
+    // With an older date it would be stale.
+    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    let date = String::from_utf8_lossy(&Stamp::at(now).date).into_owned();
+    film.change(|state| {
+        state.fields = format!(
+            "Cache-Control: max-age=600\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: {date}\r\n"
+        );
+    });
+    let mut agent = site.server.agent();
+    for first in [1_000_000, 3_000_000, 2_000_000] {
+        let part = ask(&mut agent, &film, &format!("{first}-{}", first + 9));
+        expect_part(&part, 1, first..first + 10);
+    }
+    assert_eq!(film.asked().len(), 3, "one request for each range: {:?}", film.asked());
+    expect_part(&ask(&mut agent, &film, "1000000-1000009"), 1, 1_000_000..1_000_010);
+    assert_eq!(film.asked().len(), 3, "what was stored is there");
 }
 
 /// Whatever an origin says of its parts, a client gets bytes of one version in their places, or sees that it does not.

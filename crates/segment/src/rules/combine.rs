@@ -58,12 +58,18 @@ impl std::error::Error for NotJoined {}
 
 impl Stored {
     /// The stored response with the fields of another of its parts, and where that belongs (RFC 9111 section 3.4): the
-    /// newest fields count.
+    /// newest fields count. `if_range`: the part was asked for with If-Range, and the stored response's
+    /// [strong validator](Validators::strong_field).
     ///
     /// # Errors
     /// The part does not belong to it.
-    pub fn join(&self, rules: &RouteRules, fetched: Fetched<'_>) -> Result<(Self, ContentRange), NotJoined> {
-        let part = self.place_of(&fetched.head)?;
+    pub fn join(
+        &self,
+        rules: &RouteRules,
+        fetched: Fetched<'_>,
+        if_range: bool,
+    ) -> Result<(Self, ContentRange), NotJoined> {
+        let part = self.place_of(&fetched.head, if_range)?;
         let mut joined = self.freshen(rules, fetched).map_err(NotJoined::NotStored)?;
         if joined.head.content_length().is_none() {
             joined.head.set_content_length(part.length);
@@ -72,14 +78,18 @@ impl Stored {
     }
 
     /// Where a 206 belongs within the stored response.
-    fn place_of(&self, head: &ResponseHead) -> Result<ContentRange, NotJoined> {
+    fn place_of(&self, head: &ResponseHead, if_range: bool) -> Result<ContentRange, NotJoined> {
         let part = head.field("Content-Range").and_then(ContentRange::parse);
         let part =
             part.filter(|_| head.status() == Status::PARTIAL_CONTENT).ok_or(NotJoined::ContentRange)?;
         if head.content_length().is_some_and(|length| length != part.range.len()) {
             return Err(NotJoined::ContentRange);
         }
-        if !self.validators().promise_same_bytes(&Validators::of(head)) {
+        let (own, other) = (self.validators(), Validators::of(head));
+        // A 206 to If-Range leaves out what its client knows already, but for the tag (RFC 9110 section 15.3.7). Of another
+        // version it would not be one.
+        let is_confirmed = if_range && own.etag.is_none() && other.is_empty();
+        if !is_confirmed && !own.promise_same_bytes(&other) {
             return Err(NotJoined::OtherVersion);
         }
         let total = self.head.content_length();
@@ -104,9 +114,19 @@ mod tests {
     const STORED: &str = "Cache-Control: max-age=9; ETag: \"a\"; A: 1; Content-Range: bytes 0-9/30";
 
     fn join(stored: &str, fields: &str, length: u64) -> Result<(Stored, ContentRange), &'static str> {
+        join_asked(stored, fields, length, false)
+    }
+
+    fn join_asked(
+        stored: &str,
+        fields: &str,
+        length: u64,
+        if_range: bool,
+    ) -> Result<(Stored, ContentRange), &'static str> {
         let stored = store("", 206, stored, 0).unwrap();
         with_request("GET", "", |request| {
-            let joined = stored.join(&RouteRules::default(), fetched(request, part(fields, length), 5));
+            let joined =
+                stored.join(&RouteRules::default(), fetched(request, part(fields, length), 5), if_range);
             joined.map_err(NotJoined::label)
         })
     }
@@ -142,6 +162,24 @@ mod tests {
             assert_eq!(join(stored, fields, length).unwrap_err(), expected, "{fields}");
         }
         assert!(join(&dated_with_date, &dated_with_date, 10).is_ok());
+    }
+
+    #[test]
+    fn rfc9110_15_3_7_a_206_to_if_range_may_leave_the_date_out() {
+        let dated = "Cache-Control: max-age=9; Content-Range: bytes 0-9/30; Last-Modified: Sun, 06 Nov 1994 08:49:07 GMT; \
+                     Date: Sun, 06 Nov 1994 08:49:37 GMT";
+        let other = "Content-Range: bytes 20-29/30; Last-Modified: Sun, 06 Nov 1994 08:49:08 GMT";
+        let (joined, _) = join_asked(dated, "Content-Range: bytes 20-29/30", 10, true).unwrap();
+        assert!(joined.validators().last_modified_s.is_some(), "it stays for the next part");
+        for (stored, fields, if_range) in [
+            (dated, "Content-Range: bytes 20-29/30", false),
+            (dated, other, true),
+            (dated, "Content-Range: bytes 20-29/30; ETag: \"a\"", true),
+            (STORED, "Content-Range: bytes 20-29/30", true),
+        ] {
+            assert_eq!(join_asked(stored, fields, 10, if_range).unwrap_err(), "other-version", "{fields}");
+        }
+        assert_eq!(join_asked(dated, "Content-Range: bytes 20-29/31", 10, true).unwrap_err(), "other-length");
     }
 
     #[test]
