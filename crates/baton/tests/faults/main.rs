@@ -92,12 +92,14 @@ macro_rules! one_of {
 
 mod bounds;
 mod crowd;
+mod disk;
 mod files;
 mod gone;
 mod log;
 mod peer;
 mod site;
 mod slow;
+mod slow_disk;
 mod still;
 mod storm;
 mod waiting;
