@@ -2,9 +2,8 @@
 //!
 //! After Flash (Pai, 1999, sections 4.2.4 and 4.4.1): a helper starts when all others are busy, and stays until the
 //! bound is lowered. It works on the caches that it shares with the loop, and returns no bytes, only an event for the
-//! finished job.
+//! finished job. Which job is next, [`JobQueue`] says.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use baton_sys::mailbox::Mailbox;
 use crate::client::Wake;
 use crate::clients::Token;
 use crate::job::Job;
+use crate::job_queue::{JobClass, JobQueue};
 
 /// Helpers of one event loop.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Queue {
-    jobs: VecDeque<(Token, Job)>,
+    jobs: JobQueue<(Token, Job)>,
     helpers: usize,
     helpers_max: usize,
     /// Helpers that wait for a job.
@@ -46,7 +46,7 @@ impl Helpers {
     /// `EMFILE`, `ENFILE`.
     pub(crate) fn new(helpers_max: usize) -> io::Result<Self> {
         let helpers_max = helpers_max.max(1);
-        let queue = Queue { jobs: VecDeque::new(), helpers: 0, helpers_max, idle: 0, closed: false };
+        let queue = Queue { jobs: JobQueue::default(), helpers: 0, helpers_max, idle: 0, closed: false };
         let shared = Shared { queue: Mutex::new(queue), work: Condvar::new(), done: Mailbox::new()? };
         Ok(Self { shared: Arc::new(shared), under_way: 0 })
     }
@@ -83,16 +83,17 @@ impl Helpers {
     /// Gives a job to a helper.
     pub(crate) fn submit(&mut self, whose: Token, job: Job) {
         self.under_way += 1;
+        let class = JobClass::of(&job);
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push_back((whose, job));
-        if queue.jobs.len() > queue.idle && queue.helpers < queue.helpers_max {
+        queue.jobs.push(class, (whose, job));
+        if queue.jobs.count_ready(queue.helpers_max) > queue.idle && queue.helpers < queue.helpers_max {
             let shared = Arc::clone(&self.shared);
             let helper = std::thread::Builder::new().name("helper".into()).stack_size(STACK_BYTES);
             if helper.spawn(move || shared.help()).is_ok() {
                 queue.helpers += 1;
             } else if queue.helpers == 0 {
                 // No thread can be started: the loop waits for the disk itself, or the client would never be answered.
-                let mine = queue.jobs.pop_back();
+                let mine = queue.jobs.take_back(class);
                 drop(queue);
                 if let Some((whose, job)) = mine {
                     self.shared.done.send([(whose, Wake::Job(job.run()))]);
@@ -121,14 +122,17 @@ impl Drop for Helpers {
 
 impl Shared {
     fn help(&self) {
+        let mut queue = lock(&self.queue);
         loop {
-            let mut queue = lock(&self.queue);
-            let (whose, job) = loop {
+            let (class, (whose, job)) = loop {
                 if queue.closed || queue.helpers > queue.helpers_max {
                     queue.helpers -= 1;
+                    // What this one could have done next may be for one that waits.
+                    self.work.notify_one();
                     return;
                 }
-                if let Some(next) = queue.jobs.pop_front() {
+                let helpers_max = queue.helpers_max;
+                if let Some(next) = queue.jobs.begin(helpers_max) {
                     break next;
                 }
                 queue.idle += 1;
@@ -137,6 +141,8 @@ impl Shared {
             };
             drop(queue);
             self.done.send([(whose, Wake::Job(job.run()))]);
+            queue = lock(&self.queue);
+            queue.jobs.end(class);
         }
     }
 }

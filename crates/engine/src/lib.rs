@@ -36,6 +36,7 @@ pub mod guards;
 pub mod heartbeat;
 mod helpers;
 mod job;
+mod job_queue;
 pub mod listen;
 mod log;
 mod mark;

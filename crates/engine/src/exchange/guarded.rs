@@ -107,10 +107,13 @@ pub(super) fn judge<'a>(
     let user = match login {
         Login::Verified(user) => user,
         Login::New | Login::Redirected | Login::Rewritten { .. } => {
-            match auth.standing(asking.head, asking.now_ms) {
+            match auth.standing(asking.head, asking.address, asking.now_ms) {
                 Standing::Known(user) => Some(user),
                 Standing::Absent => None,
-                Standing::Busy => return refused(Page::error(Status::SERVICE_UNAVAILABLE)),
+                Standing::Busy { is_its_share: true } => return refused(Page::too_many_requests(1)),
+                Standing::Busy { is_its_share: false } => {
+                    return refused(Page::error(Status::SERVICE_UNAVAILABLE));
+                }
                 Standing::Unverified(verification) => return Err(Demand::Verification(verification)),
             }
         }

@@ -1,12 +1,15 @@
 //! Names and passwords (RFC 7617), verified by jobs, and remembered for a while.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use baton_http::RequestHead;
 use baton_password::{Tag, Users, Verified};
+
+use super::network;
 
 /// The users that may ask, and what their clients are told.
 #[derive(Debug)]
@@ -23,6 +26,24 @@ pub struct BasicAuth {
 struct UnderWay {
     tag: Tag,
     is_right: Arc<OnceLock<bool>>,
+    /// Whose was the first request with it.
+    from: Option<Client>,
+}
+
+/// A client, as far as it cannot choose its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Client {
+    V4(Ipv4Addr),
+    V6([u8; 8]),
+}
+
+impl Client {
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => Self::V6(network(address)),
+        }
+    }
 }
 
 /// What a client says of its user.
@@ -48,8 +69,8 @@ pub(crate) enum Standing {
     Unverified(Verification),
     /// There is none.
     Absent,
-    /// Too many are being verified.
-    Busy,
+    /// Too many are being verified, for this client or for all.
+    Busy { is_its_share: bool },
 }
 
 /// The work of verifying a password: some tens of milliseconds.
@@ -76,21 +97,30 @@ impl BasicAuth {
     }
 
     /// What is known of the user.
-    pub(crate) fn standing(self: &Arc<Self>, head: &RequestHead<'_>, now_ms: u64) -> Standing {
+    pub(crate) fn standing(
+        self: &Arc<Self>,
+        head: &RequestHead<'_>,
+        address: Option<IpAddr>,
+        now_ms: u64,
+    ) -> Standing {
         let Some(credentials) = Credentials::of(head) else { return Standing::Absent };
         let tag = self.verified.tag(&credentials.name, &credentials.password);
         if self.verified.contains(&tag, now_ms) {
             return Standing::Known(credentials.name);
         }
+        let from = address.map(Client::of);
         let mut under_way = self.under_way();
         let is_right = match under_way.iter().find(|one| one.tag == tag) {
             Some(one) => Arc::clone(&one.is_right),
-            None if under_way.len() < UNDER_WAY_MAX => {
+            None if under_way.len() >= UNDER_WAY_MAX => return Standing::Busy { is_its_share: false },
+            None if under_way.len() >= CROWDED && share_of(&under_way, from) >= SHARE_MAX => {
+                return Standing::Busy { is_its_share: true };
+            }
+            None => {
                 let is_right = Arc::default();
-                under_way.push(UnderWay { tag, is_right: Arc::clone(&is_right) });
+                under_way.push(UnderWay { tag, is_right: Arc::clone(&is_right), from });
                 is_right
             }
-            None => return Standing::Busy,
         };
         let auth = Arc::clone(self);
         Standing::Unverified(Verification { auth, credentials, tag, is_right, now_ms })
@@ -146,6 +176,16 @@ impl Credentials {
 /// Passwords that are verified at a time, in one process. Beyond it: 503. Each may take as much memory as its hash says.
 const UNDER_WAY_MAX: usize = 32;
 
+/// From here on a client address has [`SHARE_MAX`] of them: who guesses leaves room for those who know. Beyond it: 429.
+const CROWDED: usize = UNDER_WAY_MAX / 4 * 3;
+
+/// What a client address has of a crowded table.
+const SHARE_MAX: usize = UNDER_WAY_MAX / 8;
+
+fn share_of(under_way: &[UnderWay], from: Option<Client>) -> usize {
+    under_way.iter().filter(|one| one.from == from).count()
+}
+
 #[cfg(test)]
 mod tests {
     use baton_http::HeadLimits;
@@ -185,15 +225,24 @@ mod tests {
         let made = hash(Algorithm::Argon2, b"a:b").unwrap();
         let users = Users::new([("ada".to_owned(), Hash::parse(&made).unwrap())]);
         let auth = Arc::new(BasicAuth::new("all", users));
-        let standing = |password: &str, now_ms| {
+        let standing_from = |host: u8, password: &str, now_ms| {
             let login = STANDARD.encode(format!("ada:{password}"));
             let text = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n\r\n");
-            auth.standing(&RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap(), now_ms)
+            let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
+            auth.standing(&head, Some([192, 0, 2, host].into()), now_ms)
         };
+        let standing = |password: &str, now_ms| standing_from(1, password, now_ms);
         let mut right: Vec<_> = (0..2 * UNDER_WAY_MAX).map(|_| standing("a:b", 5)).collect();
-        let wrong: Vec<_> = (1..UNDER_WAY_MAX).map(|guess| standing(&guess.to_string(), 5)).collect();
+        let mut wrong: Vec<_> = (1..CROWDED).map(|guess| standing(&guess.to_string(), 5)).collect();
         assert!(right.iter().chain(&wrong).all(|one| matches!(one, Standing::Unverified(_))));
-        assert!(matches!(standing("one too many", 5), Standing::Busy));
+        assert!(matches!(standing("one too many", 5), Standing::Busy { is_its_share: true }));
+        // Others have their share, as long as there is room at all.
+        for host in 2..4 {
+            let others = (0..SHARE_MAX).map(|guess| standing_from(host, &format!("{host} {guess}"), 5));
+            wrong.extend(others);
+        }
+        assert!(wrong.iter().all(|one| matches!(one, Standing::Unverified(_))));
+        assert!(matches!(standing_from(4, "no room", 5), Standing::Busy { is_its_share: false }));
         let Some(Standing::Unverified(one)) = right.pop() else { panic!("a verification") };
         assert_eq!(one.run().as_deref(), Some("ada"));
         assert!(matches!(standing("a:b", 6), Standing::Known(name) if &*name == "ada"));

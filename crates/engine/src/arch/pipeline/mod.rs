@@ -43,6 +43,7 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::job::{Job, JobDone};
+use crate::job_queue::JobClass;
 use crate::process::Process;
 use client::{PipelineClient, Step};
 use cohort::Kind;
@@ -88,7 +89,7 @@ struct ToStages<'a> {
 impl Jobs<PipelineClient> for ToStages<'_> {
     /// Writers run the jobs: this is why there are several.
     fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
-        self.stages.to_write.put_long((whose, job));
+        self.stages.to_write.put_long(JobClass::of(&job), (whose, job));
         None
     }
 

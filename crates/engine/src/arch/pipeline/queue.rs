@@ -1,11 +1,13 @@
 //! The queue in front of a stage.
 //!
-//! Items that may take long, because they wait for a disk or a client, have a queue of their own beside it. A worker
-//! takes them one at a time, and of several workers one always remains for the other items.
+//! Items that may take long, because they wait for a disk or a client or compute, have a queue of their own beside it. A
+//! worker takes them one at a time, and of several workers one always remains for the other items.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::job_queue::{JobClass, JobQueue};
 
 /// Clients on their way to a stage. A client is in one queue, once: `limits.connections_max` bounds them all.
 pub(super) struct Queue<T, L> {
@@ -18,8 +20,7 @@ pub(super) struct Queue<T, L> {
 
 struct State<T, L> {
     items: VecDeque<T>,
-    long: VecDeque<L>,
-    long_under_way: usize,
+    long: JobQueue<L>,
     closed: bool,
 }
 
@@ -29,7 +30,7 @@ pub(super) enum Taken<L> {
     /// Items; none if `patience` ran out first.
     Batch,
     /// A long item; then [`Queue::finish_long`].
-    Long(L),
+    Long(JobClass, L),
     /// The queue is closed.
     Closed,
 }
@@ -37,7 +38,7 @@ pub(super) enum Taken<L> {
 impl<T, L> Queue<T, L> {
     /// A queue for so many workers.
     pub(super) fn new(workers: usize) -> Self {
-        let state = State { items: VecDeque::new(), long: VecDeque::new(), long_under_way: 0, closed: false };
+        let state = State { items: VecDeque::new(), long: JobQueue::default(), closed: false };
         Self {
             state: Mutex::new(state),
             filled: Condvar::new(),
@@ -55,14 +56,14 @@ impl<T, L> Queue<T, L> {
     }
 
     /// Adds a long item.
-    pub(super) fn put_long(&self, item: L) {
-        self.lock().long.push_back(item);
+    pub(super) fn put_long(&self, class: JobClass, item: L) {
+        self.lock().long.push(class, item);
         self.filled.notify_one();
     }
 
     /// A worker has finished a long item.
-    pub(super) fn finish_long(&self) {
-        self.lock().long_under_way -= 1;
+    pub(super) fn finish_long(&self, class: JobClass) {
+        self.lock().long.end(class);
         self.filled.notify_one();
     }
 
@@ -73,12 +74,11 @@ impl<T, L> Queue<T, L> {
             if state.closed {
                 return Taken::Closed;
             }
-            if state.long_under_way < self.long_max
-                && let Some(item) = state.long.pop_front()
+            if state.long.count_running() < self.long_max
+                && let Some((class, item)) = state.long.begin(self.long_max)
             {
-                state.long_under_way += 1;
                 self.wake_another(&state);
-                return Taken::Long(item);
+                return Taken::Long(class, item);
             }
             if !state.items.is_empty() {
                 let count = state.items.len().min(batch_max);
@@ -102,8 +102,9 @@ impl<T, L> Queue<T, L> {
     }
 
     fn wake_another(&self, state: &State<T, L>) {
-        let long = !state.long.is_empty() && state.long_under_way < self.long_max;
-        if long || !state.items.is_empty() {
+        let may_begin =
+            state.long.count_running() < self.long_max && state.long.count_ready(self.long_max) > 0;
+        if may_begin || !state.items.is_empty() {
             self.filled.notify_one();
         }
     }
@@ -140,16 +141,16 @@ mod tests {
     #[test]
     fn a_worker_is_left_for_what_does_not_take_long() {
         let (queue, mut batch) = (Queue::new(3), Vec::new());
-        (1..=3).for_each(|item| queue.put_long(item));
+        (1..=3).for_each(|item| queue.put_long(JobClass::File, item));
         queue.push(&mut vec![11, 12]);
         let mut take = || (queue.take(64, Some(Duration::ZERO), &mut batch), std::mem::take(&mut batch));
-        assert_eq!(take(), (Taken::Long(1), vec![]));
-        assert_eq!(take(), (Taken::Long(2), vec![]));
+        assert_eq!(take(), (Taken::Long(JobClass::File, 1), vec![]));
+        assert_eq!(take(), (Taken::Long(JobClass::File, 2), vec![]));
         assert_eq!(take(), (Taken::Batch, vec![11, 12]));
         assert_eq!(take(), (Taken::Batch, vec![]), "nothing that this worker may do");
-        queue.finish_long();
-        assert_eq!(take(), (Taken::Long(3), vec![]));
-        queue.put_long(4);
+        queue.finish_long(JobClass::File);
+        assert_eq!(take(), (Taken::Long(JobClass::File, 3), vec![]));
+        queue.put_long(JobClass::File, 4);
         queue.close();
         assert_eq!(take(), (Taken::Closed, vec![]), "what takes long is not begun any more");
     }

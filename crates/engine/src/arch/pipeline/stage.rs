@@ -84,9 +84,9 @@ impl Stages {
             match queue.take(BATCH_MAX, patience, &mut batch) {
                 Taken::Closed => break,
                 // Outside of all cohorts: one thread waits, for one client.
-                Taken::Long((whose, job)) => {
+                Taken::Long(class, (whose, job)) => {
                     self.back.send([(whose, Wake::Job(job.run()))]);
-                    queue.finish_long();
+                    queue.finish_long(class);
                 }
                 Taken::Batch => {
                     let turn = self.cohort.enter(kind);
