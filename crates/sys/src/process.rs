@@ -1,7 +1,8 @@
 //! Processes: fork, wait, privileges, CPU affinity.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
+use std::mem::MaybeUninit;
 
 use crate::check;
 
@@ -94,29 +95,48 @@ pub fn identity(user: &str, group: Option<&str>) -> io::Result<Identity> {
     let unknown = |what: &str, name: &str| {
         io::Error::new(io::ErrorKind::NotFound, format!("there is no {what} named {name:?} on this system"))
     };
-    let name = CString::new(user).map_err(|_| unknown("user", user))?;
-    // SAFETY: the name is a C string; the result is read at once, before any other call could overwrite it,
-    // and callers are single-threaded at start-up.
-    let (uid, mut gid) = unsafe {
-        let entry = libc::getpwnam(name.as_ptr());
-        if entry.is_null() {
-            return Err(unknown("user", user));
-        }
-        ((*entry).pw_uid, (*entry).pw_gid)
-    };
+    // SAFETY: the pointers are to a C string, an entry and a buffer that live during the call; the entry is whole if the call says
+    // so, and only its numbers are read.
+    let (uid, mut gid) = entry(user, |name, entry, buffer, found| unsafe {
+        libc::getpwnam_r(name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found)
+    })?
+    .map(|entry: libc::passwd| (entry.pw_uid, entry.pw_gid))
+    .ok_or_else(|| unknown("user", user))?;
     if let Some(group) = group {
-        let name = CString::new(group).map_err(|_| unknown("group", group))?;
         // SAFETY: as above.
-        gid = unsafe {
-            let entry = libc::getgrnam(name.as_ptr());
-            if entry.is_null() {
-                return Err(unknown("group", group));
-            }
-            (*entry).gr_gid
-        };
+        gid = entry(group, |name, entry, buffer, found| unsafe {
+            libc::getgrnam_r(name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found)
+        })?
+        .map(|entry: libc::group| entry.gr_gid)
+        .ok_or_else(|| unknown("group", group))?;
     }
     Ok(Identity { uid, gid })
 }
+
+/// Asks `look` for the entry of a name, with a buffer that grows until its texts fit. `None`: there is none.
+fn entry<T>(
+    name: &str,
+    look: impl Fn(&CStr, *mut T, &mut [libc::c_char], *mut *mut T) -> libc::c_int,
+) -> io::Result<Option<T>> {
+    let Ok(name) = CString::new(name) else { return Ok(None) };
+    let mut buffer = vec![0; ENTRY_BYTES_USUAL];
+    loop {
+        let (mut entry, mut found) = (MaybeUninit::uninit(), std::ptr::null_mut());
+        match look(&name, entry.as_mut_ptr(), &mut buffer, &raw mut found) {
+            0 if found.is_null() => return Ok(None),
+            // SAFETY: `found` says that the entry has been written.
+            0 => return Ok(Some(unsafe { entry.assume_init() })),
+            libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => buffer.resize(buffer.len() * 4, 0),
+            errno => return Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// An entry's texts: name, home, shell; the members of a group.
+const ENTRY_BYTES_USUAL: usize = 1 << 10;
+
+/// A group with tens of thousands of members.
+const ENTRY_BYTES_MAX: usize = 1 << 20;
 
 /// Drops root for good: supplementary groups, group, user, in this order, and checks that it worked.
 ///
@@ -153,4 +173,22 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_groups_are_found_by_name() {
+        assert_eq!(identity("root", None).unwrap(), Identity { uid: 0, gid: 0 });
+        let daemon = identity("root", Some("daemon")).unwrap();
+        assert!(daemon.uid == 0 && daemon.gid != 0, "the group replaces the user's own: {daemon:?}");
+        for (user, group, missing) in [("nil baton", None, "nil baton"), ("root", Some("none\0"), "none\\0")]
+        {
+            let error = identity(user, group).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            assert!(error.to_string().contains(missing), "{error}");
+        }
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use baton_members::{EtcdReport, Member};
 
+use super::exposition::begin;
+
 /// The lines: how many nodes are known from elsewhere than the configuration, and how etcd is.
 pub(crate) fn page(members: &[Member], etcd: Option<&EtcdReport>, age_s: Option<u64>) -> String {
     let mut page = String::new();
@@ -34,7 +36,8 @@ pub(crate) fn page(members: &[Member], etcd: Option<&EtcdReport>, age_s: Option<
             etcd.skipped.len() as u64,
         ),
     ] {
-        let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        begin(&mut page, name, kind, help);
+        let _ = writeln!(page, "{name} {value}");
     }
     page
 }

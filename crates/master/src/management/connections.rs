@@ -75,27 +75,30 @@ enum State {
 }
 
 impl Connections {
-    /// Connections at one endpoint at a time; more are closed at once.
+    /// Connections at one endpoint at a time.
     const PER_ENDPOINT_MAX: usize = 32;
     /// Bytes of a request.
     const REQUEST_BYTES_MAX: usize = 64 * 1024;
     /// The time for sending the request, and again for taking the answer; longer than any reload.
     const PATIENCE: Duration = Duration::from_secs(15);
 
-    /// Takes a connection over. It is closed at once if there are too many.
+    /// Takes a connection over. If there are too many, the oldest that has not sent its request goes: who is slow keeps no
+    /// others out. If there is none, the new one is closed at once.
     pub(crate) fn add(&mut self, endpoint: Endpoint, socket: OwnedFd, now: Instant) {
-        if self.all.values().filter(|connection| connection.endpoint == endpoint).count()
-            < Self::PER_ENDPOINT_MAX
-        {
-            let connection = Connection {
-                endpoint,
-                socket,
-                state: State::Reading(Vec::new()),
-                deadline: now + Self::PATIENCE,
-            };
-            self.all.insert(self.next_id, connection);
-            self.next_id += 1;
+        let its = || self.all.iter().filter(|(_, connection)| connection.endpoint == endpoint);
+        if its().count() >= Self::PER_ENDPOINT_MAX {
+            let unfinished = its().find(|(_, connection)| matches!(connection.state, State::Reading(_)));
+            let Some(id) = unfinished.map(|(id, _)| *id) else { return };
+            self.all.remove(&id);
         }
+        let connection = Connection {
+            endpoint,
+            socket,
+            state: State::Reading(Vec::new()),
+            deadline: now + Self::PATIENCE,
+        };
+        self.all.insert(self.next_id, connection);
+        self.next_id += 1;
     }
 
     /// What to wait for: a connection's socket and readiness. Hang-ups are always reported.
@@ -243,8 +246,10 @@ mod tests {
     #[test]
     fn the_slow_the_gone_and_the_many_are_dropped() {
         let mut connections = Connections::default();
-        let clients: Vec<_> = (0..40).map(|_| connect(&mut connections, Endpoint::Admin)).collect();
-        assert_eq!(connections.interests().count(), Connections::PER_ENDPOINT_MAX);
+        let slow = 40;
+        let clients: Vec<_> = (0..slow).map(|_| connect(&mut connections, Endpoint::Admin)).collect();
+        let ids: Vec<_> = connections.interests().map(|(id, ..)| id).collect();
+        assert_eq!(ids, (8..slow).collect::<Vec<_>>(), "the oldest are gone");
         let _control = connect(&mut connections, Endpoint::Control);
         assert_eq!(
             connections.interests().count(),
@@ -252,7 +257,7 @@ mod tests {
             "endpoints do not crowd each other out"
         );
         drop(clients);
-        for id in 0..Connections::PER_ENDPOINT_MAX as ConnectionId {
+        for id in ids {
             assert_eq!(connections.handle_ready(id), Received::Nothing);
         }
         assert_eq!(connections.interests().count(), 1);

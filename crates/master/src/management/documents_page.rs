@@ -4,20 +4,22 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::exposition::{begin, escaped};
+
 /// The lines, from what the process of documents tells. Nothing: no site shares its load, or nothing is known yet.
 pub(crate) fn page(sites: &Value) -> String {
     let mut page = String::new();
     let Some(sites) = sites.as_array().filter(|sites| !sites.is_empty()) else { return page };
     for (name, kind, help, value) in FAMILIES {
-        let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        begin(&mut page, name, kind, help);
         for site in sites {
-            let at = site["at"].as_str().unwrap_or_default();
+            let at = escaped(site["at"].as_str().unwrap_or_default());
             let _ = writeln!(page, "{name}{{site=\"{at}\"}} {}", value(site));
         }
     }
-    let _ = write!(page, "# HELP {FAILURES} {FAILURES_HELP}\n# TYPE {FAILURES} counter\n");
+    begin(&mut page, FAILURES, "counter", FAILURES_HELP);
     for site in sites {
-        let at = site["at"].as_str().unwrap_or_default();
+        let at = escaped(site["at"].as_str().unwrap_or_default());
         let unanswered = number(&site["unanswered"]);
         let refused: u64 =
             site["refused"].as_object().into_iter().flatten().map(|(_, count)| number(count)).sum();

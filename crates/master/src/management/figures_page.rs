@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use baton_engine::figures::{BOUNDS_US, CODES};
 
+use super::exposition::{begin, escaped};
 use crate::figures::{AllFigures, NamedFigures, OTHER, Taken};
 
 /// The families.
@@ -102,18 +103,10 @@ fn processes(page: &mut String, taken: &Taken, start_time_seconds: u64) {
     }
 }
 
-fn begin(page: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-}
-
 /// Microseconds in seconds, exactly.
 fn seconds(us: u64) -> String {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::exposition::{begin, escaped};
 use baton_engine::metrics::{Counters, Kind, Metric};
 
 /// Metrics of the master itself.
@@ -33,7 +34,7 @@ pub(crate) fn page(
     for &metric in Metric::ALL {
         if metric.name() != family {
             family = metric.name();
-            begin(&mut page, family, metric.kind(), metric.help());
+            begin(&mut page, family, word(metric.kind()), metric.help());
         }
         let sum = workers.iter().fold(0_u64, |sum, worker| sum.wrapping_add(worker.get(metric)));
         sample(&mut page, family, metric.label(), sum);
@@ -60,10 +61,10 @@ pub(crate) fn page(
         ),
     ];
     for (name, kind, help, value) in own {
-        begin(&mut page, name, kind, help);
+        begin(&mut page, name, word(kind), help);
         sample(&mut page, name, None, value);
     }
-    begin(&mut page, "baton_reloads_total", Kind::Counter, "Reloads by how they ended.");
+    begin(&mut page, "baton_reloads_total", "counter", "Reloads by how they ended.");
     sample(&mut page, "baton_reloads_total", Some(("outcome", "done")), metrics.reloads_done);
     sample(&mut page, "baton_reloads_total", Some(("outcome", "refused")), metrics.reloads_refused);
     if !certificates.is_empty() {
@@ -71,25 +72,24 @@ pub(crate) fn page(
         begin(
             &mut page,
             name,
-            Kind::Gauge,
+            "gauge",
             "Whole days until a site's certificate ends, by the key's algorithm.",
         );
         for (site, key, days) in certificates {
-            let site = site.replace('\\', "\\\\").replace('"', "\\\"");
+            let site = escaped(site);
             let _ = writeln!(page, "{name}{{site=\"{site}\",key=\"{key}\"}} {days}");
         }
     }
-    begin(&mut page, "baton_build_info", Kind::Gauge, "The version that runs, as a label.");
+    begin(&mut page, "baton_build_info", "gauge", "The version that runs, as a label.");
     sample(&mut page, "baton_build_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
     page
 }
 
-fn begin(page: &mut String, name: &str, kind: Kind, help: &str) {
-    let kind = match kind {
+const fn word(kind: Kind) -> &'static str {
+    match kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
-    };
-    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
 }
 
 /// A sample whose label and value are words of this program: none needs escaping.

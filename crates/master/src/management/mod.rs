@@ -3,6 +3,7 @@
 pub(crate) mod cluster_page;
 mod connections;
 pub(crate) mod documents_page;
+mod exposition;
 pub(crate) mod figures_page;
 pub(crate) mod metrics_page;
 pub(crate) mod open_metrics;

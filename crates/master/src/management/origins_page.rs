@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use baton_upstream::{CHOICE_LABELS, FAILURE_LABELS, Way};
 
+use super::exposition::{begin, escaped};
 use crate::origins::Figures;
 
 /// The families, if there are origins.
@@ -86,17 +87,9 @@ const WAYS: &str = "baton_cluster_requests_total";
 const CHOICES: &str = "baton_cluster_choices_total";
 const RESPONSES: &str = "baton_origin_response_seconds";
 
-fn begin(page: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-}
-
 fn labels(one: &Figures) -> String {
     let [site, route, origin] = [&one.name.site, &one.name.route, &one.name.origin].map(|text| escaped(text));
     format!("site=\"{site}\",route=\"{route}\",origin=\"{origin}\"")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
