@@ -2,24 +2,35 @@
 
 use baton_http::Coding;
 
-/// Whether a file of this path is named like a script, or is a coded copy of one: `a.php`, `a.PHP`, `a.php.`, `a.php.gz`.
-/// `endings` are such as `.php`.
+/// Whether a file of this path is named like a script, or is a copy of one that a coding or an editor has made: `a.php`,
+/// `a.PHP`, `a.php.`, `a.php.gz`, `a.php~`. `endings` are such as `.php`.
 pub fn is_named_like_a_script<E: AsRef<str>>(path: &[u8], endings: &[E]) -> bool {
-    let mut name = without_dots(path);
-    for coding in [Coding::Gzip, Coding::Brotli, Coding::Zstd] {
-        if ends_with(name, coding.extension()) {
-            name = without_dots(&name[..name.len() - coding.extension().len()]);
-            break;
+    let mut name = path;
+    loop {
+        if endings.iter().any(|ending| ends_with(name, ending.as_ref())) {
+            return true;
         }
+        let Some(copied) = COPIES.iter().find(|copy| ends_with(name, copy)) else { return false };
+        name = &name[..name.len() - copied.len()];
     }
-    endings.iter().any(|ending| ends_with(name, ending.as_ref()))
 }
 
-/// On some systems, from which files may be copied, `a.php.` is the same as `a.php`.
-fn without_dots(path: &[u8]) -> &[u8] {
-    let end = path.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
-    &path[..end]
-}
+/// What names of copies end in. On some systems, from which files may be copied, `a.php.` is the same as `a.php`. The last rows
+/// are what editors and people who are about to change a file leave behind.
+const COPIES: [&str; 12] = [
+    ".",
+    Coding::Gzip.extension(),
+    Coding::Brotli.extension(),
+    Coding::Zstd.extension(),
+    "~",
+    "#",
+    ".bak",
+    ".old",
+    ".orig",
+    ".save",
+    ".swo",
+    ".swp",
+];
 
 fn ends_with(name: &[u8], ending: &str) -> bool {
     let tail = name.len().checked_sub(ending.len()).map(|start| &name[start..]);
@@ -42,11 +53,17 @@ mod tests {
             "a.php.zst.",
             "a.cgi",
             ".php",
+            "a.php~",
+            "#a.php#",
+            ".a.php.swp",
+            "a.PHP.Bak",
+            "a.php.orig.gz",
+            "a.php.save",
         ] {
             assert!(is_named_like_a_script(name.as_bytes(), &[".php", ".cgi"]), "{name}");
         }
         for name in
-            ["a.php~", "a.php.bak", "a.phpx", "aphp", "php", "a.php/b", "a.gz", "a.php.tar", "", "..."]
+            ["a.php.c", "a.phpx", "a~", "old.bak", "aphp", "php", "a.php/b", "a.gz", "a.php.tar", "", "..."]
         {
             assert!(!is_named_like_a_script(name.as_bytes(), &[".php", ".cgi"]), "{name}");
         }

@@ -290,7 +290,18 @@ fn furnish() -> Folder {
 /// Scripts beside files, in folders that run them and in others.
 fn scripts(museum: &Folder) {
     for folder in ["", "sub/", "raw/", "with-index/"] {
-        for name in ["b.php", "B.PHP", "b.php.", "b.php.gz", "b.phtml", "b.phtml.br", "c.cgi", "index.php"] {
+        for name in [
+            "b.php",
+            "B.PHP",
+            "b.php.",
+            "b.php.gz",
+            "b.phtml",
+            "b.phtml.br",
+            "c.cgi",
+            "c.cgi~",
+            ".b.php.swp",
+            "index.php",
+        ] {
             museum.write(&format!("../scripts/{folder}{name}"), SECRET);
         }
         museum.write(&format!("../scripts/{folder}text.txt"), "text");

@@ -26,6 +26,8 @@ fn no_spelling_of_a_script_shows_its_source(server: &Server) {
         "/sub/b.phtml",
         "/sub/b.phtml.br",
         "/sub/c.cgi",
+        "/sub/c.cgi~",
+        "/sub/.b.php.swp",
         "/sub/%62%2ephp",
         "/sub/b.ph%70?x=.txt",
         "//sub/.//b.php",
@@ -89,7 +91,7 @@ fn scripts_that_are_not_sent_are_not_listed(server: &Server) {
         entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(listed("/sub/"), ["folder", "folder.php", "with-index", "text.txt"]);
-    assert_eq!(listed("/raw/").len(), 9);
+    assert_eq!(listed("/raw/").len(), 10);
 }
 
 fn the_setting_sends_them(server: &Server) {
