@@ -272,7 +272,6 @@ pub fn target(text: &str, base: &Path) -> Result<Target, String> {
     if text.starts_with('/') {
         return Err(format!("a Unix socket is written `unix:{text}`"));
     }
-    let text = text.strip_prefix("localhost:").map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
     let host = || {
         let (host, port) = text.rsplit_once(':')?;
         is_host(host).then_some(Target::Host(host.to_owned(), port.parse().ok()?))
@@ -417,7 +416,7 @@ mod tests {
     fn addresses() {
         let shown = |text| target(text, Path::new("/base")).map(|target| target.to_string());
         assert_eq!(shown("unix:run/a.sock").unwrap(), "unix:/base/run/a.sock");
-        assert_eq!(shown("localhost:9000").unwrap(), "127.0.0.1:9000");
+        assert_eq!(shown("localhost:9000").unwrap(), "localhost:9000", "each of its addresses");
         assert_eq!(shown("[::1]:9000").unwrap(), "[::1]:9000");
         assert!(shown("/run/a.sock").unwrap_err().contains("unix:/run/a.sock"));
         for host in ["php:9000", "app_1.internal:9000", "example.org.:80", "1.2.3.x:80"] {

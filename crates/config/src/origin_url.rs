@@ -1,8 +1,10 @@
 //! Where an origin is: `http://127.0.0.1:3000`, `https://api.example.org/v1` or `unix:/run/app.sock`.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+
+use baton_http::without_root;
 
 use super::application::{Target, is_host};
 
@@ -13,9 +15,6 @@ pub struct OriginUrl {
     pub tls: bool,
     /// Its address.
     pub target: Target,
-    /// Whether it is written as `localhost`: 127.0.0.1, as a listener's, whatever the hosts file says. Its certificate and
-    /// `Host` have the name.
-    pub is_localhost: bool,
     /// The path of the URL, as written: it replaces the path of the route. `None`: paths stay as they are.
     pub path: Option<String>,
 }
@@ -57,19 +56,28 @@ impl OriginUrl {
         if !path.is_none_or(is_uri) {
             return Err("other characters than visible ASCII must be percent-encoded".into());
         }
-        let (target, is_localhost) = target(authority, tls)?;
-        Ok(Self { tls, target, is_localhost, path: path.map(str::to_owned) })
+        Ok(Self { tls, target: target(authority, tls)?, path: path.map(str::to_owned) })
     }
 
     /// The URL of an address that is spoken to in clear, without a path.
     pub(crate) fn in_clear(target: Target) -> Self {
-        Self { tls: false, target, is_localhost: false, path: None }
+        Self { tls: false, target, path: None }
     }
 
     /// Whether a URL that a user has written means this server, whatever the path.
     pub fn is_server(&self, text: &str) -> bool {
-        Self::parse(text, Path::new("/"))
-            .is_ok_and(|meant| (meant.tls, &meant.target) == (self.tls, &self.target))
+        let Ok(meant) = Self::parse(text, Path::new("/")) else { return false };
+        let is_one =
+            || meant.target == self.target || meant.is_loopback_of(self) || self.is_loopback_of(&meant);
+        meant.tls == self.tls && is_one()
+    }
+
+    /// Whether the host is a loopback address, and the other's is `localhost`, which means all of these.
+    fn is_loopback_of(&self, other: &Self) -> bool {
+        let (Target::Tcp(address), Target::Host(host, port)) = (&self.target, &other.target) else {
+            return false;
+        };
+        address.ip().is_loopback() && address.port() == *port && without_root(host) == LOCALHOST
     }
 
     /// The URL without its path.
@@ -87,7 +95,6 @@ impl OriginUrl {
         let usual = if self.tls { 443 } else { 80 };
         let (host, port) = match &self.target {
             Target::Unix(_) => return LOCALHOST.into(),
-            Target::Tcp(address) if self.is_localhost => (LOCALHOST.into(), address.port()),
             Target::Tcp(address) => (bracketed(address.ip()), address.port()),
             Target::Host(host, port) => (host.clone(), *port),
         };
@@ -98,7 +105,6 @@ impl OriginUrl {
     pub(crate) fn host(&self) -> String {
         match &self.target {
             Target::Unix(_) => LOCALHOST.into(),
-            Target::Tcp(_) if self.is_localhost => LOCALHOST.into(),
             Target::Tcp(address) => address.ip().to_string(),
             Target::Host(host, _) => host.trim_end_matches('.').to_owned(),
         }
@@ -115,8 +121,7 @@ impl fmt::Display for OriginUrl {
     }
 }
 
-/// The address, and whether it is written as `localhost`.
-fn target(authority: &str, tls: bool) -> Result<(Target, bool), String> {
+fn target(authority: &str, tls: bool) -> Result<Target, String> {
     let usual = if tls { 443 } else { 80 };
     let is_literal = authority.ends_with(']');
     let (host, port) = match authority.rsplit_once(':').filter(|_| !is_literal) {
@@ -129,13 +134,10 @@ fn target(authority: &str, tls: bool) -> Result<(Target, bool), String> {
     if host.is_empty() || port == 0 {
         return Err("host and port are missing: `http://127.0.0.1:3000`".into());
     }
-    if host.eq_ignore_ascii_case(LOCALHOST) {
-        return Ok((Target::Tcp((Ipv4Addr::LOCALHOST, port).into()), true));
-    }
     let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match literal.unwrap_or(host).parse::<IpAddr>() {
-        Ok(ip) if literal.is_some() == ip.is_ipv6() => Ok((Target::Tcp(SocketAddr::new(ip, port)), false)),
-        _ if is_host(host) => Ok((Target::Host(host.to_ascii_lowercase(), port), false)),
+        Ok(ip) if literal.is_some() == ip.is_ipv6() => Ok(Target::Tcp(SocketAddr::new(ip, port))),
+        _ if is_host(host) => Ok(Target::Host(host.to_ascii_lowercase(), port)),
         _ => Err(format!("`{host}` is neither an IP address nor a host name")),
     }
 }
@@ -181,12 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn localhost_is_an_address_with_a_name() {
+    fn localhost_means_every_loopback_address() {
         let url = |text| OriginUrl::parse(text, Path::new("/")).unwrap();
         assert_eq!(url("https://localhost").host(), "localhost", "as in its certificate");
         assert_eq!(url("https://127.0.0.1").host(), "127.0.0.1");
-        assert_eq!(url("http://localhost:81").target, Target::Tcp(([127, 0, 0, 1], 81).into()));
-        assert!(url("http://localhost:81").is_server("http://127.0.0.1:81/"));
+        assert_eq!(url("http://localhost:81").target, Target::Host("localhost".into(), 81));
+        for same in ["http://127.0.0.1:81/", "http://[::1]:81", "http://LOCALHOST:81"] {
+            assert!(url("http://localhost:81").is_server(same), "{same}");
+            assert!(url(same).is_server("http://localhost:81"), "{same}");
+        }
+        for other in ["http://127.0.0.1:82/", "http://192.0.2.1:81", "https://localhost:81"] {
+            assert!(!url("http://localhost:81").is_server(other), "{other}");
+        }
     }
 
     #[test]

@@ -1,8 +1,16 @@
 //! Ranges of addresses, as `10.0.0.0/8`, and sets of them.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+
+/// An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.1`), as sockets for both have them, is one of IPv4.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
+    }
+}
 
 /// The addresses that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

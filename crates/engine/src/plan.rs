@@ -12,7 +12,7 @@ use baton_cache::CachedRoute;
 use baton_content::Tree;
 use baton_encode::Rules;
 use baton_http::origin::{Forwarding, ResponseRules};
-use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path};
+use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path, without_root};
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
@@ -288,7 +288,7 @@ impl Plan {
                 defaults.push(index);
             }
             for host in &site.hosts {
-                let host = host.to_ascii_lowercase();
+                let host = without_root(host).to_ascii_lowercase();
                 match host.strip_prefix('*') {
                     Some(suffix) => wildcards.push((suffix.as_bytes().into(), index)),
                     None => by_host.entry(host.as_bytes().into()).or_default().push(index),
@@ -412,11 +412,12 @@ impl Plan {
         };
         let named =
             host.filter(|_| !self.by_host.is_empty() || !self.wildcards.is_empty()).and_then(|host| {
+                let host = without_root(host);
                 let mut lower = [0; HOST_BYTES_MAX];
-                let lower = lower.get_mut(..host.len())?;
-                lower.copy_from_slice(host.as_bytes());
-                lower.make_ascii_lowercase();
-                let name = lower.strip_suffix(b".").unwrap_or(lower);
+                let name = lower.get_mut(..host.len())?;
+                name.copy_from_slice(host.as_bytes());
+                name.make_ascii_lowercase();
+                let name = &*name;
                 let exact = self.by_host.get(name).and_then(|sites| sites.iter().find(|index| here(index)));
                 exact.or_else(|| {
                     let matches = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);

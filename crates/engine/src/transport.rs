@@ -31,6 +31,7 @@ use rustix::io::Errno;
 
 use crate::SendfileMode;
 use crate::address_count::Counted;
+use crate::address_range::canonical;
 use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
@@ -187,7 +188,7 @@ impl Transport {
                 Some(server) => Layer::Handshake(Box::new(Handshaking::new(server))),
                 None => Layer::Clear { early: Vec::new() },
             },
-            peer,
+            peer: peer.map(canonical),
             local: OnceCell::new(),
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
             readable: true,
@@ -221,7 +222,9 @@ impl Transport {
     /// Our end of the connection; `None`: a Unix socket.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         *self.local.get_or_init(|| match &self.line {
-            Line::Socket(socket) => SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok(),
+            Line::Socket(socket) => {
+                SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok().map(canonical)
+            }
             #[cfg(test)]
             Line::Memory(_) => None,
         })
@@ -447,7 +450,7 @@ impl Transport {
                     Read::Whole(announced, early) => (announced, early),
                 };
             if let Announced::Client { client, server } = announced {
-                self.peer = Some(client);
+                self.peer = Some(canonical(client));
                 self.local = OnceCell::from(Some(server));
             }
             self.layer = match tls {

@@ -34,6 +34,12 @@ impl<'a> Authority<'a> {
     }
 }
 
+/// A host without the dot of the root at its end: `example.org.` is `example.org` (RFC 1034 section 3.1). This and lower case
+/// make the form in which names of hosts are compared.
+pub fn without_root(host: &str) -> &str {
+    host.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(host)
+}
+
 /// The text in brackets (RFC 3986 section 3.2.2): an IPv6 address, or `IPvFuture`, which no site uses.
 fn is_literal(text: &[u8]) -> bool {
     if let [b'v' | b'V', future @ ..] = text {
@@ -88,6 +94,14 @@ mod tests {
             ("[v1.:]", "[v1.:]", None),
         ] {
             assert_eq!(Authority::parse(text.as_bytes()), Some(Authority { host, port }), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_dot_of_the_root_is_no_part_of_a_name() {
+        for (host, expected) in [("a.test.", "a.test"), ("a.test", "a.test"), (".", "."), ("[::1]", "[::1]")]
+        {
+            assert_eq!(without_root(host), expected);
         }
     }
 

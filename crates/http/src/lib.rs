@@ -51,7 +51,7 @@ mod scanner;
 mod status;
 mod target;
 
-pub use authority::Authority;
+pub use authority::{Authority, without_root};
 pub use body::{BodyReader, BodyStep, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
 pub use coding::{AcceptedCodings, Coding, preferred_coding};
 pub use conditions::{Conditions, Precondition};

@@ -130,8 +130,10 @@ fn asked(body: &[u8]) -> Option<Asked> {
     Some(asked)
 }
 
-/// A host name in lower case, unless it has characters that none has.
+/// A host name in lower case, unless it has characters that none has. The dot of the root at its end, which RFC 6066 section 3
+/// forbids, is taken off: browsers send it for `https://example.org./`.
 fn host_name(name: &[u8]) -> Option<Box<str>> {
+    let name = name.strip_suffix(b".").unwrap_or(name);
     const BYTES_MAX: usize = 253;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let fits = (1..=BYTES_MAX).contains(&name.len()) && name.iter().all(is_plain);

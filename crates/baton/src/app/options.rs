@@ -1,6 +1,7 @@
 //! The options of `baton app run`.
 
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -218,6 +219,10 @@ fn parse_listen(text: &str) -> Result<Listen, String> {
     match text {
         "stdin" => Ok(Listen::Stdin),
         address => match target(address, Path::new(""))? {
+            // A socket has one address.
+            Target::Host(host, port) if host == "localhost" => {
+                Ok(Listen::At(Target::Tcp((Ipv4Addr::LOCALHOST, port).into())))
+            }
             Target::Host(host, _) => Err(format!("`{host}` is not an IP address")),
             target => Ok(Listen::At(target)),
         },

@@ -1,9 +1,12 @@
 //! Heads on their way to the origin and back: what goes on, what is added, what is changed.
 
+use std::net::TcpListener;
+
 use crate::common::agent::{Agent, Body};
 use crate::common::folder::Folder;
 use crate::common::protocol::Protocol;
 use crate::common::server::Server;
+use crate::origin::Origin;
 use crate::protocols;
 use crate::site::{ORIGIN, Site, target};
 
@@ -155,6 +158,26 @@ fn a_trusted_proxy_is_believed(site: &Site) {
     assert_eq!(seen.field("x-forwarded-for"), Some("192.0.2.1, 127.0.0.1"));
     assert_eq!(seen.field("x-forwarded-proto"), Some("gopher"));
     assert_eq!((seen.field("x-key"), seen.field("cookie")), (Some("1"), None));
+}
+
+/// Vite, Next and others under Node listen on one of the addresses of `localhost` only.
+#[test]
+fn localhost_is_every_loopback_address() {
+    for address in ["[::1]:0", "127.0.0.1:0"] {
+        // A machine without IPv6 has no such address.
+        let Ok(listener) = TcpListener::bind(address) else { continue };
+        let origin = Origin::start_on(listener, crate::manners::serve);
+        let port = origin.address().port();
+        let server = Server::run(
+            Folder::new(),
+            &format!(
+                "[[site]]\nlisten = '127.0.0.1:0'\n[[site.route]]\npath = '/o'\nproxy = 'http://localhost:{port}/'\n"
+            ),
+        );
+        for _ in 0..4 {
+            assert_eq!(server.agent().get("/o/told").status, 200, "{address}");
+        }
+    }
 }
 
 /// Goal: a rule for a field holds for every spelling that an application may take for it. Method: spellings of the fields

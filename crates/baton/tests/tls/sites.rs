@@ -27,6 +27,11 @@ fn each_name_has_its_certificate() {
         assert!(connection.has(issued), "{name}");
         assert!(connection.get(name).expect("a response").ends_with("\r\n\r\nhello"));
     }
+    // Browsers send the dot of `https://a.w.test./`.
+    for (name, common) in [("a.w.test.", "a.w.test"), ("B.w.test.", "*.w.test")] {
+        let dotted = openssl(server.address(), &["-servername", name]);
+        assert!(dotted.contains(&format!("CN = {common}")), "{name}: {dotted}");
+    }
     let refused = client.get(server.address(), "other.example").unwrap_err();
     assert!(refused.contains("UnrecognisedName"), "{refused}");
     let nameless = openssl(server.address(), &["-noservername"]);

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use baton_http::{RequestHead, list_members};
 
-use crate::address_range::AddressSet;
+use crate::address_range::{AddressSet, canonical};
 
 /// Proxies in front of the server, and the field in which they say whose request it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ fn address_of(text: &[u8]) -> Option<SocketAddr> {
         return ip.parse::<Ipv6Addr>().ok().map(|ip| of_ip(ip.into()));
     }
     let address: SocketAddr = text.parse().ok()?;
-    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+    Some(canonical(address))
 }
 
 #[cfg(test)]
