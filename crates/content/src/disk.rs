@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use baton_http::FileState;
 pub use baton_sys::blocking::{Blocking, NeedsDisk};
 use baton_sys::blocking::{ReadError, read_at};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
@@ -63,9 +64,11 @@ impl Identity {
         }
     }
 
-    /// Last modification in seconds since 1970, earlier ones as 0.
-    pub(crate) fn modified_unix_seconds(&self) -> u64 {
-        u64::try_from(self.modified.seconds).unwrap_or(0)
+    /// What clients know of it.
+    pub(crate) fn state(&self) -> FileState {
+        let moment = |moment: Moment| (moment.seconds, moment.nanoseconds);
+        let (modified, changed) = (moment(self.modified), moment(self.changed));
+        FileState { size: self.size, modified, changed, inode: self.inode }
     }
 }
 

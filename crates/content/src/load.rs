@@ -102,14 +102,12 @@ impl Loading<'_> {
     }
 
     fn etag(&self, identity: &Identity) -> ETag {
-        let Identity { device, inode, size, modified, .. } = *identity;
-        ETag::of_file(device, inode, size, (modified.seconds, modified.nanoseconds))
-            .in_coding(self.presentation.coding)
+        identity.state().etag().in_coding(self.presentation.coding)
     }
 
     /// Never later than the `Date` of a reply: RFC 9110, 8.8.2.1, for files from the future.
-    fn modified_unix_seconds(&self, identity: &Identity) -> u64 {
-        identity.modified_unix_seconds().min(self.now.unix_seconds)
+    fn modified_unix_seconds(&self, identity: &Identity) -> Option<u64> {
+        identity.state().modified_unix_seconds().map(|modified| modified.min(self.now.unix_seconds))
     }
 
     fn stored(&self, identity: Identity, fields: Vec<u8>, body: Body, file: Option<OwnedFd>) -> Stored {

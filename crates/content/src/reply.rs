@@ -84,12 +84,12 @@ impl HeadParts<'_> {
 }
 
 /// Appends the lines by which clients know a file again.
-pub(crate) fn push_validators(fields: &mut Vec<u8>, modified_unix_seconds: u64, etag: ETag) {
-    for part in [b"Last-Modified: ", &Stamp::at(modified_unix_seconds).date[..], b"\r\nETag: "] {
-        fields.extend_from_slice(part);
+pub(crate) fn push_validators(fields: &mut Vec<u8>, modified_unix_seconds: Option<u64>, etag: ETag) {
+    let mut push = |name: &[u8], value: &[u8]| fields.extend([name, value, b"\r\n"].into_iter().flatten());
+    if let Some(modified) = modified_unix_seconds {
+        push(b"Last-Modified: ", &Stamp::at(modified).date);
     }
-    fields.extend_from_slice(etag.as_ref());
-    fields.extend_from_slice(b"\r\n");
+    push(b"ETag: ", etag.as_ref());
 }
 
 /// The line of files of which clients may have parts.

@@ -25,7 +25,7 @@ pub struct Stored {
     /// When the file was read.
     pub(crate) loaded_unix_seconds: u64,
     pub(crate) etag: ETag,
-    pub(crate) modified_unix_seconds: u64,
+    pub(crate) modified_unix_seconds: Option<u64>,
     pub(crate) media_type: String,
     pub(crate) server_header: bool,
     /// Whether it is another form of a file than that on the disk.
@@ -77,8 +77,8 @@ impl Stored {
         self.etag
     }
 
-    /// Last modification, in seconds since 1970; never later than when the file was loaded.
-    pub fn modified_unix_seconds(&self) -> u64 {
+    /// Last modification, in seconds since 1970; never later than when the file was loaded. `None`: its date says nothing.
+    pub fn modified_unix_seconds(&self) -> Option<u64> {
         self.modified_unix_seconds
     }
 

@@ -27,7 +27,8 @@ impl Stored {
     #[must_use]
     pub fn variant(&self, variant: Variant<'_>) -> Self {
         let etag = variant.mark.map_or(self.etag, |mark| self.etag.in_state(mark));
-        let modified_unix_seconds = self.modified_unix_seconds.max(variant.changed_unix_seconds);
+        let modified_unix_seconds =
+            self.modified_unix_seconds.map(|own| own.max(variant.changed_unix_seconds));
         let mut identity = self.identity;
         let (body, file) = match (variant.body, &self.body) {
             (Some(bytes), _) => {

@@ -67,8 +67,8 @@ impl<'a> Conditions<'a> {
     }
 
     /// Evaluates the preconditions in the order of RFC 9110 section 13.2.2, for a representation that
-    /// exists, with its (strong) tag and the second in which it was last modified.
-    pub fn evaluate(&self, method: Method, etag: &ETag, modified_unix_seconds: u64) -> Precondition {
+    /// exists, with its (strong) tag and the second in which it was last modified. Without one, dates count for nothing.
+    pub fn evaluate(&self, method: Method, etag: &ETag, modified_unix_seconds: Option<u64>) -> Precondition {
         let etag = etag.as_tag();
         let reads = matches!(method, Method::Get | Method::Head);
         if let Some(first) = self.if_match {
@@ -76,11 +76,11 @@ impl<'a> Conditions<'a> {
                 return Precondition::Failed;
             }
         } else if let Some(limit) = self.if_unmodified_since.and_then(parse_date)
-            && modified_unix_seconds > limit
+            && modified_unix_seconds.is_some_and(|modified| modified > limit)
         {
             return Precondition::Failed;
         }
-        if self.names_current(Some(etag), Some(modified_unix_seconds)) {
+        if self.names_current(Some(etag), modified_unix_seconds) {
             match (self.if_none_match, reads) {
                 (_, true) => return Precondition::NotModified,
                 (Some(_), false) => return Precondition::Failed,
@@ -110,8 +110,13 @@ impl<'a> Conditions<'a> {
     ///
     /// `now_unix_seconds` is the Date of the response. A date that is not at least a second older matches nothing:
     /// the file may change again within that second (section 8.8.2.2).
-    pub fn range_applies(&self, etag: &ETag, modified_unix_seconds: u64, now_unix_seconds: u64) -> bool {
-        self.range_names(Some(etag.as_tag()), Some(modified_unix_seconds), now_unix_seconds)
+    pub fn range_applies(
+        &self,
+        etag: &ETag,
+        modified_unix_seconds: Option<u64>,
+        now_unix_seconds: u64,
+    ) -> bool {
+        self.range_names(Some(etag.as_tag()), modified_unix_seconds, now_unix_seconds)
     }
 
     /// The same for a representation of another server, which may lack either; its tag may be weak.
@@ -176,7 +181,7 @@ mod tests {
     /// The result for a request with these field lines; `TAG` stands for the current tag.
     fn verdict(method: &str, fields: &[(&str, &str)]) -> Precondition {
         with_conditions(method, fields, |method, conditions, etag| {
-            conditions.evaluate(method, etag, MODIFIED)
+            conditions.evaluate(method, etag, Some(MODIFIED))
         })
     }
 
@@ -185,7 +190,7 @@ mod tests {
         fields: &[(&str, &str)],
         ask: impl Fn(Method, Conditions<'_>, &ETag) -> T,
     ) -> T {
-        let etag = ETag::of_file(1, 2, 3, (4, 5));
+        let etag = crate::FileState { size: 3, modified: (1 << 30, 5), changed: (0, 0), inode: 2 }.etag();
         let tag = String::from_utf8_lossy(etag.as_ref()).into_owned();
         let lines: String = fields
             .iter()
@@ -289,7 +294,7 @@ mod tests {
             let fields: Vec<_> = lines.iter().map(|line| ("If-Range", *line)).collect();
             let applies = with_conditions("GET", &fields, |_, conditions, etag| {
                 assert!(conditions.is_empty(), "If-Range is no precondition");
-                conditions.range_applies(etag, MODIFIED, MODIFIED + 1)
+                conditions.range_applies(etag, Some(MODIFIED), MODIFIED + 1)
             });
             assert_eq!(applies, expected, "{lines:?}");
         }
@@ -305,7 +310,7 @@ mod tests {
             ("TAG", MODIFIED, true),
         ] {
             let applies = with_conditions("GET", &[("If-Range", value)], |_, conditions, etag| {
-                conditions.range_applies(etag, MODIFIED, now)
+                conditions.range_applies(etag, Some(MODIFIED), now)
             });
             assert_eq!(applies, expected, "{value} at {now}");
         }

@@ -13,17 +13,9 @@ pub struct ETag {
 }
 
 impl ETag {
-    /// Bytes of the longest tag: six numbers in hexadecimal, the dashes between them, a coding, quotes, the mark of weak
-    /// tags.
-    pub const BYTES_MAX: usize = 5 * 16 + 8 + 5 + 5 + 2 + 2;
-
-    /// The tag of a file, from what changes when its bytes do: which file it is, its size, and when it was
-    /// last written (seconds since 1970 and nanoseconds). Equal inputs give equal tags in every process, and
-    /// different inputs different ones: nothing is hashed.
-    pub fn of_file(device: u64, inode: u64, size: u64, modified: (i64, u32)) -> Self {
-        let (seconds, nanoseconds) = modified;
-        Self::write(format_args!("\"{device:x}-{inode:x}-{size:x}-{seconds:x}-{nanoseconds:x}\""))
-    }
+    /// Bytes of the longest tag: five numbers in hexadecimal, the dashes between them, a mark, a coding, quotes, the mark of
+    /// weak tags.
+    pub const BYTES_MAX: usize = 4 * 16 + 8 + 4 + 1 + 5 + 2 + 2;
 
     /// The tag of the same file in a content coding: another representation, hence another strong tag, even
     /// where both are links to one file.
@@ -92,6 +84,46 @@ impl fmt::Debug for ETag {
     }
 }
 
+/// What tells a state of a file from others, as far as the file system knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Bytes.
+    pub size: u64,
+    /// When it was last written: seconds since 1970, and nanoseconds.
+    pub modified: (i64, u32),
+    /// When it or its attributes last changed, which only the kernel sets.
+    pub changed: (i64, u32),
+    /// Its number in the file system.
+    pub inode: u64,
+}
+
+impl FileState {
+    /// When it was last written, in seconds since 1970. `None`: it is not known. Tools that make reproducible images, packages and
+    /// stores give all files one date, which says nothing of their contents.
+    pub fn modified_unix_seconds(&self) -> Option<u64> {
+        u64::try_from(self.modified.0).ok().filter(|seconds| *seconds >= FIRST_DATE_S && *seconds != BAZEL_S)
+    }
+
+    /// Its tag, which equal inputs give in every process. Nothing is hashed.
+    ///
+    /// A copy that keeps the date has the same tag, on every server and behind every mount. A file without a date has one that
+    /// no other state of any file in its file system has.
+    pub fn etag(&self) -> ETag {
+        let Self { size, modified, changed, inode } = *self;
+        match self.modified_unix_seconds() {
+            Some(seconds) => ETag::write(format_args!("\"{size:x}-{seconds:x}-{:x}\"", modified.1)),
+            None => ETag::write(format_args!("\"{size:x}-c{:x}-{:x}-{inode:x}\"", changed.0, changed.1)),
+        }
+    }
+}
+
+/// The first second of 1990: no file of the web is older. Those of Nix (1), Docker and Jib (0, 1), ZIP archives (1980) and npm
+/// (1985) seem to be.
+const FIRST_DATE_S: u64 = 631_152_000;
+
+/// The first second of 2000, which Bazel gives all files.
+const BAZEL_S: u64 = 946_684_800;
+
 /// An entity tag of any server, as it stands in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
@@ -142,41 +174,68 @@ impl<'a> EntityTag<'a> {
 mod tests {
     use super::*;
 
+    const STATE: FileState =
+        FileState { size: 3, modified: (1_700_000_000, 5), changed: (1_800_000_000, 6), inode: 2 };
+
     #[test]
     fn a_tag_tells_apart_whatever_differs() {
+        let undated = FileState { modified: (1, 0), ..STATE };
+        let tag = STATE.etag();
         let tags = [
-            ETag::of_file(1, 2, 3, (4, 5)),
-            ETag::of_file(0, 2, 3, (4, 5)),
-            ETag::of_file(1, 0, 3, (4, 5)),
-            ETag::of_file(1, 2, 0, (4, 5)),
-            ETag::of_file(1, 2, 3, (0, 5)),
-            ETag::of_file(1, 2, 3, (-4, 5)),
-            ETag::of_file(1, 2, 3, (4, 0)),
-            ETag::of_file(0x12, 3, 4, (5, 0)),
-            ETag::of_file(1, 0x23, 4, (5, 0)),
-            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Gzip),
-            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Brotli),
-            ETag::of_file(1, 2, 3, (4, 5)).in_coding(Coding::Zstd),
+            tag,
+            FileState { size: 0, ..STATE }.etag(),
+            FileState { modified: (1_700_000_001, 5), ..STATE }.etag(),
+            FileState { modified: (1_700_000_000, 0), ..STATE }.etag(),
+            undated.etag(),
+            FileState { size: 0, ..undated }.etag(),
+            FileState { inode: 3, ..undated }.etag(),
+            FileState { changed: (1_800_000_001, 6), ..undated }.etag(),
+            FileState { changed: (1_800_000_000, 7), ..undated }.etag(),
+            FileState { changed: (-4, 7), ..undated }.etag(),
+            tag.in_coding(Coding::Gzip),
+            tag.in_coding(Coding::Brotli),
+            tag.in_coding(Coding::Zstd),
         ];
         for (index, tag) in tags.iter().enumerate() {
             assert_eq!(tags.iter().position(|other| other == tag), Some(index));
             let parsed = EntityTag::of_field(tag.as_ref()).unwrap();
             assert!(parsed.matches_strongly(tag.as_tag()), "{tag:?}");
         }
-        assert_eq!(ETag::of_file(1, 2, 3, (4, 5)), ETag::of_file(1, 2, 3, (4, 5)));
-        assert_eq!(tags[0].in_coding(Coding::Identity), tags[0]);
+        assert_eq!(tag.in_coding(Coding::Identity), tag);
+    }
+
+    /// Goal: a copy with its date has the tag of the original, on any server.
+    #[test]
+    fn a_tag_names_no_place() {
+        assert_eq!(FileState { inode: 3, changed: (7, 8), ..STATE }.etag(), STATE.etag());
+    }
+
+    #[test]
+    fn dates_of_all_files_are_none() {
+        for (seconds, is_date) in [
+            (-1, false),
+            (0, false),
+            (1, false),
+            (499_162_500, false),
+            (946_684_800, false),
+            (946_684_801, true),
+        ] {
+            let state = FileState { modified: (seconds, 0), ..STATE };
+            assert_eq!(state.modified_unix_seconds(), is_date.then_some(seconds as u64));
+        }
     }
 
     #[test]
     fn the_longest_tag_fits() {
-        let tag = ETag::of_file(u64::MAX, u64::MAX, u64::MAX, (-1, u32::MAX));
+        let (least, most) = ((i64::MIN, u32::MAX), u64::MAX);
+        let tag = FileState { size: most, modified: least, changed: (-1, u32::MAX), inode: most }.etag();
         let longest = tag.in_coding(Coding::Zstd).in_state(u64::MAX).weakened();
         assert_eq!(longest.as_ref().len(), ETag::BYTES_MAX);
     }
 
     #[test]
     fn a_weakened_tag_matches_weakly_alone() {
-        let tag = ETag::of_file(1, 2, 3, (4, 5));
+        let tag = STATE.etag();
         let weak = tag.weakened();
         assert_eq!(weak.as_ref(), [b"W/", tag.as_ref()].concat());
         assert_eq!(weak, weak.weakened());

@@ -6,8 +6,8 @@ pub(crate) fn field_lines(section: &[u8]) -> impl Iterator<Item = (&str, &[u8])>
     field_parts(section).map_while(|(name, value)| Some((std::str::from_utf8(name).ok()?, value)))
 }
 
-/// The same as bytes; a line may end with LF alone.
-pub(crate) fn field_parts(section: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+/// Name and value of each complete line, as bytes; a line may end with LF alone.
+pub fn field_parts(section: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     let mut rest = section;
     std::iter::from_fn(move || {
         let end = memchr::memchr(b'\n', rest)?;

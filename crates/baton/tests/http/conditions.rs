@@ -1,5 +1,6 @@
 //! Conditional requests (RFC 9110, section 13).
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::server::{Server, wait_until};
@@ -9,6 +10,8 @@ crate::protocols::over_every_protocol!(
     conditions_in_their_order_of_precedence,
     a_304_has_the_fields_of_the_file,
     a_change_changes_the_tag,
+    a_copy_has_the_tag_of_its_original,
+    dates_that_all_files_have_confirm_nothing,
 );
 
 const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
@@ -110,6 +113,7 @@ fn a_change_changes_the_tag(server: &Server) {
     folder().write(&name, "first!");
     let mut tag = client.get(&path).field("etag").expect("a tag").to_owned();
     for (content, in_place) in [("second", false), ("longer than before", true)] {
+        wait_for_a_tick(&name);
         if in_place {
             folder().write(&name, content);
         } else {
@@ -123,5 +127,70 @@ fn a_change_changes_the_tag(server: &Server) {
         assert_eq!((part.status, part.text()), (200, content));
         tag = stale.field("etag").expect("a tag").to_owned();
         assert_eq!(client.ask("GET", &path, &format!("If-None-Match: {tag}\r\n")).status, 304);
+    }
+}
+
+/// Waits until a file that is written has another date than the last change of this one: the kernel's clock for files ticks each 4
+/// or 10 ms.
+fn wait_for_a_tick(name: &str) {
+    let changed = |name: &str| {
+        let state = folder().path(name).metadata().expect("a file");
+        (state.ctime(), state.ctime_nsec())
+    };
+    let (last, probe) = (changed(name), format!("{name}.tick"));
+    wait_until("the clock of files goes on", || {
+        folder().write(&probe, "");
+        changed(&probe) > last
+    });
+}
+
+/// Goal: what a client has from one node or mount is current at another. Method: two files with other inodes, the second a copy
+/// with the first one's date, under both names of which a client asks with the other's tag.
+fn a_copy_has_the_tag_of_its_original(server: &Server) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let [original, copy] = ["original", "copy"].map(|name| format!("{name}-{number}.txt"));
+    for name in [&original, &copy] {
+        folder().write(name, "the same bytes").date(name, 1_700_000_000);
+    }
+    let mut client = server.agent();
+    let tag = client.get(&format!("/{original}")).field("etag").expect("a tag").to_owned();
+    let path = format!("/{copy}");
+    assert_eq!(client.ask("GET", &path, &format!("If-None-Match: {tag}\r\n")).status, 304);
+    let part = client.ask("GET", &path, &format!("Range: bytes=4-7\r\nIf-Range: {tag}\r\n"));
+    assert_eq!((part.status, part.text()), (206, "same"));
+}
+
+/// Goal: two builds of a reproducible image are two files, though their sizes and dates are equal. Method: one file takes the place
+/// of another, and is written over another one; a client asks with the old tag and with dates.
+fn dates_that_all_files_have_confirm_nothing(server: &Server) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let mut client = server.agent();
+    for (date, in_place) in [(0, false), (1, true), (1, false), (499_162_500, true), (946_684_800, false)] {
+        let name = format!("built-{}.txt", COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = format!("/{name}");
+        folder().write(&name, "first!").date(&name, date);
+        let first = client.get(&path);
+        let tag = first.field("etag").expect("a tag").to_owned();
+        assert_eq!(first.field("last-modified"), None, "{date}");
+        assert_eq!(client.ask("GET", &path, &format!("If-None-Match: {tag}\r\n")).status, 304);
+        wait_for_a_tick(&name);
+        if in_place {
+            folder().write(&name, "second").date(&name, date);
+        } else {
+            let fresh = format!("{name}.fresh");
+            folder().write(&fresh, "second").date(&fresh, date);
+            std::fs::rename(folder().path(&fresh), folder().path(&name)).expect("renamed");
+        }
+        wait_until("the change is seen", || client.get(&path).text() == "second");
+        for condition in [
+            format!("If-None-Match: {tag}"),
+            format!("If-Modified-Since: {AFTER}"),
+            format!("Range: bytes=0-1\r\nIf-Range: {tag}"),
+            "Range: bytes=0-1\r\nIf-Range: Thu, 01 Jan 1970 00:00:01 GMT".to_owned(),
+        ] {
+            let response = client.ask("GET", &path, &format!("{condition}\r\n"));
+            assert_eq!((response.status, response.text()), (200, "second"), "{date} {condition}");
+        }
     }
 }

@@ -72,7 +72,8 @@ pub(super) fn read(tree: &Tree, path: &[u8]) -> Result<Contents, DiskError> {
             name: name.to_bytes().to_vec(),
             is_directory: kind == Kind::Directory,
             size: identity.size,
-            modified_unix_seconds: identity.modified_unix_seconds(),
+            // As the file says, also where that is no date for clients: a listing is for people.
+            modified_unix_seconds: u64::try_from(identity.modified.seconds).unwrap_or(0),
         });
     }
     let prefix = tree.config().strip_prefix.as_bytes();

@@ -46,7 +46,8 @@ fn each_reply_is_complete() {
                         date = std::str::from_utf8(&site.now().date).unwrap(),
                         len = content.len(),
                         modified =
-                            std::str::from_utf8(&Stamp::at(stored.modified_unix_seconds()).date).unwrap(),
+                            std::str::from_utf8(&Stamp::at(stored.modified_unix_seconds().unwrap()).date)
+                                .unwrap(),
                         etag = std::str::from_utf8(stored.etag().as_ref()).unwrap(),
                     );
                     assert_eq!(head, expected);

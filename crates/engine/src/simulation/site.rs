@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use baton_content::{Listing, Tree, TreeConfig};
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
-use baton_http::{ETag, FieldRules, MediaTypes};
+use baton_http::{FieldRules, FileState, MediaTypes};
 use baton_upstream::{
     Address, Application, Endpoint, Protocol, REGION_BYTES_MIN, Settings, StreamedBodies, TemporaryFiles,
     TransportChoice,
@@ -62,8 +62,13 @@ impl Folder {
             let modified = UNIX_EPOCH + Duration::from_secs(MODIFIED_UNIX_SECONDS);
             File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
             let metadata = std::fs::metadata(&file).unwrap();
-            let modified = (metadata.st_mtime(), metadata.st_mtime_nsec() as u32);
-            let etag = ETag::of_file(metadata.st_dev(), metadata.st_ino(), metadata.st_size(), modified);
+            let state = FileState {
+                size: metadata.st_size(),
+                modified: (metadata.st_mtime(), metadata.st_mtime_nsec() as u32),
+                changed: (metadata.st_ctime(), metadata.st_ctime_nsec() as u32),
+                inode: metadata.st_ino(),
+            };
+            let etag = state.etag();
             let etag = String::from_utf8(etag.as_ref().to_vec()).unwrap();
             SiteFile { path, name, media_type, bytes, etag }
         });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use baton_config::{Files, RouteSettings};
 use baton_content::Tree;
-use baton_http::{Coding, ETag, decode_path};
+use baton_http::{Coding, ETag, FileState, decode_path};
 
 /// The file with this tag among those that a path may stand for, and its size in bytes.
 pub(super) fn find(
@@ -69,8 +69,14 @@ fn with_siblings(name: PathBuf) -> impl Iterator<Item = PathBuf> {
 
 fn has_tag(name: &Path, tag: &[u8]) -> Option<u64> {
     let file = name.metadata().ok()?;
-    let modified = (file.mtime(), u32::try_from(file.mtime_nsec()).ok()?);
-    let identity = ETag::of_file(file.dev(), file.ino(), file.size(), modified);
+    let nanoseconds = |count: i64| u32::try_from(count).ok();
+    let state = FileState {
+        size: file.size(),
+        modified: (file.mtime(), nanoseconds(file.mtime_nsec())?),
+        changed: (file.ctime(), nanoseconds(file.ctime_nsec())?),
+        inode: file.ino(),
+    };
+    let identity = state.etag();
     let is_its = |tagged: ETag| tagged.as_ref() == tag || tagged.weakened().as_ref() == tag;
     CODINGS.iter().any(|coding| is_its(identity.in_coding(*coding))).then_some(file.size())
 }
