@@ -49,6 +49,9 @@ fn origins_are_told_by_check() {
             [[site.route]]
             path = "/two"
             proxy = { to = ["http://127.0.0.1:1", { to = "http://no-such-host.invalid", weight = 2 }], policy = "maglev" }
+            [[site.route]]
+            path = "/three"
+            proxy = "http://app.localhost:1"
         "#,
     );
     let told = String::from_utf8(output.stdout).unwrap();
@@ -57,6 +60,7 @@ fn origins_are_told_by_check() {
         "      warning: `eject` has no effect: one origin alone gets every request, whatever it does",
         "      warning: the certificate of https://127.0.0.1:1 is not verified: a machine in between can read and change everything",
         "    /two: 2 origins by maglev: http://127.0.0.1:1, http://no-such-host.invalid (weight 2)",
+        "    /three: the origin http://app.localhost:1",
         "      warning: no-such-host.invalid has no address now: until it has one, requests for http://no-such-host.invalid fail",
     ] {
         assert!(told.lines().any(|one| one == line), "no line {line:?} in\n{told}");

@@ -43,7 +43,7 @@ impl Check {
 pub(super) fn told(file: &Path, config: &Config) -> Result<String, Failure> {
     let (certificates, topology) = examine(config)?;
     let names = Names::default();
-    origin_advice::look_up(config, &names)?;
+    let _held = origin_advice::look_up(config, &names)?;
     let advice = baton_master::descriptor_budget(config, &config.tuning(), &topology).advice;
     let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
     Ok(summary(file, config, &certificates, &names)

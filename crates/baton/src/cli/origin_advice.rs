@@ -1,10 +1,11 @@
 //! What `baton check` says of origins.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_config::{Config, Eject, Proxy, Target, word_of};
 use baton_dispatch::PolicyName;
-use baton_names::Names;
+use baton_names::{Name, Names};
 
 /// The origins of a route, and what may surprise its operator, a line each.
 pub(super) fn lines(route: &str, proxy: &Proxy, names: &Names) -> Vec<String> {
@@ -57,18 +58,19 @@ fn advice(proxy: &Proxy, names: &Names) -> Vec<String> {
     advice
 }
 
-/// Looks up the hosts of all origins.
+/// Looks up the hosts of all origins. Their addresses are known as long as what is returned is held.
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn look_up(config: &Config, names: &Names) -> std::io::Result<()> {
+pub(super) fn look_up(config: &Config, names: &Names) -> std::io::Result<Vec<Arc<Name>>> {
     names.ask(&config.server.dns_servers);
-    for origin in config.origins() {
-        if let Target::Host(host, _) = &origin.url.target {
-            names.watch(host);
-        }
-    }
-    names.begin(PATIENCE).map(|_| ())
+    let hosts = config.origins().filter_map(|origin| match &origin.url.target {
+        Target::Host(host, _) => Some(names.watch(host)),
+        Target::Tcp(_) | Target::Unix(_) => None,
+    });
+    let held = hosts.collect();
+    names.begin(PATIENCE)?;
+    Ok(held)
 }
 
 /// As long as a name server may take to say that there is no such name.
