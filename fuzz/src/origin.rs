@@ -139,6 +139,7 @@ pub fn forwarded_head(input: &[u8]) {
     let body = ForwardedBody::Chunked;
     let request = ForwardedRequest {
         head: &head,
+        claims: &head,
         client,
         body,
         awaits_continue: false,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
+use super::client_addresses::{ClientAddress, ClientAddressKind};
 use super::command::{Command, Processes, ProcessesKind};
 use super::duration::{Milliseconds, Seconds};
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
@@ -120,6 +121,9 @@ settings! {
         /// Parameters of every request: `{ APP_ENV = "production" }`. A value replaces the parameter that the server would
         /// send by that name, such as `SCRIPT_FILENAME`, or that a field of the request would become, such as `HTTP_HOST`.
         params: Vec<(String, String)> = Vec::new(), Pairs(reserved_parameter);
+        /// Proxies in front of this server who may say that a client came over `https` (`HTTPS`, `REQUEST_SCHEME`), and whose
+        /// `X-Forwarded-*` and `X-Real-IP` the application gets, as with `proxy`. From all other clients it gets none.
+        trusted: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
         /// Connections to it at a time, for each worker process of ours. Beyond it, requests wait for one that is idle. Of
         /// processes that are started by `command` there are as many as these answer at a time.
         connections_max: u64 = 8, Integer(1, 100_000);

@@ -19,6 +19,7 @@ use baton_upstream::{Peers, StreamedBodies, TemporaryFiles};
 
 use super::application::{Application, Target, Transport};
 use super::basic_auth::BasicAuth;
+use super::client_addresses::address_set;
 use super::cluster::{Cluster, Kept};
 use super::compress::Compress;
 use super::config::Config;
@@ -356,6 +357,7 @@ impl Planner<'_> {
             document_root: files.root.clone(),
             local_redirects: application.local_redirects.unwrap_or(settings.cgi.is_some()),
             params: parameters(application),
+            trusted: address_set(&application.trusted),
             named: application
                 .named_files
                 .iter()

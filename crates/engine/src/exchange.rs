@@ -34,6 +34,7 @@ mod routed;
 mod selection;
 mod source;
 mod tls_parameters;
+mod trusted;
 mod tunnel;
 mod x_sendfile;
 

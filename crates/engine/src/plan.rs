@@ -192,6 +192,8 @@ pub struct CgiTerms {
     pub local_redirects: bool,
     /// Parameters from the configuration. Each replaces what the server or the client would say by that name.
     pub params: Vec<(String, String)>,
+    /// Proxies in front of this server, whose own words about their clients are believed.
+    pub trusted: AddressSet,
     /// Folders whose files it may name by their paths.
     pub named: Vec<Arc<Tree>>,
     /// Folders whose files it may name by paths within the site that begin so.
@@ -469,6 +471,7 @@ impl CgiTerms {
             document_root: None,
             local_redirects: true,
             params: Vec::new(),
+            trusted: AddressSet::default(),
             named: Vec::new(),
             internal: Vec::new(),
         }

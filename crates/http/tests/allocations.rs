@@ -78,6 +78,7 @@ fn an_exchange_with_an_origin_allocates_nothing() {
             ForwardedClient { address: Some([192, 0, 2, 1].into()), is_https: true, is_trusted: false };
         let request = ForwardedRequest {
             head: &head,
+            claims: &head,
             client,
             body: ForwardedBody::None,
             awaits_continue: false,

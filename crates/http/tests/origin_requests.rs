@@ -29,6 +29,7 @@ fn forwarding() -> Forwarding {
 fn request<'a>(head: &'a RequestHead<'a>) -> ForwardedRequest<'a> {
     ForwardedRequest {
         head,
+        claims: head,
         client: CLIENT,
         body: ForwardedBody::None,
         awaits_continue: false,
@@ -123,7 +124,7 @@ fn only_a_trusted_hop_is_believed() {
             "X-Forwarded-For: 198.51.100.1, 198.51.100.2, 192.0.2.7",
             "X-Forwarded-Proto: http",
             "X-Forwarded-Host: outer",
-            "Forwarded: for=198.51.100.1, for=192.0.2.7;proto=https;host=h",
+            "Forwarded: for=198.51.100.1;proto=http;host=outer, for=198.51.100.2, for=192.0.2.7",
         ]
     );
 }

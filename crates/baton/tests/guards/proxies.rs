@@ -46,3 +46,47 @@ fn what_the_nearest_proxy_says_counts() {
         );
     }
 }
+
+/// Goal: an application learns of the client what an origin learns: nothing that a stranger says, and of a trusted proxy the same
+/// in each of its words.
+#[test]
+fn applications_hear_trusted_proxies_alone() {
+    const SITE: &str = "[[site]]\n{listen}\nroot = '{root}'\n[[site.route]]\npath = '/open'\ncgi = { scripts = ['.cgi'] }\n\
+                        [[site.route]]\npath = '/users'\ncgi = { scripts = ['.cgi'], trusted = ['127.0.0.0/8'] }\n";
+    for (architecture, protocol) in
+        [("auto", Protocol::Http), ("pipeline", Protocol::H2), ("threads", Protocol::H2c)]
+    {
+        let server = run(&format!("architecture = '{architecture}'\n{SITE}")).over(protocol);
+        let mut client = server.agent();
+        let own = protocol.scheme();
+        let other = if own == "http" { "https" } else { "http" };
+        let said = format!(
+            "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: {other}\r\nX-Forwarded-Host: www.test\r\nX-Real-IP: \
+             203.0.113.1\r\nX-Forwarded-Port: 8443\r\nForwarded: for=203.0.113.9;proto={own}\r\n"
+        );
+        let told = client.ask("GET", "/open/run.cgi", &said).text().to_owned();
+        assert!(
+            !told.contains("203.0.113") && !told.contains("8443") && !told.contains("www.test"),
+            "{told}"
+        );
+        assert!(told.contains(&format!("REQUEST_SCHEME={own}\n")), "{told}");
+        assert_eq!(told.contains("HTTPS=on\n"), own == "https", "{told}");
+        let told = client.ask("GET", "/users/run.cgi", &said).text().to_owned();
+        for line in [
+            &*format!("REQUEST_SCHEME={other}"),
+            "HTTP_X_FORWARDED_FOR=203.0.113.1",
+            &format!("HTTP_X_FORWARDED_PROTO={other}"),
+            "HTTP_X_FORWARDED_HOST=www.test",
+            "HTTP_X_FORWARDED_PORT=8443",
+            "HTTP_X_REAL_IP=203.0.113.1",
+            &format!("HTTP_FORWARDED=for=203.0.113.1;proto={other};host=www.test"),
+        ] {
+            assert!(told.lines().any(|own| own == line), "{line}: {told}");
+        }
+        assert_eq!(told.contains("HTTPS=on\n"), other == "https", "{told}");
+        let newer = format!("Forwarded: for=203.0.113.1;proto={other}\r\n");
+        let told = client.ask("GET", "/users/run.cgi", &newer).text().to_owned();
+        assert!(told.contains(&format!("HTTP_X_FORWARDED_PROTO={other}\n")), "{told}");
+        assert_eq!(told.contains("HTTPS=on\n"), other == "https", "{told}");
+    }
+}

@@ -18,6 +18,7 @@ protocols::over_every_protocol!(
     locations_and_cookies,
     an_origin_that_knows_its_route,
     a_trusted_proxy_is_believed,
+    both_families_say_the_same,
     loops_end,
     methods,
     underscores_are_hyphens,
@@ -151,13 +152,32 @@ fn an_origin_that_knows_its_route(site: &Site) {
 /// On this route the origin reads its own host, and a proxy in front of the server is believed.
 fn a_trusted_proxy_is_believed(site: &Site) {
     let query = &target(site, "", "trusted")["/o/".len()..];
-    let fields = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: gopher\r\nCookie: a=b\r\n";
+    let fields = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\nCookie: a=b\r\n";
     site.server.agent().ask("GET", &format!("/base/x{query}"), fields);
     let [seen] = &ORIGIN.seen(&format!("/inner/x{query}"))[..] else { panic!("once") };
     assert_eq!(seen.field("host"), Some(&*ORIGIN.address().to_string()));
     assert_eq!(seen.field("x-forwarded-for"), Some("192.0.2.1, 127.0.0.1"));
-    assert_eq!(seen.field("x-forwarded-proto"), Some("gopher"));
+    assert_eq!(seen.field("x-forwarded-proto"), Some("https"));
     assert_eq!((seen.field("x-key"), seen.field("cookie")), (Some("1"), None));
+}
+
+/// Goal: an origin reads the same of the client in either dialect. Method: a trusted proxy that speaks one, the other or both,
+/// and one behind a proxy that has passed on a client's `Forwarded`.
+fn both_families_say_the_same(site: &Site) {
+    let older = "X-Forwarded-For: 203.0.113.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: www.test\r\n";
+    let newer = "Forwarded: for=203.0.113.1;proto=https;host=www.test\r\n";
+    let forged = "Forwarded: for=6.6.6.6;proto=http;host=evil\r\n";
+    for fields in [older.to_owned(), newer.to_owned(), format!("{newer}{older}"), format!("{older}{forged}")]
+    {
+        let query = &target(site, "", "families")["/o/".len()..];
+        site.server.agent().ask_host("h.test", "GET", &format!("/base/x{query}"), &fields);
+        let [seen] = &ORIGIN.seen(&format!("/inner/x{query}"))[..] else { panic!("once") };
+        let told = "for=203.0.113.1;proto=https;host=www.test, for=127.0.0.1";
+        assert_eq!(seen.field("forwarded"), Some(told), "{fields}");
+        assert_eq!(seen.field("x-forwarded-for"), Some("203.0.113.1, 127.0.0.1"), "{fields}");
+        assert_eq!(seen.field("x-forwarded-proto"), Some("https"), "{fields}");
+        assert_eq!(seen.field("x-forwarded-host"), Some("www.test"), "{fields}");
+    }
 }
 
 /// Vite, Next and others under Node listen on one of the addresses of `localhost` only.

@@ -13,8 +13,8 @@ use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::offer::Client;
 use baton_fcgi::params;
-use baton_http::origin::Asked;
-use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri};
+use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
+use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri, field_parts};
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env, Ready};
@@ -166,6 +166,7 @@ impl Origin {
         body_len: u64,
     ) -> Vec<u8> {
         let mut block = Vec::with_capacity(BLOCK_BYTES_USUAL);
+        let (delegate, own) = (&self.delegate, self.head.get());
         let local = client.local();
         let mut address = String::new();
         let server_name = head.host.unwrap_or_else(|| {
@@ -187,7 +188,7 @@ impl Origin {
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
             protocol: head.version.as_str(),
-            https: client.tls().is_some(),
+            https: delegate.is_https(client, &own),
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
             host: head.host.map(|host| (host.as_bytes(), head.port)),
@@ -203,7 +204,16 @@ impl Origin {
             params::push(&mut block, b"REMOTE_USER", user.as_bytes());
         }
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
-        fields.extend(head.fields().map(|(name, value)| (name.as_bytes(), value)));
+        let is_trusted = delegate.trusts(client);
+        let goes_on = |name: &[u8]| !is_told_anew(name) && (is_trusted || !is_claim(name));
+        fields.extend(
+            head.fields().map(|(name, value)| (name.as_bytes(), value)).filter(|field| goes_on(field.0)),
+        );
+        let mut told = Vec::new();
+        if is_trusted {
+            Claims::of(&own).push_fields(&mut told);
+        }
+        fields.extend(field_parts(&told));
         environment::push_fields(&mut block, fields.iter().copied());
         if !terms.params.is_empty() {
             // Libraries disagree on which of two equal names counts, so there must be only one.

@@ -44,7 +44,8 @@ impl Origin {
         let key = protocol.and_then(|_| websocket_key());
         let forwarded = ForwardedRequest {
             head: &head,
-            client: self.forwarded_client(terms, env.client),
+            claims: &self.head.get(),
+            client: self.forwarded_client(env.client),
             body: match &rest {
                 _ if protocol.is_some() || matches!(head.framing, BodyFraming::None) => ForwardedBody::None,
                 Some(rest) if rest.left().is_none() => ForwardedBody::Chunked,
@@ -105,9 +106,9 @@ impl Origin {
         self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
     }
 
-    fn forwarded_client(&self, terms: &ProxyTerms, client: &Transport) -> ForwardedClient {
+    fn forwarded_client(&self, client: &Transport) -> ForwardedClient {
         let peer = client.peer().map(|peer| peer.ip());
-        let is_trusted = terms.trusted.contains(peer);
+        let is_trusted = self.delegate.trusts(client);
         ForwardedClient {
             // A chain of proxies that is passed on goes on with the nearest one.
             address: if is_trusted { peer } else { self.client_address(client).map(|address| address.ip()) },

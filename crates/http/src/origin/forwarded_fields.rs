@@ -1,7 +1,8 @@
 //! What an origin is told of the client, and of the way of the request: `Via`, `Forwarded`, `X-Forwarded-*`.
 
+use super::claims::{Claims, Hop};
 use crate::decimal::push_decimal;
-use crate::fields::{begins_like_field, is_same_field, is_token_byte, list_members};
+use crate::fields::{is_token_byte, list_members};
 use crate::{RequestHead, Version};
 use std::io::Write;
 use std::net::IpAddr;
@@ -17,73 +18,143 @@ pub struct ForwardedClient {
     pub is_trusted: bool,
 }
 
-/// The client's own words of this kind, which are only passed on if they are believed.
-#[derive(Debug, Default)]
-pub(super) struct Claims<'a> {
-    forwarded: Vec<&'a [u8]>,
-    x_for: Vec<&'a [u8]>,
-    x_proto: Option<&'a [u8]>,
-    x_host: Option<&'a [u8]>,
+/// The one truth about a client: what a trusted proxy says of it, and what the server sees. Allocates nothing for others.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    believed: Claims<'a>,
+    /// The other end of the connection.
+    nearest: Hop<'a>,
+    is_https: bool,
+    head: &'a RequestHead<'a>,
 }
 
-impl<'a> Claims<'a> {
-    /// Takes a field that must not go on as it is. Others of the kind pass if they are believed.
-    pub(super) fn take(&mut self, name: &[u8], value: &'a [u8], is_trusted: bool) -> bool {
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        match name.len() {
-            9 if is("Forwarded") => self.forwarded.push(value),
-            15 if is("X-Forwarded-For") => self.x_for.push(value),
-            16 if is("X-Forwarded-Host") => self.x_host = self.x_host.or(Some(value)),
-            17 if is("X-Forwarded-Proto") => self.x_proto = self.x_proto.or(Some(value)),
-            // Applications that turn names into variables cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
-            _ => return is_claim(name) && (!is_trusted || name.contains(&b'_')),
+impl Claims<'_> {
+    /// Appends what they say as fields in both dialects, for an application that knows by itself which proxy says it.
+    pub fn push_fields(&self, out: &mut Vec<u8>) {
+        if !self.hops.is_empty() {
+            push_addresses(out, self.hops.iter());
         }
-        true
+        if let Some(is_https) = self.is_https {
+            push_parts(out, &[b"X-Forwarded-Proto: ", scheme(is_https), b"\r\n"]);
+        }
+        if let Some(host) = &self.host {
+            push_parts(out, &[b"X-Forwarded-Host: ", host, b"\r\n"]);
+        }
+        if *self != Claims::default() {
+            let hops = if self.hops.is_empty() { &[Hop::UNKNOWN] } else { &self.hops[..] };
+            let push_host = self.host.as_ref().map(|host| |out: &mut Vec<u8>| out.extend_from_slice(host));
+            push_forwarded(out, hops.iter(), self.is_https, push_host);
+        }
+    }
+}
+
+impl<'a> Told<'a> {
+    /// `claims`: the head with the words of the client. `head`: what goes on.
+    pub(super) fn of(claims: &RequestHead<'a>, head: &'a RequestHead<'a>, client: ForwardedClient) -> Self {
+        let believed = if client.is_trusted { Claims::of(claims) } else { Claims::default() };
+        let address = client.address.map(|address| Hop::Address(address.to_canonical(), None));
+        let is_https = believed.is_https.unwrap_or(client.is_https);
+        Self { believed, nearest: address.unwrap_or(Hop::UNKNOWN), is_https, head }
     }
 
     /// Appends the lines for the origin.
-    pub(super) fn push(&self, out: &mut Vec<u8>, head: &RequestHead<'_>, client: ForwardedClient) {
-        let ForwardedClient { address, is_https, is_trusted } = client;
-        let address = address.map(|address| address.to_canonical());
-        let proto: &[u8] = if is_https { b"https" } else { b"http" };
-        let believed = |claim: Option<&'a [u8]>| claim.filter(|claim| is_trusted && !claim.is_empty());
-
-        let earlier = if is_trusted { &self.x_for[..] } else { &[] };
-        if address.is_some() || !earlier.is_empty() {
-            out.extend_from_slice(b"X-Forwarded-For: ");
-            push_list(out, earlier);
-            match address {
-                Some(address) => push_display(out, format_args!("{address}")),
-                None => out.extend_from_slice(b"unknown"),
-            }
-            out.extend_from_slice(b"\r\n");
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        // Of a client on a Unix socket alone there is nothing to say.
+        if self.nearest != Hop::UNKNOWN || !self.believed.hops.is_empty() {
+            push_addresses(out, self.hops());
         }
-        push_parts(out, &[b"X-Forwarded-Proto: ", believed(self.x_proto).unwrap_or(proto), b"\r\n"]);
-        if let Some(x_host) = believed(self.x_host) {
-            push_parts(out, &[b"X-Forwarded-Host: ", x_host, b"\r\n"]);
-        } else if head.host.is_some() {
+        push_parts(out, &[b"X-Forwarded-Proto: ", scheme(self.is_https), b"\r\n"]);
+        let has_host = self.believed.host.is_some() || self.head.host.is_some();
+        let push_host = has_host.then_some(|out: &mut Vec<u8>| self.push_host(out));
+        if let Some(push_host) = &push_host {
             out.extend_from_slice(b"X-Forwarded-Host: ");
-            push_host(out, head);
+            push_host(out);
             out.extend_from_slice(b"\r\n");
         }
+        push_forwarded(out, self.hops(), Some(self.is_https), push_host);
+    }
 
-        out.extend_from_slice(b"Forwarded: ");
-        push_list(out, if is_trusted { &self.forwarded } else { &[] });
-        match address {
-            Some(IpAddr::V4(address)) => push_display(out, format_args!("for={address}")),
-            Some(IpAddr::V6(address)) => push_display(out, format_args!("for=\"[{address}]\"")),
-            None => out.extend_from_slice(b"for=unknown"),
+    /// The client first, the other end of the connection last.
+    fn hops(&self) -> impl Iterator<Item = &Hop<'a>> {
+        self.believed.hops.iter().chain([&self.nearest])
+    }
+
+    fn push_host(&self, out: &mut Vec<u8>) {
+        match &self.believed.host {
+            Some(host) => out.extend_from_slice(host),
+            None => push_host(out, self.head),
         }
-        out.extend_from_slice(b";proto=");
-        out.extend_from_slice(proto);
-        if let Some(host) = head.host {
-            let is_token = head.port.is_none() && host.bytes().all(is_token_byte);
-            let quote: &[u8] = if is_token { b"" } else { b"\"" };
-            push_parts(out, &[b";host=", quote]);
-            push_host(out, head);
-            out.extend_from_slice(quote);
+    }
+}
+
+const fn scheme(is_https: bool) -> &'static [u8] {
+    if is_https { b"https" } else { b"http" }
+}
+
+/// Appends `X-Forwarded-For`.
+fn push_addresses<'h>(out: &mut Vec<u8>, hops: impl Iterator<Item = &'h Hop<'h>>) {
+    let mut separator: &[u8] = b"X-Forwarded-For: ";
+    for hop in hops {
+        out.extend_from_slice(separator);
+        separator = b", ";
+        match hop {
+            Hop::Address(ip, None) => push_display(out, format_args!("{ip}")),
+            Hop::Address(IpAddr::V4(ip), Some(port)) => push_display(out, format_args!("{ip}:{port}")),
+            Hop::Address(ip, Some(port)) => push_display(out, format_args!("[{ip}]:{port}")),
+            Hop::Word(word) if word.iter().copied().all(is_token_byte) => out.extend_from_slice(word),
+            Hop::Word(_) => out.extend_from_slice(b"unknown"),
         }
-        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends `Forwarded`, whose first element is about the client (RFC 7239 section 4).
+fn push_forwarded<'h>(
+    out: &mut Vec<u8>,
+    hops: impl Iterator<Item = &'h Hop<'h>>,
+    is_https: Option<bool>,
+    push_host: Option<impl Fn(&mut Vec<u8>)>,
+) {
+    let mut separator: &[u8] = b"Forwarded: for=";
+    for (index, hop) in hops.enumerate() {
+        out.extend_from_slice(separator);
+        separator = b", for=";
+        push_node(out, hop);
+        if index > 0 {
+            continue;
+        }
+        if let Some(is_https) = is_https {
+            push_parts(out, &[b";proto=", scheme(is_https)]);
+        }
+        if let Some(push_host) = &push_host {
+            out.extend_from_slice(b";host=\"");
+            let host_at = out.len();
+            push_host(out);
+            if out[host_at..].iter().copied().all(is_token_byte) {
+                out.remove(host_at - 1);
+            } else {
+                out.push(b'"');
+            }
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a node (RFC 7239 section 6).
+fn push_node(out: &mut Vec<u8>, hop: &Hop<'_>) {
+    let is_hidden = |word: &[u8]| {
+        word.strip_prefix(b"_").is_some_and(|rest| {
+            !rest.is_empty()
+                && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        })
+    };
+    match hop {
+        Hop::Address(IpAddr::V4(ip), None) => push_display(out, format_args!("{ip}")),
+        Hop::Address(IpAddr::V4(ip), Some(port)) => push_display(out, format_args!("\"{ip}:{port}\"")),
+        Hop::Address(ip, None) => push_display(out, format_args!("\"[{ip}]\"")),
+        Hop::Address(ip, Some(port)) => push_display(out, format_args!("\"[{ip}]:{port}\"")),
+        Hop::Word(word) if is_hidden(word) => out.extend_from_slice(word),
+        Hop::Word(_) => out.extend_from_slice(b"unknown"),
     }
 }
 
@@ -114,18 +185,6 @@ pub(super) fn times_in_via(value: &[u8], pseudonym: &str) -> usize {
         by.is_some_and(|by| by == pseudonym.as_bytes())
     };
     list_members(value).filter(|member| received_by(member)).count()
-}
-
-/// Names that tell an application who the client is or what it asked for, underscores taken for hyphens.
-fn is_claim(name: &[u8]) -> bool {
-    is_same_field(name, "X-Real-IP") || begins_like_field(name, "X-Forwarded-")
-}
-
-/// Appends the values, each with a comma behind it.
-fn push_list(out: &mut Vec<u8>, values: &[&[u8]]) {
-    for value in values.iter().filter(|value| !value.is_empty()) {
-        push_parts(out, &[value, b", "]);
-    }
 }
 
 fn push_parts(out: &mut Vec<u8>, parts: &[&[u8]]) {

@@ -4,7 +4,8 @@
 //! end at this hop. The server's own fields come behind those, so a client cannot have them taken away by naming them in
 //! `Connection`.
 
-use super::forwarded_fields::{Claims, ForwardedClient, push_host, push_via, times_in_via};
+use super::claims::{is_claim, is_told_anew};
+use super::forwarded_fields::{ForwardedClient, Told, push_host, push_via, times_in_via};
 use super::hop_by_hop::{Nominated, is_of_the_connection};
 use super::target::PathRule;
 use crate::decimal::push_decimal;
@@ -43,8 +44,10 @@ pub enum HostRule {
 /// A request on its way to an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedRequest<'a> {
-    /// The head as the client sent it.
+    /// The head that goes on: the client's, or the one with which the shared cache asks.
     pub head: &'a RequestHead<'a>,
+    /// The head that the client has sent, for what a trusted proxy says in it.
+    pub claims: &'a RequestHead<'a>,
     /// The client.
     pub client: ForwardedClient,
     /// How its body is framed on the new connection.
@@ -182,7 +185,8 @@ impl Forwarding {
         for (_, value) in head.fields().filter(|(name, _)| is_same_field(name, "Connection")) {
             nominated.note(value, |_| {});
         }
-        let (mut claims, mut passes, mut wants_trailers) = (Claims::default(), 0, false);
+        let is_trusted = request.client.is_trusted;
+        let (mut passes, mut wants_trailers) = (0, false);
         for (name, value) in head.fields() {
             let is = |other: &str| is_same_field(name, other);
             match name.len() {
@@ -198,7 +202,8 @@ impl Forwarding {
                 || is_written_anew(name)
                 || is_key && request.websocket_key.is_some()
                 || nominated.has(name.as_bytes())
-                || claims.take(name.as_bytes(), value, request.client.is_trusted)
+                || is_told_anew(name.as_bytes())
+                || (is_claim(name.as_bytes()) && (!is_trusted || name.contains('_')))
                 || rules.drops(name.as_bytes());
             if !ends_here {
                 push_pair(out, name, value);
@@ -212,7 +217,7 @@ impl Forwarding {
         }
         let ours_at = out.len();
         push_via(out, head.version, &self.pseudonym);
-        claims.push(out, head, request.client);
+        Told::of(request.claims, head, request.client).push(out);
         self.remove_dropped(out, ours_at);
         Ok(wants_trailers)
     }

@@ -12,6 +12,7 @@
 //! is written anew from what was understood, never copied as a whole.
 
 mod bad_response;
+mod claims;
 mod forwarded_fields;
 mod forwarding;
 mod head;
@@ -23,6 +24,7 @@ mod target;
 mod trailers;
 
 pub use bad_response::BadResponse;
+pub use claims::{Claims, Hop, is_claim, is_told_anew};
 pub use forwarded_fields::ForwardedClient;
 pub use forwarding::{
     ForwardedBody, ForwardedRequest, Forwarding, HostRule, NotForwarded, PASSES_MAX, field_may_be_ruled,
