@@ -38,6 +38,8 @@ pub struct Plan {
     /// Proxies in front of the server, whose connections are those of many clients.
     proxies: AddressSet,
     proofs: Option<Arc<HttpProofs>>,
+    /// Whether clients in clear count as if they had come over TLS.
+    rehearses_tls: bool,
     /// Whether connections of a cluster's front-ends go back for what is not in this node's memory.
     returns_connections: bool,
     /// What a client may ask for, and for how long.
@@ -308,6 +310,7 @@ impl Plan {
             balancers: HashMap::new(),
             proxies: AddressSet::default(),
             proofs: None,
+            rehearses_tls: false,
             returns_connections: false,
             limits,
             server_header,
@@ -322,6 +325,16 @@ impl Plan {
     /// The TLS of a listener, by its [`id`](crate::Listener::id); `None`: its connections are in clear text.
     pub fn tls(&self, listener: usize) -> Option<&Arc<baton_tls::Server>> {
         self.tls.get(&listener)
+    }
+
+    /// The same where clients in clear count as if they had come over TLS: for an explanation, which needs no certificate.
+    pub fn rehearsing_tls(self) -> Self {
+        Self { rehearses_tls: true, ..self }
+    }
+
+    /// Whether clients in clear count as if they had come over TLS.
+    pub(crate) const fn rehearses_tls(&self) -> bool {
+        self.rehearses_tls
     }
 
     /// The same with load balancers in front of the listeners that these belong to, which speak the PROXY protocol.

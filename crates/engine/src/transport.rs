@@ -73,6 +73,8 @@ pub(crate) struct Transport {
     is_bound: bool,
     /// It belongs to a load balancer, which says whose requests it passes on.
     is_announced: bool,
+    /// It counts as one over TLS.
+    rehearses_tls: bool,
     /// The client's connections are counted as long as they are here.
     pub(crate) counted: Counted,
 }
@@ -201,6 +203,7 @@ impl Transport {
             has_request: false,
             is_bound: false,
             is_announced: false,
+            rehearses_tls: false,
             counted: Counted::default(),
         }
     }
@@ -236,6 +239,16 @@ impl Transport {
             Layer::Tls(secured) => Some(secured.facts()),
             Layer::Clear { .. } | Layer::Preamble(..) | Layer::Handshake(_) => None,
         }
+    }
+
+    /// Has a connection in clear count as one over TLS.
+    pub(crate) fn rehearse_tls(&mut self) {
+        self.rehearses_tls = true;
+    }
+
+    /// Whether the client has asked for an `https` URL.
+    pub(crate) fn is_https(&self) -> bool {
+        self.rehearses_tls || self.tls().is_some()
     }
 
     /// Whether [`shake_hands`](Self::shake_hands) comes before any other input and output.

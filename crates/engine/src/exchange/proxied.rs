@@ -112,7 +112,7 @@ impl Origin {
         ForwardedClient {
             // A chain of proxies that is passed on goes on with the nearest one.
             address: if is_trusted { peer } else { self.client_address(client).map(|address| address.ip()) },
-            is_https: client.tls().is_some(),
+            is_https: client.is_https(),
             is_trusted,
         }
     }

@@ -19,6 +19,6 @@ impl Delegate {
     /// Whether the client has come over TLS, to this server or to such a proxy. `head`: the one that the client has sent.
     pub(super) fn is_https(&self, client: &Transport, head: &RequestHead<'_>) -> bool {
         let said = self.trusts(client).then(|| Claims::of(head)).and_then(|claims| claims.is_https);
-        said.unwrap_or_else(|| client.tls().is_some())
+        said.unwrap_or_else(|| client.is_https())
     }
 }

@@ -49,7 +49,10 @@ impl Session {
         let balancers = ctx.plan.balancers(listener);
         let is_announced = balancers.is_some_and(|balancers| balancers.contains(peer.map(|peer| peer.ip())));
         let begin = if is_announced { Transport::behind } else { Transport::new };
-        let transport = begin(socket, peer, ctx.plan.tls(listener));
+        let mut transport = begin(socket, peer, ctx.plan.tls(listener));
+        if ctx.plan.rehearses_tls() {
+            transport.rehearse_tls();
+        }
         Self::over(transport, listener, ctx)
     }
 

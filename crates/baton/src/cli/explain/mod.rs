@@ -107,7 +107,11 @@ impl Explain {
         // Whether a request does harm is for the application to say: none is asked.
         let rehearsed = config.with_applications_at(&socket).plan(&ids, &resources)?;
         // In clear text: what TLS would encrypt is the same.
-        let rehearsed = rehearsed.with_tls(HashMap::new());
+        let mut rehearsed = rehearsed.with_tls(HashMap::new());
+        let is_https = config.sites.iter().any(|site| site.has_tls(address));
+        if is_https {
+            rehearsed = rehearsed.rehearsing_tls();
+        }
         let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
         let client = client::of(self.from, address);
         // The engine is told of the client as a load balancer tells of its clients.
@@ -227,7 +231,7 @@ impl Explain {
                 }
                 Some(Forwarded::Parameters(parameters)) => {
                     let from = client::told(self.from, client);
-                    head = parameters_of(&mut lines, &parameters, &from, site.has_tls(address));
+                    head = parameters_of(&mut lines, &parameters, &from);
                 }
                 None => head.clear(),
             }
@@ -302,7 +306,7 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
 }
 
 /// Tells which program answers, and returns the parameters that it gets.
-fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], from: &str, has_tls: bool) -> String {
+fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], from: &str) -> String {
     if let Some((name, file)) = parameters.iter().find(|(name, _)| name == "SCRIPT_FILENAME") {
         // An application may take the name for something else than a file of this machine.
         let there = if Path::new(file).is_file() { "" } else { ", which is no file here" };
@@ -313,9 +317,7 @@ fn parameters_of(lines: &mut Lines, parameters: &[(String, String)], from: &str,
         format!("parameters as the application would get them {from}, but for those of the connection:"),
     );
     let of_connection = ["REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT"];
-    let of_tls = ["HTTPS", "REQUEST_SCHEME"];
-    let is_told = |name: &str| !(of_connection.contains(&name) || has_tls && of_tls.contains(&name));
-    let told = parameters.iter().filter(|(name, _)| is_told(name));
+    let told = parameters.iter().filter(|(name, _)| !of_connection.contains(&&**name));
     told.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\r\n")
 }
 
