@@ -1,6 +1,7 @@
 //! `baton explain` on real folders.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -518,6 +519,52 @@ fn what_is_forwarded_names_the_client() {
         let told = explained(&[&[&*application], &arguments[1..]].concat());
         assert!(told.contains(&format!("\nREMOTE_ADDR={address}\n")), "{told}");
     }
+}
+
+/// An explanation needs no handshake, but is one of a client that comes over TLS: to this server, or to a trusted proxy.
+#[test]
+fn the_scheme_is_that_of_the_client() {
+    let dir = site();
+    let made = rcgen::generate_simple_self_signed(["h".to_owned()]).unwrap();
+    fs::write(dir.path().join("c.pem"), made.cert.pem()).unwrap();
+    fs::write(dir.path().join("k.pem"), made.signing_key.serialize_pem()).unwrap();
+    fs::set_permissions(dir.path().join("k.pem"), Permissions::from_mode(0o600)).unwrap();
+    fs::write(
+        dir.path().join("baton.toml"),
+        r#"
+            [[site]]
+            hosts = ["h"]
+            listen = ["127.0.0.1:80", "127.0.0.1:443 tls"]
+            tls = { certificate = "c.pem", key = "k.pem" }
+            [[site.route]]
+            path = "/origin"
+            proxy = "http://127.0.0.1:1"
+            [[site.route]]
+            path = "/kept"
+            proxy = { to = "http://127.0.0.1:1", trusted = ["127.0.0.1"] }
+            cache = true
+            [[site.route]]
+            path = "/application"
+            fastcgi = { to = "unix:/none" }
+        "#,
+    )
+    .unwrap();
+    let explained = |arguments: &[&str]| explain(dir.path(), &[&["-c", "baton.toml"], arguments].concat());
+    for scheme in ["http", "https"] {
+        let told = explained(&[&format!("{scheme}://h/origin")]);
+        assert!(told.contains(&format!(";proto={scheme};")), "{told}");
+        assert!(told.contains(&format!("\nX-Forwarded-Proto: {scheme}\n")), "{told}");
+        let told = explained(&[&format!("{scheme}://h/application")]);
+        assert!(told.contains(&format!("\nREQUEST_SCHEME={scheme}\n")), "{told}");
+        assert_eq!(told.contains("\nHTTPS=on\n"), scheme == "https", "{told}");
+        let told = explained(&[&format!("{scheme}://h/kept")]);
+        assert!(told.contains(&format!("asked for {scheme}://h/kept\n")), "{told}");
+    }
+    let behind = ["http://h/kept", "-H", "X-Forwarded-Proto: https", "-H", "RSC: 1"];
+    let told = explained(&behind);
+    assert!(told.contains("asked for https://h/kept with rsc: 1\n"), "{told}");
+    let told = explained(&[&behind[..], &["--from", "192.0.2.7"]].concat());
+    assert!(told.contains("asked for http://h/kept with rsc: 1\n"), "{told}");
 }
 
 /// The verdict on a client is that of the server, which is told of the client as by a load balancer.

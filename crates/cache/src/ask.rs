@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead};
+use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead, is_same_field};
 use baton_segment::next_segment;
 use baton_segment::rules::{
-    Asked, Bypass, FieldUse, Key, KeySecret, Scheme, field_use, push_reduced_codings,
+    Arrival, Asked, Bypass, FieldUse, Key, KeySecret, KeyedFields, push_reduced_codings,
 };
 
 use crate::{CachedRoute, PurgeOrder};
@@ -25,6 +25,7 @@ pub struct Ask {
 pub struct AskKey {
     pub(crate) key: Key,
     pub(crate) hash: u64,
+    is_trusted: bool,
 }
 
 impl CachedRoute {
@@ -32,9 +33,9 @@ impl CachedRoute {
     ///
     /// # Errors
     /// The cache has nothing to do with the request.
-    pub fn key_of(&self, scheme: Scheme, head: &RequestHead<'_>) -> Result<Key, Bypass> {
+    pub fn key_of(&self, arrival: Arrival, head: &RequestHead<'_>) -> Result<Key, Bypass> {
         Asked::of(&self.rules, head)?;
-        Ask::cachable_uri_of(self, scheme, head)
+        Ask::cachable_key_of(self, arrival, head)
     }
 }
 
@@ -46,12 +47,12 @@ impl Ask {
     pub(crate) fn key_of(
         route: &CachedRoute,
         secret: &KeySecret,
-        scheme: Scheme,
+        arrival: Arrival,
         head: &RequestHead<'_>,
     ) -> Result<AskKey, Bypass> {
-        let key = Self::cachable_uri_of(route, scheme, head)?;
+        let key = Self::cachable_key_of(route, arrival, head)?;
         let hash = Self::hash_of(route, secret, &key);
-        Ok(AskKey { key, hash })
+        Ok(AskKey { key, hash, is_trusted: arrival.is_trusted })
     }
 
     /// By which a key is found among those of all routes.
@@ -62,8 +63,8 @@ impl Ask {
     /// The key of the segment `steps` behind the one of a key, if its name counts.
     pub(crate) fn next_key(key: &Key, steps: u64) -> Option<Key> {
         let target = next_segment(key.target(), steps)?;
-        let next = Key::from_bytes(&[key.origin(), &target].concat())?;
-        (next.as_bytes().len() <= PurgeOrder::TEXT_BYTES_MAX).then_some(next)
+        let next = key.with_target(&target)?;
+        (next.uri().len() <= PurgeOrder::TEXT_BYTES_MAX).then_some(next)
     }
 
     /// What the same client would ask for the segment `steps` behind this one.
@@ -76,28 +77,30 @@ impl Ask {
         Some(Self { route: Arc::clone(&self.route), key, hash, head, forwarded })
     }
 
-    fn cachable_uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Result<Key, Bypass> {
-        let key = Self::uri_of(route, scheme, head).ok_or(Bypass::Path)?;
+    fn cachable_key_of(route: &CachedRoute, arrival: Arrival, head: &RequestHead<'_>) -> Result<Key, Bypass> {
+        let uri = Self::uri_of(route, arrival, head).ok_or(Bypass::Path)?;
         // No purge could name it.
-        if key.as_bytes().len() > PurgeOrder::TEXT_BYTES_MAX {
+        if uri.as_bytes().len() > PurgeOrder::TEXT_BYTES_MAX {
             return Err(Bypass::Path);
         }
-        Ok(key)
+        let host = (head.host.unwrap_or_default(), head.port);
+        let fields = KeyedFields::of(&route.rules, arrival.is_trusted, head, host).ok_or(Bypass::Fields)?;
+        Ok(uri.with_fields(fields.as_bytes()))
     }
 
-    /// The key of a request with any method.
-    pub(crate) fn uri_of(route: &CachedRoute, scheme: Scheme, head: &RequestHead<'_>) -> Option<Key> {
+    /// The URI of a request with any method, as a key without fields.
+    pub(crate) fn uri_of(route: &CachedRoute, arrival: Arrival, head: &RequestHead<'_>) -> Option<Key> {
         let authority = (head.host.unwrap_or_default(), head.port);
         // What clients ask for, not what a front controller is asked in its place: that is the same for many pages.
         let (path, query) = head.asked();
-        Key::of_request(&route.rules.query, scheme, authority, path, query)
+        Key::of_request(&route.rules.query, arrival.scheme, authority, path, query)
     }
 
     /// What is asked with a request; `target`: the path and the query that it was rewritten to, which follow from its key.
     /// `None`: the origin's form of the request exceeds `limits`.
     pub fn new(
         route: &Arc<CachedRoute>,
-        AskKey { key, hash }: AskKey,
+        AskKey { key, hash, is_trusted }: AskKey,
         head: &RequestHead<'_>,
         target: Option<(&[u8], Option<&[u8]>)>,
         limits: &HeadLimits,
@@ -107,16 +110,12 @@ impl Ask {
         // A part is one of the bytes as they are: those of a coding differ each time that it is made.
         let accepted = head.accept_encoding.filter(|_| head.range.is_none());
         push_reduced_codings(&mut codings, AcceptedCodings::parse(accepted));
-        let host = head.host.map(|host| match head.port {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        });
-        // The host that is in the key, which an absolute target may have named.
-        let mut more: Vec<(&str, &[u8])> = vec![("Host", host.as_deref().unwrap_or_default().as_bytes())];
-        more.push(("Accept-Encoding", &codings));
+        // The host that is in the key: an absolute target may have named it, or one with the usual port.
+        let more: [(&str, &[u8]); 2] = [("Host", key.authority()), ("Accept-Encoding", &codings)];
         let method = if head.method == Method::Head { "HEAD" } else { "GET" };
         let keeps = |name: &str| {
-            !name.eq_ignore_ascii_case("Host") && field_use(name.as_bytes()) == FieldUse::Forward
+            let its_use = FieldUse::of(&route.rules, is_trusted, name.as_bytes());
+            !is_same_field(name, "Host") && matches!(its_use, FieldUse::Forward | FieldUse::Key)
         };
         let asked = kept.rewritten(method, key.target(), keeps, &more, limits).ok()?;
         let forwarded = match target {
@@ -137,8 +136,8 @@ impl Ask {
         let head = self.head.get();
         let fields: Vec<_> = head
             .fields()
-            .filter(|(name, _)| field_use(name.as_bytes()) == FieldUse::Rewrite)
-            .filter(|(name, _)| !name.eq_ignore_ascii_case("Accept-Encoding"))
+            .filter(|(name, _)| FieldUse::of(&self.route.rules, false, name.as_bytes()) == FieldUse::Rewrite)
+            .filter(|(name, _)| !is_same_field(name, "Accept-Encoding"))
             .map(|(name, value)| (name.to_owned(), value.to_vec()))
             .collect();
         fields.into_iter()

@@ -56,7 +56,7 @@ mod word;
 pub use answer::{Answer, Look};
 pub use ask::{Ask, AskKey};
 pub use baton_segment::policy::PolicyName;
-pub use baton_segment::rules::{Bypass, QueryRule, RouteRules, Scheme};
+pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Scheme};
 pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};
 pub use gateway::CachingGateway;

@@ -76,7 +76,7 @@ impl PurgeOrder {
         if target.iter().filter(|byte| **byte == b'/').count() > PREFIX_DEPTH_MAX {
             return Err(PurgeRefusal::PrefixDepth);
         }
-        Ok(Self::Prefix(text(key.as_bytes())))
+        Ok(Self::Prefix(text(key.uri())))
     }
 
     /// What has a tag. Fields with tags separate them by commas and blanks.
@@ -90,7 +90,7 @@ impl PurgeOrder {
     }
 
     pub(crate) fn uri(key: &Key) -> Self {
-        Self::Uri(text(key.as_bytes()))
+        Self::Uri(text(key.uri()))
     }
 
     pub(crate) fn group(key: &Key, name: String) -> Self {

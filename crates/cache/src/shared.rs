@@ -9,13 +9,12 @@ use baton_http::RequestHead;
 use baton_http::origin::ResponseHead;
 use baton_report::log;
 use baton_segment::rules::{
-    Asked, Bypass, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged, Scheme, Stored,
+    Arrival, Asked, Bypass, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged, Stored,
     decide, invalidated, labels_of,
 };
 use baton_store::{Identity, NotDurable};
 
 use crate::answer::{Reply, add_status};
-use crate::ask::AskKey;
 use crate::blocks::{Blocks, Evicted, Got};
 use crate::directory::{Directory, Entry};
 use crate::fill::Fill;
@@ -129,14 +128,14 @@ impl SharedCache {
     pub fn look(
         &self,
         route: &CachedRoute,
-        scheme: Scheme,
+        arrival: Arrival,
         head: &RequestHead<'_>,
         now_s: u64,
         now_ms: u64,
     ) -> Result<Look, Bypass> {
         let asked = Asked::of(&route.rules, head)?;
-        let AskKey { key, hash } = Ask::key_of(route, &self.secret, scheme, head)?;
-        let found = self.directory.with_known((&key, hash), &route.partition, |entry| {
+        let ask = Ask::key_of(route, &self.secret, arrival, head)?;
+        let found = self.directory.with_known((&ask.key, ask.hash), &route.partition, |entry| {
             let entry = entry?;
             entry.judge(&route.rules);
             self.drop_purged(entry);
@@ -150,9 +149,7 @@ impl SharedCache {
             }
         });
         match found {
-            Some(Ok(_)) if self.wants_prefetch(route, &key, head, now_s) => {
-                Ok(Look::Ask(AskKey { key, hash }))
-            }
+            Some(Ok(_)) if self.wants_prefetch(route, &ask.key, head, now_s) => Ok(Look::Ask(ask)),
             Some(Ok((object, Reply { head, bytes }))) => {
                 let body = match bytes.is_empty() {
                     true => Some(baton_buf::Aggregate::new()),
@@ -165,7 +162,7 @@ impl SharedCache {
                     }
                 };
                 let body = body.filter(|body| body.len() == bytes.end - bytes.start);
-                let Some(body) = body else { return Ok(Look::Ask(AskKey { key, hash })) };
+                let Some(body) = body else { return Ok(Look::Ask(ask)) };
                 Visit::note_short(&object.content, &bytes, now_ms);
                 self.note_saved(&object, body.len(), true, now_ms);
                 Ok(Look::Answer(Answer { head, body, word: CacheWord::Hit }))
@@ -174,7 +171,7 @@ impl SharedCache {
             None if asked.directives.only_if_cached => {
                 Ok(Look::NotCached(CacheWord::Forward(baton_segment::rules::Forward::UriMiss)))
             }
-            None => Ok(Look::Ask(AskKey { key, hash })),
+            None => Ok(Look::Ask(ask)),
         }
     }
 
@@ -197,11 +194,11 @@ impl SharedCache {
     pub fn invalidate(
         &self,
         route: &CachedRoute,
-        scheme: Scheme,
+        arrival: Arrival,
         request: &RequestHead<'_>,
         response: &ResponseHead,
     ) {
-        let Some(key) = Ask::uri_of(route, scheme, request) else { return };
+        let Some(key) = Ask::uri_of(route, arrival, request) else { return };
         let Some(invalid) = invalidated(&route.rules, request.method, &key, response) else { return };
         let uris = invalid.keys.iter().map(PurgeOrder::uri);
         let groups = invalid.groups.into_iter().map(|name| PurgeOrder::group(&key, name));

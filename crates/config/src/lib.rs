@@ -87,6 +87,7 @@ mod tls_check;
 mod tls_files;
 mod tls_plan;
 mod try_files;
+mod unkeyed_fields;
 mod unsent_scripts;
 mod variables;
 mod words;

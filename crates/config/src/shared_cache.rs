@@ -83,6 +83,9 @@ settings! {
         sort_query: bool = false, Flag;
         /// Parameters that count for nothing, and that the origin does not see; `utm_*` stands for all that begin so.
         drop_parameters: Vec<String> = Vec::new(), ListOf(Text);
+        /// Request fields that reach the origin and tell no responses apart, unless these say so (`Vary`). Those that browsers
+        /// send, and names of requests, do so in any case; every other field is a part of the key.
+        unkeyed_fields: Vec<String> = Vec::new(), ListOf(Text);
         /// Response fields that come before `Cache-Control`, for this cache only.
         control_fields: Vec<String> = vec!["CDN-Cache-Control".into()], ListOf(Text);
         /// Response fields whose words are tags, by which responses are purged.
@@ -127,6 +130,7 @@ impl RouteCache {
         let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
         let rules = RouteRules {
             query: self.query_rule(),
+            unkeyed_fields: self.unkeyed_fields.clone(),
             targeted_fields: self.control_fields.clone(),
             tag_fields: self.tag_fields.clone(),
             default_s: seconds(self.default_s),

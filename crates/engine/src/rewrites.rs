@@ -3,7 +3,7 @@
 //! A rewrite depends on nothing but the target, so it can be done again from another one: from what the key of a cache has
 //! of the client's.
 
-use baton_cache::{Bypass, CachedRoute, Scheme};
+use baton_cache::{Arrival, Bypass, CachedRoute};
 use baton_http::{RequestHead, decode_any_path};
 
 use crate::plan::{Action, Otherwise, Route, Site};
@@ -40,14 +40,14 @@ impl Rewrites {
     pub fn forwarded_target(
         &self,
         route: &CachedRoute,
-        scheme: Scheme,
+        arrival: Arrival,
         head: &RequestHead<'_>,
         site: &Site,
     ) -> Result<Option<RewrittenTarget>, Bypass> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let key = route.key_of(scheme, head)?;
+        let key = route.key_of(arrival, head)?;
         self.follow(site, key.target(), head.path).map(Some).ok_or(Bypass::Path)
     }
 

@@ -71,5 +71,5 @@ listen = ["127.0.0.1:0"]
 [[site.route]]
 path = "/"
 proxy = "http://{origin}"
-cache = true
+cache = { unkeyed_fields = ["Test-ID", "Test-Name", "Req-Num", "Foo", "Bar", "Baz"] }
 "#;

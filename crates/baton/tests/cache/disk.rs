@@ -111,7 +111,7 @@ name = "front"
 [[site.route]]
 path = "/c"
 proxy = "http://{origin}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 "#;
 
 /// Goal: a restart costs no request to the origin. Method: bodies of all kinds are stored, the server is stopped, and the

@@ -111,7 +111,7 @@ memory_bytes_max = "1 MiB"
 [[site.route]]
 path = "/c"
 proxy = "http://{origin}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 "#;
 
 fn a_response_that_is_cut_is_not_kept(site: &Site) {

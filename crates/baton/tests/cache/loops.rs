@@ -19,7 +19,7 @@ listen = "127.0.0.1:0"
 [[site.route]]
 path = "/c"
 proxy = "http://{origin}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 "#;
 
 /// Clients of all loops: more of them than a loop gets by chance alone.

@@ -116,7 +116,7 @@ listen = "127.0.0.1:0"
 [[site.route]]
 path = "/c"
 proxy = "http://{origin}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 "#;
 
 /// Asks over ever new connections until both workers have stored what the origin answers.

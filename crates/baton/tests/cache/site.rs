@@ -222,13 +222,17 @@ name = "front"
 [[site.route]]
 path = "/c"
 proxy = "http://{origin}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 [[site.route]]
 path = "/c/ahead"
 proxy = "http://{origin}/ahead"
-cache = { prefetch = 2 }
+cache = { prefetch = 2, unkeyed_fields = ["X-Answer", "X-Session"] }
+[[site.route]]
+path = "/c/behind"
+proxy = { to = "http://{origin}/behind", trusted = ["127.0.0.0/8"] }
+cache = { unkeyed_fields = ["X-Answer"] }
 [[site.route]]
 path = "/film"
 proxy = "http://{films}/"
-cache = true
+cache = { unkeyed_fields = ["X-Answer", "X-Kind"] }
 "#;

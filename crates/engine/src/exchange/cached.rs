@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
-use baton_cache::{Answer, Ask, Bypass, CacheWord, Look, Scheme};
+use baton_cache::{Answer, Ask, Bypass, CacheWord, Look};
 use baton_encode::{Verdict, judge, vary_on_coding};
 use baton_http::origin::ResponseHead;
 use baton_http::{Method, RequestHead, Status};
@@ -14,7 +14,6 @@ use super::record::Record;
 use super::routed::Routed;
 use crate::plan::{Delegate, Plan};
 use crate::rewrites::{Rewrites, RewrittenTarget};
-use crate::transport::Transport;
 
 /// What is left to do for a request.
 #[derive(Debug)]
@@ -41,9 +40,9 @@ pub(super) fn look(
         return Ok(Looked::Ask(None));
     };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
-    let scheme = scheme_of(env.client);
-    let target = rewrites.forwarded_target(route, scheme, head, routed.site);
-    let looked = target.and_then(|target| Ok((cache.look(route, scheme, head, now_s, now_ms)?, target)));
+    let arrival = delegate.arrival(env.client, head);
+    let target = rewrites.forwarded_target(route, arrival, head, routed.site);
+    let looked = target.and_then(|target| Ok((cache.look(route, arrival, head, now_s, now_ms)?, target)));
     let (look, target) = match looked {
         Ok(looked) => looked,
         Err(bypass) => {
@@ -93,11 +92,7 @@ pub(super) fn note_bypass(
     response: &mut ResponseHead,
 ) {
     if let (Some(route), Some(cache)) = (&delegate.cache, &env.ctx.shared_cache) {
-        cache.invalidate(route, scheme_of(env.client), request, response);
+        cache.invalidate(route, delegate.arrival(env.client, request), request, response);
         cache.note_bypass(route, request, response);
     }
-}
-
-fn scheme_of(client: &Transport) -> Scheme {
-    if client.tls().is_some() { Scheme::Https } else { Scheme::Http }
 }

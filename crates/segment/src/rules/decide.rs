@@ -26,6 +26,8 @@ pub enum Bypass {
     Precondition,
     /// Its path has no one form that could be a key.
     Path,
+    /// Its fields that would be a part of the key are too long.
+    Fields,
 }
 
 impl Bypass {
@@ -37,6 +39,7 @@ impl Bypass {
             Self::Upgrade => "upgrade",
             Self::Precondition => "precondition",
             Self::Path => "path",
+            Self::Fields => "fields",
         }
     }
 
@@ -44,7 +47,7 @@ impl Bypass {
     pub const fn forward(self) -> Forward {
         match self {
             Self::Method => Forward::Method,
-            Self::Body | Self::Upgrade | Self::Precondition | Self::Path => Forward::Bypass,
+            Self::Body | Self::Upgrade | Self::Precondition | Self::Path | Self::Fields => Forward::Bypass,
         }
     }
 }

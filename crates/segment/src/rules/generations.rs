@@ -123,7 +123,7 @@ impl Generations {
         };
         generation >= self.floor
             && labels.iter().all(|label| is_kept(&self.labels, label))
-            && is_kept(&self.labels, &Label::uri(secret, key.as_bytes()))
+            && is_kept(&self.labels, &Label::uri(secret, key.uri()))
             && (self.prefixes.is_empty()
                 || prefixes_of(key).all(|prefix| is_kept(&self.prefixes, &Label::prefix(secret, prefix))))
     }
@@ -146,7 +146,7 @@ fn prefixes_of(key: &Key) -> impl Iterator<Item = &[u8]> {
     let path_at = key.origin().len();
     let path = key.target().split(|byte| *byte == b'?').next().unwrap_or_default();
     let ends = memchr::memchr_iter(b'/', path).take(PREFIX_DEPTH_MAX);
-    ends.map(move |slash| &key.as_bytes()[..path_at + slash + 1])
+    ends.map(move |slash| &key.uri()[..path_at + slash + 1])
 }
 
 /// Bits for the purges between two starts: a million a second for a week.

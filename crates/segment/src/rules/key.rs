@@ -1,7 +1,7 @@
 //! What a stored response is found by: the URI, in one form (RFC 9111 section 2).
 
 use baton_http::origin::PathRule;
-use baton_http::{Authority, push_decimal};
+use baton_http::{Authority, push_decimal, without_root};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::borrow::Cow;
 use std::fmt;
@@ -33,15 +33,28 @@ impl Scheme {
     }
 }
 
-/// A URI as the cache knows it: `https://host/path?query`. GET and HEAD share it.
+/// How a request has come, as far as it is no part of its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// How the client has come: to this server, or to a trusted proxy in front of it.
+    pub scheme: Scheme,
+    /// Whether the other end of the connection is such a proxy.
+    pub is_trusted: bool,
+}
+
+/// A URI as the cache knows it, `https://host/path?query`, and the fields that tell requests for it apart. GET and HEAD
+/// share it.
 ///
-/// Path and query are those that go to the origin. What the origin sees and the key lacks would let a client choose the
-/// answer that others get.
+/// Host, path and query are those that go to the origin. What the origin sees and the key lacks would let a client choose
+/// the answer that others get.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key {
+    /// The URI; with [fields](super::KeyedFields), a line feed and their lines.
     text: Box<[u8]>,
     /// Where the path begins.
     path_at: u32,
+    /// Where the URI ends.
+    uri_end: u32,
 }
 
 impl Key {
@@ -54,6 +67,7 @@ impl Key {
         path: &[u8],
         query: Option<&[u8]>,
     ) -> Option<Self> {
+        let host = without_root(host);
         let port = port.filter(|port| *port != scheme.default_port());
         let query = rule.normalise(query);
         let port_len = port.map_or(0, |port| ":".len() + port.checked_ilog10().unwrap_or(0) as usize + 1);
@@ -71,14 +85,33 @@ impl Key {
         // The longest head of a request is much shorter than 4 GiB.
         let path_at = text.len() as u32;
         PathRule::default().push_target(&mut text, path, query.as_deref()).ok()?;
-        Some(Self { text: text.into(), path_at })
+        Some(Self { uri_end: text.len() as u32, text: text.into(), path_at })
+    }
+
+    /// The key of requests for the same URI with these [lines of fields](super::KeyedFields).
+    #[must_use]
+    pub fn with_fields(self, lines: &[u8]) -> Self {
+        if lines.is_empty() {
+            return self;
+        }
+        Self { text: [self.uri(), b"\n", lines].concat().into(), ..self }
+    }
+
+    /// The key of requests for another path and query with the same fields. `None`: there can be none.
+    pub fn with_target(&self, target: &[u8]) -> Option<Self> {
+        Self::from_bytes(&[self.origin(), target, &self.text[self.uri_end as usize..]].concat())
     }
 
     /// The key whose [bytes](Self::as_bytes) were kept. `None` if they are none of a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let host_at = memchr::memmem::find(bytes, b"://")? + "://".len();
-        let path_at = host_at + memchr::memchr2(b'/', b'?', &bytes[host_at..])?;
-        Some(Self { text: bytes.into(), path_at: u32::try_from(path_at).ok()? })
+        let uri_end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+        let host_at = memchr::memmem::find(&bytes[..uri_end], b"://")? + "://".len();
+        let path_at = host_at + memchr::memchr2(b'/', b'?', &bytes[host_at..uri_end])?;
+        Some(Self {
+            text: bytes.into(),
+            path_at: u32::try_from(path_at).ok()?,
+            uri_end: u32::try_from(uri_end).ok()?,
+        })
     }
 
     /// The key of an absolute URI, as an operator writes it. A fragment does not count. `None`: it is no URI of a host.
@@ -108,9 +141,25 @@ impl Key {
         Self::of_request(rule, scheme, (host, port), path, query)
     }
 
-    /// The URI.
+    /// The bytes to keep: the URI, and the fields behind it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The URI, which purges name.
+    pub fn uri(&self) -> &[u8] {
+        &self.text[..self.uri_end as usize]
+    }
+
+    /// The lines of the fields that tell requests for the URI apart.
+    pub fn fields(&self) -> &[u8] {
+        self.text.get(self.uri_end as usize + 1..).unwrap_or_default()
+    }
+
+    /// Host and port.
+    pub fn authority(&self) -> &[u8] {
+        let origin = self.origin();
+        &origin[memchr::memmem::find(origin, b"://").map_or(0, |at| at + "://".len())..]
     }
 
     /// Scheme, host and port: `https://host`.
@@ -120,7 +169,7 @@ impl Key {
 
     /// Path and query.
     pub fn target(&self) -> &[u8] {
-        &self.text[self.path_at as usize..]
+        &self.text[self.path_at as usize..self.uri_end as usize]
     }
 
     /// Its hash.
@@ -244,6 +293,7 @@ mod tests {
         for (scheme, host, port, path, query, expected) in [
             (Scheme::Http, "A.Example", None, "/", None, "http://a.example/"),
             (Scheme::Http, "a", Some(80), "/B", Some(""), "http://a/B?"),
+            (Scheme::Http, "A.Example.", None, "/", None, "http://a.example/"),
             (Scheme::Http, "a", Some(443), "/", Some("c=D"), "http://a:443/?c=D"),
             (Scheme::Https, "[::1]", Some(443), "/%2F//x", None, "https://[::1]/%2F//x"),
         ] {
@@ -298,6 +348,23 @@ mod tests {
         assert_eq!(normal(&dropped, "utm_x&id"), None);
         assert_eq!(dropped.normalise(None), None);
         assert!(matches!(dropped.normalise(Some(b"b=1")), Some(Cow::Borrowed(b"b=1"))));
+    }
+
+    #[test]
+    fn fields_are_a_part_of_the_key_and_not_of_the_uri() {
+        let plain = Key::of_uri(&QueryRule::default(), b"http://a:81/b?c").unwrap();
+        assert_eq!(plain.clone().with_fields(b""), plain);
+        let key = plain.clone().with_fields(b"rsc:1\n");
+        assert_ne!(key, plain);
+        assert_eq!((key.uri(), key.target(), key.authority()), (plain.uri(), plain.target(), &b"a:81"[..]));
+        assert_eq!((key.fields(), plain.fields()), (&b"rsc:1\n"[..], &b""[..]));
+        assert_eq!(Key::from_bytes(key.as_bytes()), Some(key.clone()));
+        assert_eq!(
+            key.with_target(b"/d").map(|key| key.as_bytes().to_vec()),
+            Some(b"http://a:81/d\nrsc:1\n".to_vec())
+        );
+        let secret = KeySecret::new([0; 16]);
+        assert_ne!(key.hash_within(&secret, b"p"), plain.hash_within(&secret, b"p"));
     }
 
     proptest! {

@@ -13,7 +13,7 @@
 //! 1. [`Asked::of`] tells requests that go straight to the origin. Their answers may end what is stored: [`invalidated`].
 //! 2. [`Key`] is made of the target in the form in which it goes on; [`Generations::is_current`] leaves out what was purged.
 //! 3. [`decide`] chooses among the variants of the key.
-//! 4. A request for the origin has the client's fields by [`field_use`], the codings of [`push_reduced_codings`], and the
+//! 4. A request for the origin has the client's fields by [`FieldUse`], the codings of [`push_reduced_codings`], and the
 //!    conditions of [`Conditional`]. Its generation is that of the moment when it begins.
 //! 5. [`Validation`] says what the answer to conditions means, [`Stored::of`] whether a new one is stored. The client that
 //!    it was fetched for gets the origin's own head: a stored one may lack fields.
@@ -24,6 +24,7 @@ mod cache_status;
 mod combine;
 mod decide;
 mod directives;
+mod field_use;
 #[cfg(test)]
 mod fixture;
 mod freshness;
@@ -35,7 +36,6 @@ mod route_rules;
 mod storable;
 mod stored;
 mod targeted;
-mod unkeyed;
 mod validate;
 mod validators;
 mod vary;
@@ -44,16 +44,16 @@ pub use cache_status::{CacheStatus, Forward};
 pub use combine::{NotJoined, selected_ranges};
 pub use decide::{Answer, Asked, Bypass, Decision, Hit, decide};
 pub use directives::{Delta, RequestDirectives, ResponseDirectives, SECONDS_MAX};
+pub use field_use::{FieldUse, KeyedFields};
 pub use freshness::{Freshness, Times};
 pub use generations::{Generations, PREFIX_DEPTH_MAX, Purge, Purged};
 pub use invalidate::{GROUPS_MAX, Invalidation, invalidated};
-pub use key::{Key, KeyHash, KeySecret, QueryRule, Scheme};
+pub use key::{Arrival, Key, KeyHash, KeySecret, QueryRule, Scheme};
 pub use labels::{LABELS_MAX, Label, labels_of};
 pub use route_rules::RouteRules;
 pub use storable::{Fetched, NotStored};
 pub use stored::{Stored, is_replaced_on_reuse};
 pub use targeted::targeted;
-pub use unkeyed::{FieldUse, field_use};
 pub use validate::{Conditional, Validation, belongs_in_304, named_by_304};
 pub use validators::Validators;
 pub use vary::{VARIANTS_MAX, VariantKey, VaryRefusal, push_reduced_codings};

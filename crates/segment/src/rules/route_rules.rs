@@ -7,6 +7,8 @@ use super::QueryRule;
 pub struct RouteRules {
     /// What the query counts for.
     pub query: QueryRule,
+    /// Fields of requests that go on beside the key, besides those that are [known](super::FieldUse).
+    pub unkeyed_fields: Vec<String>,
     /// Fields that replace Cache-Control and Expires for this cache, the first valid one (RFC 9213).
     pub targeted_fields: Vec<String>,
     /// Fields whose words, separated by commas or blanks, are tags for purging, besides `Cache-Groups`.
@@ -43,6 +45,7 @@ impl Default for RouteRules {
     fn default() -> Self {
         Self {
             query: QueryRule::default(),
+            unkeyed_fields: Vec::new(),
             targeted_fields: vec!["CDN-Cache-Control".into()],
             tag_fields: vec!["Cache-Tag".into(), "Surrogate-Key".into()],
             default_s: 0,

@@ -2,16 +2,20 @@
 
 use std::fmt::Write;
 
-use baton_cache::{CachedRoute, Scheme};
+use baton_cache::{Arrival, CachedRoute, Key};
 use baton_engine::Site;
 use baton_engine::rewrites::{Rewrites, RewrittenTarget};
 use baton_http::{HeadLimits, RequestHead};
 
 /// What the cache looks for, and what it keeps.
-pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<(String, String)> {
+pub(super) fn explain(
+    route: &CachedRoute,
+    request: &[u8],
+    arrival: impl Fn(&RequestHead<'_>) -> Arrival,
+) -> Option<(String, String)> {
     let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
-    Some(match route.key_of(scheme(tls), &head) {
-        Ok(key) => (format!("asked for {}", String::from_utf8_lossy(key.as_bytes())), kept(route, &head)),
+    Some(match route.key_of(arrival(&head), &head) {
+        Ok(key) => (format!("asked for {}", shown(&key)), kept(route, &head)),
         Err(bypass) => (
             format!("not asked: fwd={}; detail={}", bypass.forward().label(), bypass.label()),
             "nothing of this request".into(),
@@ -23,13 +27,14 @@ pub(super) fn explain(route: &CachedRoute, request: &[u8], tls: bool) -> Option<
 pub(super) fn forwarded_target(
     route: &CachedRoute,
     request: &[u8],
-    tls: bool,
+    arrival: impl Fn(&RequestHead<'_>) -> Arrival,
     (planned, path, rewrites): (&Site, &str, &Rewrites),
 ) -> Option<String> {
     let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
-    let key = route.key_of(scheme(tls), &head).ok()?;
+    let arrival = arrival(&head);
+    let key = route.key_of(arrival, &head).ok()?;
     let head = head.with_target(path.as_bytes(), None);
-    let rewritten = rewrites.forwarded_target(route, scheme(tls), &head, planned).ok()?;
+    let rewritten = rewrites.forwarded_target(route, arrival, &head, planned).ok()?;
     Some(match rewritten {
         None => String::from_utf8_lossy(key.target()).into_owned(),
         Some(RewrittenTarget { path, query }) => {
@@ -38,8 +43,12 @@ pub(super) fn forwarded_target(
     })
 }
 
-fn scheme(tls: bool) -> Scheme {
-    if tls { Scheme::Https } else { Scheme::Http }
+/// The URI, and the fields by which its responses are told apart.
+fn shown(key: &Key) -> String {
+    let uri = String::from_utf8_lossy(key.uri());
+    let fields = String::from_utf8_lossy(key.fields());
+    let fields: Vec<_> = fields.lines().map(|line| line.replacen(':', ": ", 1)).collect();
+    if fields.is_empty() { uri.into_owned() } else { format!("{uri} with {}", fields.join(", ")) }
 }
 
 fn kept(route: &CachedRoute, head: &RequestHead<'_>) -> String {

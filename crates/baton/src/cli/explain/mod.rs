@@ -23,6 +23,7 @@ use baton_config::{
     AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition,
 };
 use baton_engine::{Action, AddressSet, ListenAddress};
+use baton_http::RequestHead;
 use baton_http::origin::HostRule;
 use baton_report::counted;
 use clap::{Args, ValueHint};
@@ -150,9 +151,11 @@ impl Explain {
             && let Some(terms) = delegate.proxy()
         {
             let came_by = (planned, path, &rewrites);
-            let kept = delegate.cache.as_ref().and_then(|route| {
-                cached::forwarded_target(route, &self.request(), site.has_tls(address), came_by)
-            });
+            let arrival = |head: &RequestHead<'_>| delegate.arrival_from(client, is_https, head);
+            let kept = delegate
+                .cache
+                .as_ref()
+                .and_then(|route| cached::forwarded_target(route, &self.request(), arrival, came_by));
             let (path, query) = split(kept.as_deref().unwrap_or(&target));
             let asked = terms.forwarding.target(path.as_bytes(), query.map(str::as_bytes));
             let asked = asked.map_or_else(|refusal| refusal.to_string(), |target| text(&target));
@@ -172,7 +175,8 @@ impl Explain {
         }
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
             && let Some(cache) = &delegate.cache
-            && let Some((asked, kept)) = cached::explain(cache, &self.request(), site.has_tls(address))
+            && let Some((asked, kept)) =
+                cached::explain(cache, &self.request(), |head| delegate.arrival_from(client, is_https, head))
         {
             lines.add("cache", asked);
             lines.add("kept", kept);

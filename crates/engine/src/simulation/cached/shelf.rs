@@ -50,6 +50,7 @@ impl Shelf {
         let shared = SharedCache::open_with(&settings, counters.of_cache(), None, &sources).unwrap();
         let rules = RouteRules {
             query: QueryRule { dropped: vec!["n".into()], ..QueryRule::default() },
+            unkeyed_fields: vec!["X-Kind".into(), "X-Number".into()],
             stale_if_unreachable_s: 0,
             ..RouteRules::default()
         };
