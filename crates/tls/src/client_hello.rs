@@ -52,34 +52,41 @@ pub fn looks_like_tls(first_bytes: &[u8]) -> bool {
     first_bytes.first() == Some(&HANDSHAKE_RECORD)
 }
 
-impl ClientHello {
-    /// Looks at all the bytes that a client has sent so far.
-    pub(crate) fn read(mut input: &[u8]) -> Self {
-        // Almost always the message is in one record; only a longer one is put together.
-        let mut joined = Vec::new();
+/// Looks for the message in the bytes that a client sends, at each of them once: a client may send it in records of a byte.
+#[derive(Debug, Default)]
+pub(crate) struct HelloReader {
+    /// Where the next record begins.
+    at: usize,
+    /// What the records so far hold of the message, if the first one does not hold all of it.
+    joined: Vec<u8>,
+}
+
+impl HelloReader {
+    /// Looks at the input, to which bytes have been added since the last time.
+    pub(crate) fn read(&mut self, input: &[u8]) -> ClientHello {
         loop {
-            let Some((header, rest)) = input.split_first_chunk::<5>() else {
-                let may_go_on = input.first().is_none_or(|first| *first == HANDSHAKE_RECORD);
-                return if may_go_on { Self::Part } else { Self::Broken };
+            let record = &input[self.at..];
+            let Some((header, rest)) = record.split_first_chunk::<5>() else {
+                let may_go_on = record.first().is_none_or(|first| *first == HANDSHAKE_RECORD);
+                return if may_go_on { ClientHello::Part } else { ClientHello::Broken };
             };
             let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
             if header[0] != HANDSHAKE_RECORD || header[1] != 3 || len == 0 || len > 1 << 14 {
-                return Self::Broken;
+                return ClientHello::Broken;
             }
-            let Some((fragment, rest)) = rest.split_at_checked(len) else { return Self::Part };
-            let message = if joined.is_empty() {
-                fragment
-            } else {
-                joined.extend_from_slice(fragment);
-                &joined[..]
-            };
-            match body(message) {
-                Err(Broken) => return Self::Broken,
-                Ok(Some(body)) => return asked(body).map_or(Self::Broken, Self::Whole),
-                Ok(None) if joined.is_empty() => joined.extend_from_slice(fragment),
+            let Some(fragment) = rest.get(..len) else { return ClientHello::Part };
+            self.at += header.len() + len;
+            // Almost always the message is in one record; only a longer one is put together.
+            let is_first = self.joined.is_empty();
+            if !is_first {
+                self.joined.extend_from_slice(fragment);
+            }
+            match body(if is_first { fragment } else { &self.joined }) {
+                Err(Broken) => return ClientHello::Broken,
+                Ok(Some(body)) => return asked(body).map_or(ClientHello::Broken, ClientHello::Whole),
+                Ok(None) if is_first => self.joined.extend_from_slice(fragment),
                 Ok(None) => {}
             }
-            input = rest;
         }
     }
 }
@@ -165,5 +172,27 @@ impl<'a> Reader<'a> {
     fn vector16(&mut self) -> Option<&'a [u8]> {
         let len = self.u16()?;
         self.take(usize::from(len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the work for a message in many records grows with its bytes, not with their square. Method: what has been read is
+    /// not read again.
+    #[test]
+    fn a_message_in_records_of_a_byte_is_read_once() {
+        let hello = [&[CLIENT_HELLO, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
+        let (mut reader, mut input) = (HelloReader::default(), Vec::new());
+        for (index, byte) in hello.iter().enumerate() {
+            for part in [&[HANDSHAKE_RECORD, 3, 1, 0, 1][..], &[*byte]] {
+                let read = reader.read(&input);
+                assert_eq!((reader.at, reader.joined.len(), read), (6 * index, index, ClientHello::Part));
+                input.extend_from_slice(part);
+            }
+        }
+        assert_eq!(reader.read(&input), ClientHello::Whole(Asked::default()));
+        assert_eq!(HelloReader::default().read(&input), ClientHello::Whole(Asked::default()), "all at once");
     }
 }

@@ -12,7 +12,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use rustls::{Error, HandshakeKind};
 
-use crate::client_hello::{Asked, ClientHello};
+use crate::client_hello::{Asked, ClientHello, HelloReader};
 use crate::key_schedule::KeySchedule;
 use crate::library::{self, Progress, handle_state};
 use crate::traffic_secrets::{self, TrafficSecrets};
@@ -35,7 +35,7 @@ pub struct Handshake {
 
 enum Phase {
     /// The client's first message is not complete.
-    Hello,
+    Hello(HelloReader),
     /// The library has the word.
     Running(Box<Running>),
     Complete(Box<Established>),
@@ -79,7 +79,13 @@ pub struct Established {
 impl Handshake {
     /// A handshake of which nothing has arrived.
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, phase: Phase::Hello, input: Vec::new(), seen: 0, output: Vec::new() }
+        Self {
+            server,
+            phase: Phase::Hello(HelloReader::default()),
+            input: Vec::new(),
+            seen: 0,
+            output: Vec::new(),
+        }
     }
 
     /// The client has sent these bytes.
@@ -100,7 +106,7 @@ impl Handshake {
     pub fn poll(&mut self) -> Needs {
         loop {
             match &self.phase {
-                Phase::Hello => match self.read_hello() {
+                Phase::Hello(_) => match self.read_hello() {
                     Ok(true) => {}
                     Ok(false) => return Needs::Input,
                     Err(failure) => self.phase = Phase::Failed(failure),
@@ -135,7 +141,8 @@ impl Handshake {
 
     /// Looks for the client's first message; `true`: it is complete, and the library has the word.
     fn read_hello(&mut self) -> Result<bool, HandshakeFailure> {
-        let asked = match ClientHello::read(&self.input) {
+        let Phase::Hello(reader) = &mut self.phase else { return Ok(true) };
+        let asked = match reader.read(&self.input) {
             ClientHello::Part => return Ok(false),
             ClientHello::Whole(asked) => asked,
             ClientHello::Broken => Asked::default(),
@@ -207,7 +214,7 @@ impl Handshake {
     }
 
     fn fail(&mut self, reason: FailureReason, detail: &str) {
-        if matches!(self.phase, Phase::Hello | Phase::Running(_)) {
+        if matches!(self.phase, Phase::Hello(_) | Phase::Running(_)) {
             self.phase = Phase::Failed(HandshakeFailure::new(reason, detail));
         }
     }
@@ -244,7 +251,7 @@ fn push_alert(connection: &mut UnbufferedServerConnection, output: &mut Vec<u8>)
 impl fmt::Debug for Handshake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phase = match &self.phase {
-            Phase::Hello => "hello",
+            Phase::Hello(_) => "hello",
             Phase::Running(_) => "running",
             Phase::Complete(_) => "complete",
             Phase::Failed(_) => "failed",
