@@ -24,7 +24,7 @@ impl OriginUrl {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, String> {
+    pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
                 "" => Err("the path of the socket is missing".into()),

@@ -11,6 +11,7 @@ use baton_names::Names;
 use baton_report::{counted, days};
 use clap::Args;
 
+use super::cluster_advice;
 use super::config_file::{ConfigFile, load};
 use super::hand_over_advice;
 use super::origin_advice;
@@ -48,6 +49,7 @@ pub(super) fn told(file: &Path, config: &Config) -> Result<String, Failure> {
     let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
     Ok(summary(file, config, &certificates, &names)
         + &hand_over_advice::lines(config)
+        + &cluster_advice::lines(config, &names)
         + &shared_cache(config, &topology)
         + &advice)
 }
@@ -98,11 +100,7 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
             if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
                 out.push_str(&format!("    {}: {condition}\n", route.settings.name()));
             }
-            let proxy = config.proxy_of(route);
-            for line in proxy
-                .into_iter()
-                .flat_map(|proxy| origin_advice::lines(&route.settings.name(), &proxy, names))
-            {
+            for line in origin_advice::lines(config, route, names) {
                 out.push_str(&format!("    {line}\n"));
             }
         }

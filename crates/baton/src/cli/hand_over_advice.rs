@@ -16,7 +16,7 @@ pub(super) fn lines(config: &Config) -> String {
     let nodes: Vec<_> = settings.nodes.iter().map(|node| node.next_hop).collect();
     let mut missing = Missing::default();
     if !nodes.is_empty() {
-        for listen in config.sites.iter().filter(|site| hands_over(config, site)).flat_map(clear_addresses) {
+        for listen in front_addresses(config) {
             let vip = if listen.ip().is_unspecified() { own_address(false) } else { Some(listen.ip()) };
             let lacks = vip.map(|vip| front_end_lacks(vip, listen.port(), &nodes));
             missing.add("hand connections over", &lacks.unwrap_or_default());
@@ -59,6 +59,11 @@ impl Missing {
             false => self.0.into_iter().map(|line| format!("  warning: this host cannot {line}\n")).collect(),
         }
     }
+}
+
+/// Where clients connect whose connections may go to nodes.
+pub(super) fn front_addresses(config: &Config) -> impl Iterator<Item = SocketAddr> {
+    config.sites.iter().filter(|site| hands_over(config, site)).flat_map(clear_addresses)
 }
 
 /// Whether requests of a site may go to nodes with their connections.

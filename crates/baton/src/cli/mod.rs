@@ -6,6 +6,7 @@ mod bug_report;
 mod check;
 mod child;
 mod cluster;
+mod cluster_advice;
 mod command_line;
 mod config_file;
 mod configuration;
