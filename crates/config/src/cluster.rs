@@ -52,7 +52,7 @@ settings! {
     Cluster in "cluster" {
         /// The nodes, servers of HTTP/1.1: URLs without paths, or tables with more. A node needs nothing of Baton to be relayed to.
         nodes: Vec<ClusterNode> = Vec::new(), Nodes;
-        /// etcd, in which nodes register themselves: `{ endpoints = ["http://10.0.0.1:2379"] }`. They are added to those above.
+        /// etcd, in which nodes register themselves: `{ endpoints = ["http://10.0.0.5:2379"] }`. They are added to those above.
         etcd: Option<ClusterEtcd> = None, Or("off", Inline::<ClusterEtcd>::new());
         /// Folder that keeps the last view of such nodes, for a start while etcd and DNS do not answer. The master creates it for the
         /// workers' user.

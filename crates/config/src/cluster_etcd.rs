@@ -14,7 +14,7 @@ settings! {
     /// etcd (3.4 or later, with its JSON gateway, which is on by default): nodes register there, and all front-ends see the same
     /// nodes. While it is away, the last view counts.
     ClusterEtcd in "cluster.etcd" needs ["endpoints"] {
-        /// URLs of its members: `["http://10.0.0.1:2379"]`. If one does not answer, the next one is asked.
+        /// URLs of its members: `["http://10.0.0.5:2379"]`. If one does not answer, the next one is asked.
         endpoints: Vec<String> = Vec::new(), ListOf(ENDPOINT);
         /// What the keys begin with: a cluster has its own.
         prefix: String = "/baton/".into(), Text;
