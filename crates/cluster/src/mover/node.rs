@@ -291,7 +291,13 @@ impl<S> NodeSide<S> {
             return out.push(Action::Reset { socket });
         };
         let (link, tuple) = (*link, *tuple);
-        let Phase::Freezing { passport, is_refused } = std::mem::replace(phase, Phase::Unwanted) else {
+        if !matches!(phase, Phase::Freezing { .. }) {
+            return;
+        }
+        // Outside of all counts, until it is known where it goes.
+        let Phase::Freezing { passport, is_refused } =
+            std::mem::replace(phase, Phase::Taken { open: 0, is_back: true })
+        else {
             return;
         };
         if let Some(at) = self.inbound.get_mut(link) {
