@@ -136,12 +136,7 @@ impl Transport {
         is_from_mover: bool,
         tls: Option<&Arc<Server>>,
     ) -> Option<Self> {
-        let socket = ClientSocket::from(socket);
-        if passport.was_passed {
-            socket.note_passed();
-        }
-        let line = Line::Socket(Arc::new(socket));
-        let resumed = Self::resumed(line, passport, tls)?;
+        let resumed = Self::resumed(Line::arrived(socket, passport), passport, tls)?;
         Some(Self {
             flow: passport.flow,
             has_request: passport.flow.is_some() && is_from_mover,
@@ -153,11 +148,19 @@ impl Transport {
     /// The connection as another process would go on with it. A handshake that is to come stays as it is.
     #[cfg(test)]
     pub(crate) fn moved(self, passport: &Passport) -> Option<Self> {
+        use std::os::fd::AsFd;
+
         let layer = match passport.part(PartKind::Tls) {
             Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
             None => self.layer,
         };
-        let moved = Self::over(self.line, passport.peer, None);
+        let line = match &self.line {
+            Line::Socket(socket) => {
+                Line::arrived((**socket).as_fd().try_clone_to_owned().expect("a descriptor"), passport)
+            }
+            Line::Memory(_) => self.line,
+        };
+        let moved = Self::over(line, passport.peer, None);
         // A poller that watches a socket anew says again that the input has ended.
         Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
     }

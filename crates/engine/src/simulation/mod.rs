@@ -36,7 +36,7 @@ use std::thread;
 use world::{Setting, World};
 
 /// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.
-const REGRESSIONS: [(u64, &str); 4] = [
+const REGRESSIONS: [(u64, &str); 5] = [
     (
         701,
         "input that came while the last answer was sent was left unread: the reset could destroy the answer",
@@ -44,6 +44,10 @@ const REGRESSIONS: [(u64, &str); 4] = [
     (52_698, "a body that came before the server knew that it was not wanted kept its window (HTTP/2)"),
     (625, "a cached response's end was never read: its fill waited for a reader that had all of it"),
     (4378, "the same, behind a reader that had got all of it at once"),
+    (
+        7795,
+        "a connection that had moved was never ended: the simulation went on with the socket that had left",
+    ),
 ];
 
 #[test]

@@ -1,9 +1,10 @@
 //! What bytes run over, without waiting: a socket, or memory.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, FileSlice, PipedSlice, Sink};
+use baton_passport::Passport;
 use baton_sys::kernel_tls::{self, TransmitKey};
 use baton_tls::{Alert, KernelTransmit};
 use baton_upstream::ClientSocket;
@@ -20,6 +21,15 @@ pub(super) enum Line {
 }
 
 impl Line {
+    /// A socket that another process has had until now.
+    pub(super) fn arrived(socket: OwnedFd, passport: &Passport) -> Self {
+        let socket = ClientSocket::from(socket);
+        if passport.was_passed {
+            socket.note_passed();
+        }
+        Self::Socket(Arc::new(socket))
+    }
+
     /// Reads what has arrived, as far as there is room. 0: the client has ended its input.
     ///
     /// # Errors
