@@ -265,6 +265,15 @@ impl Client {
         std::mem::take(&mut self.ahead)
     }
 
+    /// Whether something has arrived that has not been taken, without waiting.
+    pub(crate) fn has_input(&self) -> bool {
+        let stream = self.stream();
+        stream.set_nonblocking(true).expect("a socket");
+        let has = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).expect("a socket");
+        has
+    }
+
     /// Whether the server closes the connection, in order, without another byte.
     pub(crate) fn expect_end(&mut self) {
         let rest = self.rest();
