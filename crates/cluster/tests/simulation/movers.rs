@@ -78,6 +78,7 @@ impl World {
             }
             Action::Remove { tuple } => _ = self.hosts[host].table.remove(&tuple),
             Action::Give { flow, socket, passport } => {
+                self.unreadable.remove(&socket.conn);
                 self.owner(host, socket.conn, Owner::Mover);
                 let server = &self.hosts[host].server;
                 if !server.is_up || self.dice.percent(2) {
@@ -119,6 +120,7 @@ impl World {
         let at = &self.hosts[host].sockets[&socket.conn];
         if at.is_finished || self.dice.percent(2) {
             let why = "the client has closed its half".to_owned();
+            self.unreadable.insert(socket.conn);
             return self.input(host, |mover, now_ms| mover.handle_not_frozen(flow, socket, why, now_ms));
         }
         self.hosts[host].table.insert(tuple, Entry::Held);
