@@ -29,7 +29,9 @@ settings! {
     /// When an origin among several gets no requests because it fails. While all are ejected, all are asked.
     Eject in "site.route.proxy.eject" {
         /// Failures within `window_ms` that eject an origin: no connection, no response in time, or a broken one. What Baton's
-        /// own bounds and clients cause does not count.
+        /// own bounds and clients cause does not count. Failures of responses, which one client's requests may cause, must come
+        /// from at least two client addresses (of IPv6, networks of 64 bits) and two paths, and be half of the origin's answers
+        /// since the first of them. They leave at least half of the origins in.
         failures: u64 = 3, Integer(1, 1_000_000);
         /// Milliseconds in which failures are counted together.
         window_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
@@ -37,8 +39,9 @@ settings! {
         out_ms: u64 = 10_000, Milliseconds(1, DAY_MS);
         /// Milliseconds without requests at most; at least `out_ms`.
         out_ms_max: u64 = 300_000, Milliseconds(1, DAY_MS);
-        /// Statuses of responses that count as failures. They are passed on to the client nevertheless.
-        statuses: Vec<u64> = vec![502, 503, 504], ListOf(Integer(400, 599));
+        /// Statuses that make a response a failure, such as `[502, 503, 504]`. It is passed on to the client nevertheless. Empty:
+        /// none, since an application may answer so on one page.
+        statuses: Vec<u64> = Vec::new(), ListOf(Integer(400, 599));
     }
 }
 

@@ -123,6 +123,11 @@ impl FailureReason {
         }
     }
 
+    /// Whether the peer cannot be reached, whatever is asked for. All other faults can be those of one request.
+    pub(crate) fn is_unreachable(self) -> bool {
+        matches!(self, Self::NoConnection(_) | Self::Tls(_) | Self::ConnectTimedOut)
+    }
+
     /// One word for logs and metrics.
     pub fn label(self) -> &'static str {
         match self {

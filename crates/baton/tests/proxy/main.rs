@@ -13,6 +13,7 @@ mod answers;
 mod bodies;
 mod chains;
 mod crowd;
+mod ejection;
 mod failures;
 mod fault_proxy;
 mod heads;

@@ -147,14 +147,21 @@ fn one_that_takes_requests_and_does_not_answer() {
     }
 }
 
+/// Settings under which two failures of listed statuses eject an origin, and who asks is what a client says.
+pub(crate) const TWO_BUSY: &str = "trusted = ['127.0.0.0/8'], eject = { failures = 2, statuses = [503], window_ms = 600000, \
+                                   out_ms = 600000, out_ms_max = 600000 }";
+
+/// Asks for a path of its own as a client of its own. Returns the status.
+pub(crate) fn ask_as(agent: &mut Agent, number: usize) -> u16 {
+    agent.ask("GET", &format!("/as-{number}"), &format!("X-Forwarded-For: 192.0.2.{number}\r\n")).status
+}
+
 #[test]
 fn one_that_says_that_it_cannot_is_ejected() {
     let (busy, good) = (Origin::start(overloaded), Origin::start(well));
-    let to = urls(&[busy.address(), good.address()]);
-    let server =
-        server(&to, "eject = { failures = 2, window_ms = 600000, out_ms = 600000, out_ms_max = 600000 }");
+    let server = server(&urls(&[busy.address(), good.address()]), TWO_BUSY);
     let mut agent = server.agent();
-    let refused = (0..40).filter(|_| agent.get("/").status == 503).count();
+    let refused = (0..40).filter(|number| ask_as(&mut agent, *number) == 503).count();
     assert_eq!((refused, busy.seen("/").len(), good.seen("/").len()), (2, 2, 38));
     wait_until("the status", || {
         let page = server.status_text();
@@ -162,14 +169,17 @@ fn one_that_says_that_it_cannot_is_ejected() {
     });
 }
 
+/// Goal: when no origin can be reached, all are asked, and one that is back serves at once.
 #[test]
 fn all_are_asked_if_all_are_ejected() {
-    let origins = [(); 2].map(|()| Origin::start(overloaded));
-    let to = urls(&origins.each_ref().map(Origin::address));
-    let server = server(&to, "eject = { failures = 1, out_ms = 600000, out_ms_max = 600000 }");
+    let dead = [(); 2].map(|()| free_address());
+    let server = server(&urls(&dead), "eject = { failures = 1, out_ms = 600000, out_ms_max = 600000 }");
     let mut agent = server.agent();
-    (0..20).for_each(|_| assert_eq!(agent.get("/").status, 503));
-    assert_eq!(origins.each_ref().map(|origin| origin.seen("/").len()), [10, 10]);
+    (0..4).for_each(|_| assert_eq!(agent.get("/").status, 502));
+    assert_eq!(server.status_text().matches("\"state\":\"ejected\"").count(), 2);
+    let back = Origin::start_on(TcpListener::bind(dead[1]).expect("the same port"), well);
+    (0..4).for_each(|_| assert_eq!(agent.get("/").status, 200));
+    assert_eq!(back.seen("/").len(), 4);
 }
 
 #[test]
@@ -177,9 +187,9 @@ fn a_backup_is_asked_when_the_others_are_ejected() {
     let (busy, backup) = (Origin::start(overloaded), Origin::start(well));
     let to =
         format!("['http://{}', {{ to = 'http://{}', backup = true }}]", busy.address(), backup.address());
-    let server = server(&to, "eject = { failures = 2, out_ms = 600000, out_ms_max = 600000 }");
+    let server = server(&to, TWO_BUSY);
     let mut agent = server.agent();
-    let answers: Vec<_> = (0..6).map(|_| agent.get("/").status).collect();
+    let answers: Vec<_> = (0..6).map(|number| ask_as(&mut agent, number)).collect();
     assert_eq!(answers, [503, 503, 200, 200, 200, 200]);
 }
 

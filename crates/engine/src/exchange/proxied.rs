@@ -1,11 +1,12 @@
 //! What an origin is told of a request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
 use baton_buf::Aggregate;
 use baton_cache::Ask;
-use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
+use baton_http::origin::{Asked, Claims, ForwardedBody, ForwardedClient, ForwardedRequest, Hop, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
@@ -85,7 +86,10 @@ impl Origin {
         };
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, offered)),
+            peers: terms.peers.as_ref().map(|peers| {
+                let address = self.address_asking(terms, env.client);
+                turn_sought(terms, peers, &head, address, offered)
+            }),
             turn: None,
             text,
             asked,
@@ -106,6 +110,23 @@ impl Origin {
         self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
     }
 
+    /// The address that asks; behind proxies that are trusted, the nearest one that is none of theirs.
+    fn address_asking(&self, terms: &ProxyTerms, client: &Transport) -> Option<IpAddr> {
+        let nearest = self.client_address(client).map(|address| address.ip());
+        if !terms.trusted.contains(nearest) {
+            return nearest;
+        }
+        let mut asking = nearest;
+        for hop in Claims::of(&self.head.get()).hops.into_iter().rev() {
+            let Hop::Address(address, _) = hop else { break };
+            asking = Some(address);
+            if !terms.trusted.contains(asking) {
+                break;
+            }
+        }
+        asking
+    }
+
     fn forwarded_client(&self, client: &Transport) -> ForwardedClient {
         let peer = client.peer().map(|peer| peer.ip());
         let is_trusted = self.delegate.trusts(client);
@@ -123,14 +144,15 @@ fn turn_sought(
     terms: &ProxyTerms,
     peers: &Arc<Peers>,
     head: &RequestHead<'_>,
+    client: Option<IpAddr>,
     offered: OfferedWays,
 ) -> TurnSought {
-    let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target) };
+    let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target, client) };
     let offered = OfferedWays {
         redirect: offered.redirect && way == ClusterWay::Redirect,
         hand_off: offered.hand_off && matches!(way, ClusterWay::Auto | ClusterWay::HandOff),
     };
-    TurnSought::new(Arc::clone(peers), head.path).offering(offered)
+    TurnSought::new(Arc::clone(peers), head.path, client).offering(offered)
 }
 
 /// Whether a request may be sent twice (RFC 9110 section 9.2.2).

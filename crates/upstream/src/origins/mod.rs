@@ -36,23 +36,23 @@ pub(crate) mod word {
     pub(super) const NAME: usize = 0;
     pub(super) const DRAINED: usize = 1;
     /// See `Standing`.
-    pub(crate) const STANDING: Range<usize> = 2..7;
+    pub(crate) const STANDING: Range<usize> = 2..12;
     /// The cause of the last ejection; see `Cause`.
-    pub(crate) const EJECTION_CAUSE: usize = 7;
+    pub(crate) const EJECTION_CAUSE: usize = 12;
     /// When the next check is due, in milliseconds.
-    pub(crate) const CHECK_DUE: usize = 8;
+    pub(crate) const CHECK_DUE: usize = 13;
     /// See `Checked`.
-    pub(crate) const CHECKED: Range<usize> = 9..11;
+    pub(crate) const CHECKED: Range<usize> = 14..16;
     /// The cause of the last failed check.
-    pub(crate) const CHECK_CAUSE: usize = 11;
+    pub(crate) const CHECK_CAUSE: usize = 16;
     /// When it last came back, in milliseconds; 0: never.
-    pub(crate) const RETURNED: usize = 12;
+    pub(crate) const RETURNED: usize = 17;
     /// Requests that workers have handed over to the node with their connections.
-    pub(super) const HANDED: usize = 13;
+    pub(super) const HANDED: usize = 18;
     /// How many of these have ended, less the requests that have begun at the node on connections that stayed there.
-    pub(super) const SETTLED: usize = 14;
+    pub(super) const SETTLED: usize = 19;
     /// Connections that are at the node, as its host says.
-    pub(super) const AT_NODE: usize = 15;
+    pub(super) const AT_NODE: usize = 20;
     /// Whether connections can be handed over.
-    pub(super) const REACHED: usize = 16;
+    pub(super) const REACHED: usize = 21;
 }

@@ -10,6 +10,7 @@ use baton_dispatch::{
 use super::cause::Cause;
 use super::checks::{CheckSettings, CheckTimes};
 use super::crew::{Crew, Member};
+use super::failure_window::Asker;
 use super::standing::{Ejection, Standing};
 use super::view::{checked, standing};
 use crate::origins::{OriginRecord, word};
@@ -56,6 +57,17 @@ pub(super) enum Decided {
     Wait,
     /// All peers are drained.
     Nowhere,
+}
+
+/// What the head of a response means for its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It ejects the peer, for so many milliseconds.
+    Ejected { out_ms: u64 },
+    /// Its status is a failure.
+    Failed,
+    /// It is an answer, and counts in the window of failures that began then, if there is one.
+    Answered { window_ms: Option<u64> },
 }
 
 /// The state that all loops of a process share.
@@ -245,17 +257,23 @@ impl Balance {
         self.cluster.end(crew.node(peer));
     }
 
-    /// A peer has failed. Returns for how long that ejects it, in milliseconds, if it does.
+    /// A peer has failed. `answered_in`: the window that its answer to the same request counts in. Returns for how long that
+    /// ejects it, in milliseconds, if it does.
     pub(super) fn handle_failure(
         &mut self,
         crew: &Crew,
         peer: usize,
         cause: Cause,
+        asker: Asker,
+        answered_in: Option<u64>,
         now_ms: u64,
     ) -> Option<u64> {
         let ejection = crew.ejection.as_ref()?;
         let record = &crew.member(peer).record;
-        let out_ms = judge(record, |standing| standing.handle_failure(ejection, now_ms))?;
+        let (evidence, may_leave) = (cause.evidence(asker), self.may_lose(crew, peer, now_ms));
+        let out_ms = judge(record, |standing| {
+            standing.handle_failure(ejection, evidence, answered_in, may_leave, now_ms)
+        })?;
         record.store(word::EJECTION_CAUSE, cause.code());
         record.note_ejection();
         // Now: a peer that returns before the next request begins slowly nevertheless.
@@ -263,22 +281,38 @@ impl Balance {
         Some(out_ms)
     }
 
-    /// The head of a response has come, for a request that the peer got at `begun_ms`. Returns what `handle_failure` does.
+    /// The head of a response has come, for a request that the peer got at `begun_ms`.
     pub(super) fn handle_status(
         &mut self,
         crew: &Crew,
         peer: usize,
         status: u16,
+        asker: Asker,
         begun_ms: u64,
         now_ms: u64,
-    ) -> Option<u64> {
+    ) -> Judged {
         let record = &crew.member(peer).record;
         if crew.ejection.as_ref().is_some_and(|ejection| ejection.statuses.contains(&status)) {
             record.note_bad_status();
-            return self.handle_failure(crew, peer, Cause::Status(status), now_ms);
+            let out_ms = self.handle_failure(crew, peer, Cause::Status(status), asker, None, now_ms);
+            return out_ms.map_or(Judged::Failed, |out_ms| Judged::Ejected { out_ms });
         }
-        judge(record, |standing| standing.handle_success(begun_ms, now_ms));
-        None
+        let window_ms = crew.ejection.as_ref().map_or(0, |ejection| ejection.window_ms);
+        let window_ms = judge(record, |standing| standing.handle_answer(window_ms, begun_ms, now_ms));
+        Judged::Answered { window_ms }
+    }
+
+    /// Whether at least half of the peers are in without this one. Those that an operator has drained are no part of the group:
+    /// their share is the others' already. Two processes that decide this at the same moment may eject one peer more.
+    fn may_lose(&self, crew: &Crew, peer: usize, now_ms: u64) -> bool {
+        let (mut group, mut others_in) = (0, 0);
+        for (at, (member, _)) in crew.members().enumerate() {
+            if !member.record.is_drained() {
+                group += 1;
+                others_in += usize::from(at != peer && !self.is_out(&member.record, now_ms));
+            }
+        }
+        others_in * 2 >= group
     }
 
     /// The result of a check. Returns whether it turns the peer's state.
@@ -390,8 +424,10 @@ const SLOTS_MAX: usize = 8 * PEERS_MAX;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rustix::io::Errno;
 
     use super::*;
+    use crate::FailureReason;
 
     fn settings(policy: PolicyName) -> BalanceSettings {
         let ejection =
@@ -399,7 +435,11 @@ mod tests {
         BalanceSettings { policy, ejection: Some(ejection), check: None, slow_start_ms: 0, cluster: None }
     }
 
-    const FAILED: Cause = Cause::Status(500);
+    const FAILED: Cause = Cause::Failure(FailureReason::NoConnection(Errno::CONNREFUSED));
+
+    fn asker(client: u8, path: &str) -> Asker {
+        Asker::new(Some([192, 0, 2, client].into()), path.as_bytes())
+    }
 
     /// A balance with its only crew.
     struct Alone {
@@ -426,11 +466,11 @@ mod tests {
         }
 
         fn handle_failure(&mut self, peer: usize, cause: Cause, now_ms: u64) -> Option<u64> {
-            self.balance.handle_failure(&self.crew, peer, cause, now_ms)
+            self.balance.handle_failure(&self.crew, peer, cause, asker(1, "/"), None, now_ms)
         }
 
-        fn handle_status(&mut self, peer: usize, status: u16, begun_ms: u64, now_ms: u64) -> Option<u64> {
-            self.balance.handle_status(&self.crew, peer, status, begun_ms, now_ms)
+        fn handle_status(&mut self, peer: usize, status: u16, asker: Asker, now_ms: u64) -> Judged {
+            self.balance.handle_status(&self.crew, peer, status, asker, now_ms, now_ms)
         }
 
         fn handle_check(
@@ -502,7 +542,7 @@ mod tests {
         let mut balance = balance(&[(1, false), (1, false), (1, true)]);
         (0..3).for_each(|peer| _ = balance.handle_failure(peer, FAILED, 1));
         assert_eq!(shares(&mut balance, 10, 2), [5, 5, 0]);
-        balance.handle_status(1, 200, 2, 3);
+        balance.handle_status(1, 200, asker(1, "/"), 3);
         assert_eq!(shares(&mut balance, 10, 3), [0, 10, 0], "the one that has answered");
     }
 
@@ -512,9 +552,33 @@ mod tests {
         assert_eq!(shares(&mut balance, 10, 1), [5, 5, 0]);
         balance.handle_failure(0, FAILED, 1);
         assert_eq!(shares(&mut balance, 10, 1), [0, 10, 0]);
-        balance.handle_status(1, 503, 1, 1);
+        balance.handle_failure(1, FAILED, 1);
         assert_eq!(shares(&mut balance, 10, 1), [0, 0, 10]);
         assert_eq!(shares(&mut balance, 10, 1_001), [5, 5, 0]);
+    }
+
+    /// Goal: statuses that two clients meet on two paths eject half of the peers, and no more. Drained ones are no part of the
+    /// group, and those that fail their checks are out of it.
+    #[test]
+    fn half_of_the_peers_stay_in() {
+        let fail = |balance: &mut Alone, peer| {
+            let judged =
+                ["/a", "/b"].map(|path| balance.handle_status(peer, 503, asker(path.as_bytes()[1], path), 1));
+            matches!(judged[1], Judged::Ejected { .. })
+        };
+        for (peers, ejected) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)] {
+            let mut balance = balance(&vec![(1, false); peers]);
+            assert_eq!((0..peers).filter(|peer| fail(&mut balance, *peer)).count(), ejected, "of {peers}");
+        }
+        let mut balance = balance(&[(1, false); 4]);
+        (0..2).for_each(|peer| balance.record(peer).set_drained(true));
+        assert!(fail(&mut balance, 2) && !fail(&mut balance, 3));
+        let check = CheckSettings { interval_ms: 10, timeout_ms: 5, rise: 1, fall: 1, statuses: Vec::new() };
+        let settings = BalanceSettings { check: Some(check.clone()), ..settings(PolicyName::Wrr) };
+        let mut balance = new(&[(1, false); 4], &settings);
+        (0..2).for_each(|peer| _ = balance.handle_check(peer, &check, Some(FAILED), 1));
+        assert!(!fail(&mut balance, 2));
+        assert!(balance.handle_failure(2, FAILED, 1).is_some(), "it cannot be reached");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::failure_window::{Asker, Evidence};
 use crate::FailureReason;
 use crate::origins::FAILURE_LABELS;
 
@@ -24,6 +25,14 @@ impl Cause {
                 FAILURE_LABELS.iter().position(|label| *label == why.label()).map_or(0, |at| at as u64 + 1)
             }
             Self::Status(status) => STATUSES + u64::from(status),
+        }
+    }
+
+    /// What it is evidence of, if the request was this one's.
+    pub(super) fn evidence(self, asker: Asker) -> Evidence {
+        match self {
+            Self::Failure(why) if why.is_unreachable() => Evidence::Unreachable,
+            Self::Failure(_) | Self::Status(_) => Evidence::Request(asker),
         }
     }
 

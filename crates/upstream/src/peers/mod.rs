@@ -13,6 +13,7 @@ mod balance;
 mod cause;
 mod checks;
 mod crew;
+mod failure_window;
 mod news;
 mod offered;
 mod standing;

@@ -1,10 +1,12 @@
 //! A request at a peer: it counts for the peer's load, and its outcome for the peer's standing.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Peers;
-use super::balance::Decided;
+use super::balance::{Decided, Judged};
 use super::cause::Cause;
+use super::failure_window::Asker;
 use super::news::{Change, PeerNews};
 use super::offered::OfferedWays;
 use crate::origins::RETRIED;
@@ -15,6 +17,7 @@ use crate::{Application, Choice, FailureReason, Way};
 pub struct TurnSought {
     peers: Arc<Peers>,
     hash: u64,
+    asker: Asker,
     offered: OfferedWays,
 }
 
@@ -26,6 +29,9 @@ pub struct Turn {
     /// Those that had the request, as bits.
     tried: u64,
     begun_ms: u64,
+    asker: Asker,
+    /// The window of failures that its answer counts in.
+    answered_in: Option<u64>,
     /// Why it was chosen, and how the request gets there, if it is a node of a cluster.
     choice: Option<Choice>,
     /// Whether it counts for the peer's load.
@@ -47,10 +53,11 @@ pub(crate) enum Begun {
 }
 
 impl TurnSought {
-    /// A request for this target, by which some policies choose: those of a cluster by its path.
-    pub fn new(peers: Arc<Peers>, target: &[u8]) -> Self {
+    /// A request for this target, by which some policies choose: those of a cluster by its path. `client`: its address, unless
+    /// it has come over a Unix socket. Failures that all clients of one address meet eject no peer.
+    pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<IpAddr>) -> Self {
         let hash = peers.hash(target);
-        Self { peers, hash, offered: OfferedWays::default() }
+        Self { peers, hash, asker: Asker::new(client, target), offered: OfferedWays::default() }
     }
 
     /// The peers.
@@ -67,14 +74,19 @@ impl TurnSought {
     /// The same for another target.
     #[must_use]
     pub fn for_target(&self, target: &[u8]) -> Self {
-        Self::new(Arc::clone(&self.peers), target).offering(self.offered)
+        Self {
+            peers: Arc::clone(&self.peers),
+            hash: self.peers.hash(target),
+            asker: self.asker.for_target(target),
+            offered: self.offered,
+        }
     }
 }
 
 impl Turn {
     /// Lets the policy choose a peer.
     pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Begun {
-        let TurnSought { peers, hash, offered } = &sought;
+        let TurnSought { peers, hash, asker, offered } = &sought;
         let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
@@ -88,10 +100,12 @@ impl Turn {
         let way = offered.best(peers.takes_connections(peer), peers.public(peer).is_some());
         let choice = peers.is_cluster().then(|| Choice { why: why.word(), way });
         let turn = Self {
+            asker: *asker,
             peers: sought.peers,
             peer,
             tried: 1 << peer,
             begun_ms: now_ms,
+            answered_in: None,
             choice,
             is_counted: true,
             has_answered: false,
@@ -145,9 +159,17 @@ impl Turn {
         if std::mem::replace(&mut self.has_answered, true) {
             return None;
         }
-        let out_ms =
-            self.peers.balance().handle_status(&self.peers.crew, self.peer, status, self.begun_ms, now_ms)?;
-        Some(self.ejected(out_ms, Cause::Status(status)))
+        let (crew, begun_ms) = (&self.peers.crew, self.begun_ms);
+        let judged =
+            self.peers.balance().handle_status(crew, self.peer, status, self.asker, begun_ms, now_ms);
+        match judged {
+            Judged::Ejected { out_ms } => Some(self.ejected(out_ms, Cause::Status(status))),
+            Judged::Failed => None,
+            Judged::Answered { window_ms } => {
+                self.answered_in = window_ms;
+                None
+            }
+        }
     }
 
     /// The request has failed at the peer; the first call counts.
@@ -156,7 +178,10 @@ impl Turn {
             return None;
         }
         let cause = Cause::Failure(why);
-        let out_ms = self.peers.balance().handle_failure(&self.peers.crew, self.peer, cause, now_ms)?;
+        let (crew, answered_in) = (&self.peers.crew, self.answered_in.take());
+        let mut balance = self.peers.balance();
+        let out_ms = balance.handle_failure(crew, self.peer, cause, self.asker, answered_in, now_ms)?;
+        drop(balance);
         Some(self.ejected(out_ms, cause))
     }
 
@@ -179,7 +204,7 @@ impl Turn {
         }
         drop(balance);
         (self.peer, self.begun_ms) = (next, now_ms);
-        (self.has_answered, self.has_failed) = (false, false);
+        (self.has_answered, self.has_failed, self.answered_in) = (false, false, None);
         self.tried |= 1 << next;
         self.choice = self.choice.map(|_| Choice { why: RETRIED, way: Way::Relay });
         self.note_choice();

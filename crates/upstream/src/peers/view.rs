@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(state(5_000), OriginState::Up);
         record.store(word::RETURNED, 4_500);
         assert_eq!(state(5_000), OriginState::SlowStart { left_ms: 500 });
-        record.store(word::STANDING.start + 3, 7_000);
+        record.store(word::STANDING.start + 1, 7_000);
         record.store(word::EJECTION_CAUSE, Cause::Status(502).code());
         assert_eq!(state(5_000).why(), "for 2000 ms more, after: status 502");
         record.store(word::CHECKED.start, 1);
