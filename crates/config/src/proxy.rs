@@ -63,8 +63,11 @@ settings! {
         rewrite_locations: bool = true, Flag;
         /// Whether the same is done to the `Path` of cookies.
         rewrite_cookie_paths: bool = false, Flag;
-        /// Connections to the origin at a time, for each loop of a worker. Beyond it, requests wait.
+        /// Connections to the origin at a time, for each loop of a worker. Beyond it, requests wait. Tunnels have a bound of
+        /// their own.
         connections_max: u64 = 1_024, Integer(1, 32_768);
+        /// Tunnels (WebSocket) to the origin at a time, for each loop of a worker. Beyond it: another origin, or 503.
+        tunnels_max: u64 = 8_192, Integer(0, 32_768);
         /// Whether connections are kept between requests.
         keep_connections: bool = true, Flag;
         /// Connections that are kept without a request, for each loop of a worker; 0: none. More of them are kept for a tenth of

@@ -219,6 +219,7 @@ fn pool(
         transport: TransportChoice::Plain,
         backlog_notice: None,
         connections_max: count(proxy.connections_max),
+        tunnels_max: count(proxy.tunnels_max),
         streamed_bodies: StreamedBodies::default(),
         keep_connections: proxy.keep_connections,
         requests_max_per_connection: proxy.requests_per_connection_max.unwrap_or(0),

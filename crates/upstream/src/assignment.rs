@@ -40,7 +40,7 @@ impl Gateway {
     /// Drops a pool that has no connections, no requests and no other user of its application: an old configuration's.
     pub(crate) fn retire(&mut self, index: usize) {
         let is_done = |pool: &Pool| {
-            pool.open() == 0 && pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
+            pool.open() + pool.tunnels() + pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
         };
         if let Some(pool) = self.pools[index].take_if(|pool| is_done(pool)) {
             self.unwatch_waker(&pool);
@@ -52,6 +52,10 @@ impl Gateway {
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
         pool.retry_budget.note_request();
+        if self.lacks_tunnels(index, request_id) {
+            return self.try_next_peer_or_fail(request_id, FailureReason::TunnelsFull, now_ms);
+        }
+        let Some(pool) = &mut self.pools[index] else { return };
         if pool.waiting() == 0 && !pool.is_wanted_by_others() {
             match self.acquire(index, request_id, now_ms) {
                 Acquired::Nothing => {}
@@ -74,6 +78,13 @@ impl Gateway {
     /// Assigns connections to waiting requests, as far as the pool has any.
     pub(crate) fn advance_queue(&mut self, index: usize, now_ms: u64) {
         while let Some(request_id) = self.pools[index].as_ref().and_then(Pool::first_waiter) {
+            if self.lacks_tunnels(index, request_id) {
+                if let Some(pool) = &mut self.pools[index] {
+                    pool.leave(request_id);
+                }
+                self.try_next_peer_or_fail(request_id, FailureReason::TunnelsFull, now_ms);
+                continue;
+            }
             let acquired = self.acquire(index, request_id, now_ms);
             if acquired == Acquired::Nothing {
                 break;
@@ -339,7 +350,10 @@ impl Gateway {
             if connection.is_counted {
                 pool.note_process_left();
             }
-            pool.closed(id, connection.lane, connection.release);
+            match connection.counts_as_tunnel {
+                true => pool.tunnel_closed(),
+                false => pool.closed(id, connection.lane, connection.release),
+            }
         }
     }
 

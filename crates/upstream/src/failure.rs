@@ -33,6 +33,8 @@ pub enum FailureReason {
     Tls(OriginTrouble),
     /// Too many requests wait already.
     QueueFull,
+    /// A request that asks for a tunnel beyond the bound.
+    TunnelsFull,
     /// It waited for too long.
     QueueTimeout,
     /// An origin could not be connected to in time.
@@ -75,7 +77,9 @@ impl FailureReason {
     /// The status of the error response.
     pub fn status(self) -> u16 {
         match self {
-            Self::QueueFull | Self::QueueTimeout | Self::Overloaded | Self::Drained => 503,
+            Self::QueueFull | Self::TunnelsFull | Self::QueueTimeout | Self::Overloaded | Self::Drained => {
+                503
+            }
             Self::ConnectTimedOut
             | Self::HeadTimedOut
             | Self::TimedOut
@@ -134,6 +138,7 @@ impl FailureReason {
             Self::NoConnection(_) => "no-connection",
             Self::Tls(_) => "tls-failed",
             Self::QueueFull => "queue-full",
+            Self::TunnelsFull => "tunnels-full",
             Self::QueueTimeout => "queue-timeout",
             Self::ConnectTimedOut => "connect-timed-out",
             Self::HeadTimedOut => "head-timed-out",
@@ -170,6 +175,7 @@ impl fmt::Display for FailureReason {
             }
             Self::Tls(trouble) => trouble.fmt(f),
             Self::QueueFull => f.write_str("too many requests wait for it"),
+            Self::TunnelsFull => f.write_str("it has as many tunnels as it may have"),
             Self::QueueTimeout => f.write_str("a request waited for too long"),
             Self::ConnectTimedOut => f.write_str("it could not be connected to in time"),
             Self::HeadTimedOut => f.write_str("the head of its response did not come in time"),

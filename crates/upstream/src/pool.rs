@@ -34,6 +34,8 @@ pub(crate) struct Pool {
     /// The clock that all loops share, in microseconds.
     precise_us: fn() -> u64,
     open: usize,
+    /// Connections that have become tunnels. They are none of `open`.
+    tunnels: usize,
     /// Connections with an answer so far: each has a process at its other end.
     answered: usize,
     /// The application's backlog was full: no connection is tried before.
@@ -71,6 +73,7 @@ impl Pool {
             backlog: Backlog::default(),
             precise_us,
             open: 0,
+            tunnels: 0,
             answered: 0,
             backlog_full_until_ms: 0,
             retry_budget: RetryBudget::default(),
@@ -210,6 +213,23 @@ impl Pool {
         }
     }
 
+    /// Whether another connection may become a tunnel.
+    pub(crate) fn may_tunnel(&self) -> bool {
+        self.tunnels < self.application.settings().tunnels_max
+    }
+
+    /// A connection has become a tunnel, perhaps for hours: requests may have another one in its place.
+    pub(crate) fn note_tunnel(&mut self) {
+        self.open -= 1;
+        self.tunnels += 1;
+    }
+
+    /// A tunnel has ended.
+    pub(crate) fn tunnel_closed(&mut self) {
+        self.tunnels -= 1;
+        self.tally.closed += 1;
+    }
+
     /// Asks the supervisor to end a process that has timed out. False: the process answers other requests as well, or Baton
     /// has not started it.
     pub(crate) fn end_process(&mut self, lane: usize) -> bool {
@@ -321,7 +341,12 @@ impl Pool {
         self.idle.len()
     }
 
-    /// Number of connections.
+    /// Number of tunnels.
+    pub(crate) fn tunnels(&self) -> usize {
+        self.tunnels
+    }
+
+    /// Number of connections that serve requests.
     pub(crate) fn open(&self) -> usize {
         self.open
     }

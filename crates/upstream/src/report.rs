@@ -16,6 +16,7 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "connections": pool.open(),
         "idle": pool.idle(),
         "busy": pool.busy(),
+        "tunnels": pool.tunnels(),
         "waiting": pool.waiting(),
         "requests": tally.requests,
         "connections_opened": tally.opened,

@@ -70,6 +70,7 @@ impl Gateway {
         }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.open_tunnel();
+            self.count_as_tunnel(id);
             self.ask_for_body(id);
         }
     }

@@ -91,6 +91,8 @@ pub struct Settings {
     pub backlog_notice: Option<BacklogNotice>,
     /// Most connections of one loop, 1 to [`CONNECTIONS_LIMIT`].
     pub connections_max: usize,
+    /// Most tunnels of one loop. They are not among its connections.
+    pub tunnels_max: usize,
     /// How many requests it may get before their bodies are complete; by default, none.
     pub streamed_bodies: StreamedBodies,
     /// Whether a connection is used for more than one request.
@@ -148,6 +150,7 @@ impl Settings {
             passfd_trust: Trust::All,
             backlog_notice: None,
             connections_max: 32,
+            tunnels_max: 8_192,
             streamed_bodies: StreamedBodies::default(),
             keep_connections: true,
             requests_max_per_connection: 0,

@@ -7,6 +7,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use baton_http::origin::Asked;
 use rustix::event::epoll::{self, EventData};
 use rustix::io::Errno;
 
@@ -14,6 +15,7 @@ use crate::assignment::INPUT;
 use crate::channel::Channel;
 use crate::codec::Codec;
 use crate::connection::Connection;
+use crate::connections::ConnectionId;
 use crate::exchange::{Exchange, ExchangeState};
 use crate::gateway::Gateway;
 use crate::origins::AtOrigin;
@@ -56,8 +58,27 @@ impl Gateway {
         })
     }
 
-    /// Goes on with a tunnel of another process. It takes a connection more than the origin may have, if need be: that is
-    /// open already.
+    /// Whether a request asks for a tunnel, and the pool has as many as it may have. Requests that the origin has already may
+    /// exceed the bound: by `connections_max` at most.
+    pub(crate) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
+        let request = self.exchanges.get(&request_id).and_then(|exchange| exchange.request.as_ref());
+        let asks = request.is_some_and(|request| matches!(request.asked, Asked::Upgrade | Asked::Tunnel));
+        asks && self.pools[index].as_ref().is_some_and(|pool| !pool.may_tunnel())
+    }
+
+    /// A connection has become a tunnel: one that waits for a connection may have another.
+    pub(crate) fn count_as_tunnel(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(pool) = &mut self.pools[connection.pool] else { return };
+        if !std::mem::replace(&mut connection.counts_as_tunnel, true) {
+            pool.note_tunnel();
+            if pool.waiting() > 0 {
+                self.released.push(connection.pool);
+            }
+        }
+    }
+
+    /// Goes on with a tunnel of another process. It is one more than the origin may have, if need be: it is open already.
     pub fn resume_tunnel(&mut self, request_id: RequestId, end: TunnelEnd, now_ms: u64) {
         let TunnelEnd { application, socket, unsent, trail } = end;
         let at_origin = AtOrigin::resume(&application.settings().record);
@@ -91,6 +112,7 @@ impl Gateway {
         if let Some(pool) = &mut self.pools[index] {
             pool.opened(id, false, now_ms);
         }
+        self.count_as_tunnel(id);
         exchange.state = ExchangeState::Assigned(id);
         self.exchanges.insert(request_id, exchange);
         self.extend_deadline(id, now_ms);

@@ -62,7 +62,7 @@ fn server(origin: SocketAddr) -> Watched {
     let configuration = format!(
         "processes = 2\narchitecture = 'auto'\n[admin]\nlisten = '127.0.0.1:0'\n[limits]\nconnections_max = 20_000\n\
          [log]\naccess = '{{base}}/access.log'\nformat = 'json'\nflush_ms = 20\n[[site]]\nlisten = '127.0.0.1:0'\n\
-         [[site.route]]\npath = '/'\nproxy = {{ to = 'http://{origin}', connections_max = 20_000 }}\n"
+         [[site.route]]\npath = '/'\nproxy = {{ to = 'http://{origin}', connections_max = 20_000, tunnels_max = 20_000 }}\n"
     );
     Watched::of(Server::run(folder, &configuration), log)
 }

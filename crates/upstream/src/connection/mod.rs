@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) shows_acceptance: bool,
     /// Whether its pool counts it as one whose process has answered.
     pub(crate) is_counted: bool,
+    /// Whether its pool counts it as a tunnel.
+    pub(crate) counts_as_tunnel: bool,
     /// Whether it is a Unix socket.
     pub(crate) is_local: bool,
     /// Whether the application at its other end may be passed clients' sockets.
@@ -120,6 +122,7 @@ impl Connection {
             is_accepted: false,
             shows_acceptance: false,
             is_counted: false,
+            counts_as_tunnel: false,
             is_local: true,
             is_trusted: false,
             ends: None,

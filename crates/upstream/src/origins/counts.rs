@@ -9,10 +9,11 @@ use super::record::OriginRecord;
 use crate::Way;
 
 /// The reasons of failures that are counted, in the words of the log. `status`: a response whose status counts as a failure.
-pub const FAILURE_LABELS: [&str; 12] = [
+pub const FAILURE_LABELS: [&str; 13] = [
     "no-connection",
     "tls-failed",
     "queue-full",
+    "tunnels-full",
     "queue-timeout",
     "connect-timed-out",
     "head-timed-out",

@@ -189,11 +189,11 @@ impl Turn {
         PeerNews { origin: Arc::clone(self.application()), change: Change::Ejected { out_ms, cause } }
     }
 
-    /// Goes on to a peer that was not tried, if there is one and the budget of retries allows it. What a full queue refuses
+    /// Goes on to a peer that was not tried, if there is one and the budget of retries allows it. What our own bounds refuse
     /// has cost no peer anything, and takes nothing from the budget.
     pub(crate) fn move_on(&mut self, why: FailureReason, now_ms: u64) -> bool {
         let mut balance = self.peers.balance();
-        let is_free = why == FailureReason::QueueFull;
+        let is_free = matches!(why, FailureReason::QueueFull | FailureReason::TunnelsFull);
         let all = u64::MAX >> (u64::BITS as usize - self.peers.peers.len());
         if self.tried == all || !(is_free || balance.retry_budget.take()) {
             return false;

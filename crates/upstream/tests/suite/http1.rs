@@ -261,3 +261,41 @@ fn a_response_with_two_meanings() {
     assert_eq!(why, FailureReason::BadResponse(BadResponse::LengthAndTransferEncoding));
     assert_eq!((why.status(), why.label()), (502, "bad-response"));
 }
+
+/// Goal: tunnels take no connection from requests, and have a bound of their own. Method: one connection at a time.
+#[test]
+fn tunnels_are_counted_apart() {
+    let address = origin(|_, stream| {
+        while let Some(head) = head(stream) {
+            let is_tunnel = head.starts_with("GET /tunnel");
+            let answer: &[u8] = match is_tunnel {
+                true => b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: any\r\n\r\n",
+                false => b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            };
+            stream.write_all(answer).unwrap();
+            if is_tunnel {
+                // Until the other side ends it.
+                return assert!(stream.read_to_end(&mut Vec::new()).is_ok());
+            }
+        }
+    });
+    let application =
+        application(address, |settings| (settings.connections_max, settings.tunnels_max) = (1, 2));
+    let upgrade = || Request { asked: Asked::Upgrade, ..request(&application, "GET /tunnel", false) };
+    let mut driver = Driver::new();
+    for id in [1, 2] {
+        driver.begin(id, upgrade());
+        // It waits for the connection, until that is a tunnel.
+        assert_eq!(driver.ask(id + 10, get(&application)).body, b"ok");
+        assert!(driver.got(id).is_switched);
+    }
+    assert_eq!((driver.report("tunnels"), driver.report("connections")), (2.into(), 1.into()));
+    assert_eq!(driver.ask(3, upgrade()).why(), FailureReason::TunnelsFull);
+    assert_eq!(driver.ask(4, get(&application)).body, b"ok");
+    driver.push_last(1, b"");
+    driver.run_until(|driver| driver.report("tunnels") == 1);
+    driver.begin(5, upgrade());
+    driver.run_until(|driver| driver.got(5).is_switched);
+    driver.abandon(5);
+    assert_eq!(driver.report("tunnels"), 1);
+}
