@@ -77,7 +77,8 @@ settings! {
         /// end; if the origin says how long it does (`Keep-Alive: timeout=5`), less than that.
         idle_ms: u64 = 4_000, Milliseconds(1, DAY_MS);
         /// Bytes of a response's body, of known length, that are still to come, from which they go through a pipe (`splice`) from a
-        /// TCP connection in clear to a client of HTTP/1 in clear, instead of through the server's memory; 0: never.
+        /// TCP connection in clear to a client of HTTP/1 in clear, instead of through the server's memory; 0: never. The rest for
+        /// a client that takes less than 256 KiB a second is read and waits in a file.
         splice_bytes_min: u64 = 128 << 10, Bytes(0, 1 << 30);
         /// Requests after which a connection is closed.
         requests_per_connection_max: Option<u64> = None, Or("off", Integer(1, 1_000_000_000));
@@ -96,11 +97,11 @@ settings! {
         /// Bytes of a request's body. Beyond it: 413. Bodies are passed on as they arrive. `auto`: what the route or its site
         /// says, or else 1 GiB.
         body_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
-        /// Bytes of a response that wait in memory for a slow client. Beyond them the origin waits, unless
-        /// `response_file_bytes_max` has room.
+        /// Bytes of a response that wait in memory for a slow client; the rest goes to a file.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);
-        /// Bytes of a response that wait in a file for a slow client, so that the origin need not. 0: none.
-        response_file_bytes_max: u64 = 0, Bytes(0, 1 << 50);
+        /// Bytes of a response that wait in a file for a slow client, so that the origin need not. Beyond them, or if there is no
+        /// room on the disk, the origin waits. 0: none. Tunnels use no files.
+        response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Folder for these files, which have no names. `auto`: as for applications.
         temporary_folder: Option<PathBuf> = None, Or("auto", Folder);
         /// TLS with an `https` origin.

@@ -131,7 +131,11 @@ impl Gateway {
             }
             ReadOutcome::Full { grace: true } => {
                 self.extend_deadline(id, now_ms);
-                self.give_grace(id, now_ms);
+                self.give_grace(id, CLIENT_GRACE_MS, now_ms);
+            }
+            ReadOutcome::PipeFull => {
+                connection.deadline_ms = u64::MAX;
+                self.give_grace(id, PIPE_GRACE_MS, now_ms);
             }
             // Without a deadline: the client is the one to act.
             ReadOutcome::Full { grace: false } => connection.deadline_ms = u64::MAX,
@@ -280,14 +284,14 @@ impl Gateway {
             self.make_room(id, request_id);
             self.tell_free(id);
             if waits(self) {
-                self.give_grace(id, now_ms);
+                self.give_grace(id, CLIENT_GRACE_MS, now_ms);
             }
         }
     }
 
-    fn give_grace(&mut self, id: ConnectionId, now_ms: u64) {
+    fn give_grace(&mut self, id: ConnectionId, grace_ms: u64, now_ms: u64) {
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.grace_until_ms = connection.grace_until_ms.min(now_ms + CLIENT_GRACE_MS);
+            connection.grace_until_ms = connection.grace_until_ms.min(now_ms + grace_ms);
             let due_ms = connection.grace_until_ms;
             self.note_due(due_ms);
         }
@@ -336,6 +340,10 @@ impl Gateway {
 /// Grace period for a client whose response fills its memory. A client that keeps up takes something within the same round
 /// of the loop. The application should not wait for slower ones.
 const CLIENT_GRACE_MS: u64 = 20;
+
+/// Grace period for a client that has bytes in a pipe, 256 KiB at most. A client that takes as much each second costs less by the
+/// pipe than by a file, and holds the origin's connection at a price. Slower ones would hold it for nothing.
+const PIPE_GRACE_MS: u64 = 1_000;
 
 /// How long a process may take to end. After that its client is cut off without an error response. Few handle the signal.
 const END_MS: u64 = 1_000;

@@ -135,11 +135,13 @@ impl PendingResponse {
         self.has_head = true;
         self.status = Some(head.status().code());
         self.head = Some(ResponseEvent::Switch(head));
+        self.spool.stay_in_memory();
     }
 
     /// The session knows of the switch of protocols.
     pub(crate) fn resume_tunnel(&mut self) {
         (self.form, self.has_head) = (ResponseForm::Message, true);
+        self.spool.stay_in_memory();
     }
 
     /// The fields behind the body.
@@ -247,6 +249,11 @@ impl PendingResponse {
     /// Whether the client was found to be slow.
     pub(crate) fn is_slow(&self) -> bool {
         self.spool.is_slow()
+    }
+
+    /// Whether the rest goes to a file, as far as there is room: the client is slow.
+    pub(crate) fn is_spooled(&self) -> bool {
+        self.is_slow() && self.spool.uses_file()
     }
 
     /// The session has sent everything it took.

@@ -59,6 +59,16 @@ impl Spool {
         }
     }
 
+    /// Has it keep nothing in a file: what flows in a tunnel is to go on at once, or not at all.
+    pub(crate) fn stay_in_memory(&mut self) {
+        self.bounds.file = 0;
+    }
+
+    /// Whether what a slow client leaves goes to a file.
+    pub(crate) fn uses_file(&self) -> bool {
+        self.bounds.file > 0
+    }
+
     /// Whether there is nothing to take.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -88,7 +88,7 @@ fn responses_without_bodies(site: &Site) {
     assert_eq!(agent.get(&target(site, "whole", "none")).status, 200, "the connection goes on");
 }
 
-/// Goal: the origin waits for a client that does not read, and nothing is lost. Method: a body of more than all buffers.
+/// Goal: nothing is lost for a client that does not read at once. Method: a body of more than all buffers.
 fn a_long_response_to_a_slow_client(site: &Site) {
     let path = target(site, "long", "slow");
     let mut agent = site.server.agent();

@@ -28,6 +28,7 @@ mod reload;
 mod retries;
 mod scripts;
 mod site;
+mod slow_clients;
 mod tunnel_bounds;
 mod tunnels;
 mod wire;

@@ -21,6 +21,8 @@ pub(crate) enum ReadOutcome {
     Yield,
     /// The client has to take something first, within its grace period or without a deadline.
     Full { grace: bool },
+    /// The client has to empty the pipe first, within a longer grace period.
+    PipeFull,
     /// The answer is complete; whether the connection can be used again.
     Done { reusable: bool },
     /// The application refused the request without an answer.
@@ -44,6 +46,7 @@ impl Connection {
         let mut turn_bytes = 0;
         while self.readable && !self.is_half_over {
             match response.room() {
+                Room::AfterGrace if self.holds_piped() => return ReadOutcome::PipeFull,
                 Room::AfterGrace => return ReadOutcome::Full { grace: true },
                 Room::None => return ReadOutcome::Full { grace: false },
                 Room::Memory | Room::File if turn_bytes >= TURN_BYTES => return ReadOutcome::Yield,
@@ -51,7 +54,8 @@ impl Connection {
             }
             let (received, count, may_be_more) = match self.receive(input, response, files) {
                 Ok(Arrived::End) => return self.end(response, false),
-                Ok(Arrived::AfterClient) => return ReadOutcome::Full { grace: false },
+                Ok(Arrived::AfterClient) if response.is_slow() => return ReadOutcome::Full { grace: false },
+                Ok(Arrived::AfterClient) => return ReadOutcome::PipeFull,
                 // The codec sees whether that was all of the body.
                 Ok(Arrived::Moved(count)) => (Buffer::default(), count as usize, true),
                 Ok(Arrived::Bytes { bytes, may_be_more }) => {
@@ -105,6 +109,11 @@ impl Connection {
             }
         }
         ReadOutcome::Wait
+    }
+
+    /// Whether the client has left bytes in the pipe.
+    fn holds_piped(&self) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty())
     }
 
     /// The other side has closed the connection.

@@ -2,6 +2,7 @@
 //!
 //! An origin's body that has a length is not looked at. If the client takes bytes from a pipe, and enough of the body is
 //! still to come, the rest goes from one socket to the other within the kernel (`docs/decisions/0049-bodies-through-pipes.md`).
+//! Once the client is slow, what follows is read: it goes to a file, behind what is still in the pipe.
 
 use std::sync::Arc;
 
@@ -53,10 +54,13 @@ impl Connection {
         response: &mut PendingResponse,
         files: &TemporaryFiles,
     ) -> Result<Option<Arrived>, Errno> {
+        if response.is_spooled() {
+            self.pipe = None;
+            return Ok(None);
+        }
         let left = self.codec.plain_left();
         // What has begun to go this way ends so: changing costs more than the last call.
         let is_enough = if self.pipe.is_some() { left > 0 } else { left >= self.splice_bytes_min };
-        // What the client leaves may have to go to a file.
         if !is_enough || response.room() != Room::Memory {
             return Ok(None);
         }

@@ -231,6 +231,33 @@ fn a_tunnel() {
     assert_eq!(driver.finish(1).ending, Some(Ending::Complete));
 }
 
+/// Goal: what flows in a tunnel waits in no file; the origin waits instead. Method: more bytes than the sockets hold.
+#[test]
+fn a_tunnel_uses_no_file() {
+    const BYTES: usize = 30_000_000;
+    static HAS_SENT: AtomicUsize = AtomicUsize::new(0);
+    let address = origin(|_, stream| {
+        head(stream).unwrap();
+        stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: any\r\n\r\n").unwrap();
+        stream.write_all(&vec![b'x'; BYTES]).unwrap();
+        HAS_SENT.store(1, SeqCst);
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    let application = application(address, |_| {});
+    let mut driver = Driver::new();
+    driver.begin(1, Request { asked: Asked::Upgrade, ..request(&application, "GET /", false) });
+    driver.run_until(|driver| driver.got(1).is_switched);
+    driver.set_slow(1, true);
+    driver.run_for(std::time::Duration::from_millis(300));
+    assert_eq!(HAS_SENT.load(SeqCst), 0);
+    driver.set_slow(1, false);
+    driver.run_until(|driver| driver.got(1).is_half_over);
+    assert_eq!((driver.got(1).body.len(), driver.got(1).file_bytes), (BYTES, 0));
+    driver.push_last(1, b"");
+    driver.finish(1);
+}
+
 #[test]
 fn times_of_their_own() {
     let address = origin(|_, stream| while head(stream).is_some() {});

@@ -71,6 +71,45 @@ fn a_client_that_waits_gets_everything_in_order() {
     }
 }
 
+/// Method: the clock stands still.
+#[test]
+fn a_client_that_stalls_for_a_moment_keeps_its_pipe() {
+    let application = application(origin(LONG, LONG));
+    let mut driver = Driver::new();
+    driver.stop_clock(true);
+    driver.begin(1, piped(&application));
+    driver.set_slow(1, true);
+    driver.run_for(std::time::Duration::from_millis(50));
+    driver.set_slow(1, false);
+    let got = driver.finish(1);
+    assert!(got.body == pattern(LONG) && got.file_bytes == 0 && got.piped_bytes > (LONG / 2) as u64);
+}
+
+/// Goal: a client that leaves its pipe full does not hold the origin, unless there is no file for the rest. Method: the body
+/// is longer than what the sockets hold.
+#[test]
+fn the_rest_for_a_slow_client_goes_to_a_file() {
+    let application = application(origin(VERY_LONG, VERY_LONG));
+    let mut driver = Driver::new();
+    driver.begin(1, piped(&application));
+    driver.set_slow(1, true);
+    driver.run_until(|driver| driver.report("idle") == 1);
+    driver.set_slow(1, false);
+    let got = driver.finish(1);
+    assert!(got.body == pattern(VERY_LONG) && got.piped_bytes > 0 && got.file_bytes > (VERY_LONG / 2) as u64);
+
+    let without_files = http1::application(origin(VERY_LONG, VERY_LONG), |settings| {
+        (settings.splice_bytes_min, settings.spool_file_bytes_max) = (100_000, 0);
+    });
+    driver.begin(2, piped(&without_files));
+    driver.set_slow(2, true);
+    driver.run_for(std::time::Duration::from_millis(1_200));
+    assert!(!driver.got(2).is_over());
+    driver.set_slow(2, false);
+    let got = driver.finish(2);
+    assert!(got.body == pattern(VERY_LONG) && got.file_bytes == 0 && got.piped_bytes > (LONG / 2) as u64);
+}
+
 #[test]
 fn a_body_that_is_cut_is_not_complete() {
     let application = application(origin(LONG, LONG - 1));
@@ -107,4 +146,5 @@ fn a_pipe_is_not_used_again_before_it_is_empty() {
 }
 
 const LONG: usize = 3_000_000;
+const VERY_LONG: usize = 30_000_000;
 const SHORT: usize = 50_000;
