@@ -13,6 +13,7 @@ mod balancers;
 mod bodies;
 mod connections;
 mod cors;
+mod greedy;
 mod guessers;
 mod methods;
 mod passwords;

@@ -95,6 +95,7 @@ impl Origin {
             handover: None,
             takes_pipes: ask.is_none() && env.reply.may_send_by_reference() && env.client.takes_pipes(),
             ends: self.ends(env.client),
+            client: self.asker(env.client),
         };
         Ok(Delegation { request: Box::new(request), ask: ask.cloned(), terms: None })
     }
