@@ -94,6 +94,7 @@ struct Slot<C> {
     generation: u32,
     /// Beside the client, so that a search for overdue clients touches no other client.
     deadline_ms: u64,
+    waits_since_ms: u64,
     entry: Option<Entry<C>>,
 }
 
@@ -109,7 +110,7 @@ impl<C: Connection> Clients<C> {
         self.slots.len() - self.free.len()
     }
 
-    pub(crate) fn insert(&mut self, client: C, place: Place) -> Token {
+    pub(crate) fn insert(&mut self, client: C, place: Place, now_ms: u64) -> Token {
         let deadline_ms = client.deadline_ms();
         let entry = Some(Entry {
             client,
@@ -121,11 +122,11 @@ impl<C: Connection> Clients<C> {
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             slot.entry = entry;
-            slot.deadline_ms = deadline_ms;
+            (slot.deadline_ms, slot.waits_since_ms) = (deadline_ms, now_ms);
             return Token { index, generation: slot.generation };
         }
         let index = u32::try_from(self.slots.len()).expect("descriptors are numbered with 31 bits");
-        self.slots.push(Slot { generation: FIRST_GENERATION, deadline_ms, entry });
+        self.slots.push(Slot { generation: FIRST_GENERATION, deadline_ms, waits_since_ms: now_ms, entry });
         Token { index, generation: FIRST_GENERATION }
     }
 
@@ -151,11 +152,14 @@ impl<C: Connection> Clients<C> {
         Some(entry)
     }
 
-    /// Copies a client's deadline into its slot, after a step.
-    pub(crate) fn note_deadline(&mut self, token: Token) {
+    /// Copies a client's deadline into its slot, after a step. Another deadline is another wait.
+    pub(crate) fn note_deadline(&mut self, token: Token, now_ms: u64) {
         let slot = &mut self.slots[token.index as usize];
         if let Some(entry) = &slot.entry {
-            slot.deadline_ms = entry.client.deadline_ms();
+            let deadline_ms = entry.client.deadline_ms();
+            if deadline_ms != slot.deadline_ms {
+                (slot.deadline_ms, slot.waits_since_ms) = (deadline_ms, now_ms);
+            }
         }
     }
 
@@ -188,11 +192,11 @@ impl<C: Connection> Clients<C> {
         self.collect(into, |_| true);
     }
 
-    /// All clients.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Token, &Entry<C>)> {
+    /// All clients, and since when each waits.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Token, &Entry<C>, u64)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let token = Token { index: index as u32, generation: slot.generation };
-            Some((token, slot.entry.as_ref()?))
+            Some((token, slot.entry.as_ref()?, slot.waits_since_ms))
         })
     }
 
@@ -244,8 +248,8 @@ mod tests {
     fn a_request_finds_its_client_and_no_other() {
         let mut clients = Clients::default();
         let (first, second) = (
-            clients.insert((), Shares::default().enter(None)),
-            clients.insert((), Shares::default().enter(None)),
+            clients.insert((), Shares::default().enter(None), 0),
+            clients.insert((), Shares::default().enter(None), 0),
         );
         let name = |clients: &mut Clients<()>, token: Token, number| {
             let (name, stream) = (token.name_request(number), StreamId::of(number.into()));
@@ -260,7 +264,7 @@ mod tests {
         assert_eq!(clients.get_mut(first).unwrap().requests.remove(StreamId::of(1)), Some(one));
         assert_eq!((clients.of_request(one), clients.of_request(next)), (None, found(first, 3)));
         clients.remove(first);
-        let successor = clients.insert((), Shares::default().enter(None));
+        let successor = clients.insert((), Shares::default().enter(None), 0);
         assert_eq!(successor.index, first.index);
         assert_eq!(clients.of_request(next), None);
         assert_eq!(clients.of_request(RequestId::new(u64::from(u32::MAX))), None, "there is no such slot");

@@ -344,7 +344,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.acceptor.run_out(self.ctx.clock.now_ms(), &self.epoll);
                 return;
             };
-            let token = self.clients.insert(client, place);
+            let token = self.clients.insert(client, place, self.ctx.clock.now_ms());
             self.advance(token, Wake::Turn);
         }
     }
@@ -359,10 +359,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// Ends connections of which little is lost, first of the client that has most.
     fn evict(&mut self) {
-        if !self.eviction.take_due(self.ctx.clock.now_ms()) {
+        let now_ms = self.ctx.clock.now_ms();
+        if !self.eviction.take_due(now_ms) {
             return;
         }
-        Eviction::choose(&self.clients, self.connection_count.greediest(), &mut self.tokens);
+        Eviction::choose(&self.clients, self.connection_count.greediest(), now_ms, &mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
             self.ctx.tally.add(Metric::ConnectionsEvicted, 1);
             self.end(token, Outcome::TimedOut);
@@ -496,7 +497,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
             }
         }
-        self.clients.note_deadline(token);
+        self.clients.note_deadline(token, self.ctx.clock.now_ms());
     }
 
     /// Tells a client whose requests are about to be abandoned how far they have come, for its log lines.

@@ -159,7 +159,7 @@ fn idle_clients_make_room(architecture: &str, protocol: Protocol) {
         })
         .collect();
     assert_eq!(server.get("/small.txt").text(), "small");
-    assert!(server.metric("baton_connections_evicted_total") > 0);
+    wait_until("that is counted", || server.metric("baton_connections_evicted_total") > 0);
     drop(idle);
     server.wait_until_nothing_is_left(&before);
 }

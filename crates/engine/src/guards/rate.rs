@@ -33,7 +33,7 @@ pub struct RateLimit {
 pub enum RateKey {
     /// The client's address; of IPv6 the first 64 bits, which a client can choose no more than it can choose its provider.
     Address,
-    /// The value of this field, or the address if the request has none.
+    /// The value of this field, or the address if the request has none. An address has no more than sixteen values could have.
     Field(String),
     /// The user who was verified.
     User,
@@ -133,10 +133,17 @@ impl RateLimit {
         now_ms: u64,
     ) -> Result<(), Exceeded> {
         let by_address = || self.table.tag(&self.scope, b'a', address.map(ClientKey::of));
+        let now_us = now_ms.saturating_mul(1_000);
         let tag = match &self.key {
             RateKey::Address => by_address(),
             RateKey::Field(name) => match head.field(name) {
-                Some(value) => self.table.tag(&self.scope, b'f', value),
+                Some(value) => {
+                    let of_all = self.table.tag(&self.scope, b'v', address.map(ClientKey::of));
+                    let (interval_us, burst) =
+                        (self.interval_us / VALUES_MAX, self.burst.saturating_mul(VALUES_MAX));
+                    self.table.take(of_all, interval_us.max(1), burst, now_us)?;
+                    self.table.tag(&self.scope, b'f', value)
+                }
                 None => by_address(),
             },
             RateKey::User => match user {
@@ -144,9 +151,12 @@ impl RateLimit {
                 None => by_address(),
             },
         };
-        self.table.take(tag, self.interval_us, self.burst, now_ms.saturating_mul(1_000))
+        self.table.take(tag, self.interval_us, self.burst, now_us)
     }
 }
+
+/// A client address has the buckets of so many values of a field: it could otherwise make up a value for each request.
+const VALUES_MAX: u64 = 16;
 
 /// What the hashes of keys begin with.
 const SECRET_WORDS: usize = 2;
