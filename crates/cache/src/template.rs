@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_http::origin::Asked;
+use baton_shares::ClientKey;
 use baton_upstream::{Application, ClientEnds, Protocol, TurnSought};
 
 /// What makes a request for the origin.
@@ -14,6 +15,7 @@ pub(crate) struct Template {
     text: Vec<u8>,
     asked: Asked,
     ends: Option<ClientEnds>,
+    client: Option<ClientKey>,
 }
 
 impl Template {
@@ -23,8 +25,8 @@ impl Template {
             request.rest.is_none() && request.handover.is_none(),
             "a request that is nothing but a head"
         );
-        let baton_upstream::Request { application, peers, text, asked, ends, .. } = request;
-        Self { application, peers, text, asked, ends }
+        let baton_upstream::Request { application, peers, text, asked, ends, client, .. } = request;
+        Self { application, peers, text, asked, ends, client }
     }
 
     /// What makes the same request for another target, where `from` and `to` differ in the name behind the last slash of the
@@ -44,6 +46,7 @@ impl Template {
             text: [start, &to[name_at..], &line[target_end..], fields].concat(),
             asked: self.asked,
             ends: self.ends,
+            client: self.client,
         })
     }
 
@@ -64,6 +67,7 @@ impl Template {
             handover: None,
             takes_pipes: false,
             ends: self.ends,
+            client: self.client,
         };
         for (name, value) in fields {
             request.add_field(name, value);

@@ -6,8 +6,9 @@ use super::setting::settings;
 settings! {
     /// Bounds on clients, and on what answers them. Every limit says what happens when it is reached.
     Limits in "limits" {
-        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue. Lower
-        /// if the process may open too few files (`baton ctl status` says so).
+        /// Connections open at a time in one worker process. Beyond it, new ones wait in the listener's queue, and idle ones end.
+        /// One client has at most three quarters of them. Lower if the process may open too few files (`baton ctl status` says
+        /// so).
         connections_max: u64 = 10_000, Integer(1, 10_000_000);
         /// Connections of one client at a time, over all workers. Beyond it, new ones are closed at once. Of IPv6, the first 64
         /// bits are a client. Those of proxies that `real_ip` or `proxy_protocol` of a site names are not counted.
@@ -36,7 +37,7 @@ settings! {
         ranges_max: u64 = 16, Integer(0, 1_000);
         /// Bytes that all temporary files of the server take together: bodies of requests that are not complete, and
         /// responses that slow clients have not taken. Beyond it, an application waits for its slow client, and a body
-        /// that would need a file is refused: 503.
+        /// that would need a file is refused: 503. One client has at most three quarters of them.
         temporary_bytes_max: u64 = 4 << 30, Bytes(0, 1 << 50);
     }
 }

@@ -21,7 +21,7 @@ settings! {
         burst: Option<u64> = None, Or("auto", Integer(1, 1_000_000));
         /// What is counted together. `address`: requests of a client's address, of IPv6 of its network (the first 64 bits).
         /// `user`: those of a user of `basic_auth`. `header:NAME`: those with the same value in this field, and by address those
-        /// without it.
+        /// without it; an address has at most as many as sixteen values.
         key: RateKey = RateKey::Address, RateKeyKind;
     }
 }

@@ -8,13 +8,13 @@
 //! connection takes its count back, and a killed worker ends none. So the master empties a part once the kernel has said that
 //! its owner has ended: no process writes there then.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::guards::network;
+use baton_shares::ClientKey;
 
 /// Counts of all workers: memory that processes share.
 #[derive(Clone, Copy)]
@@ -84,10 +84,7 @@ impl AddressTable {
         for word in &self.0[..SECRET_WORDS] {
             hasher.write_u64(word.load(Relaxed));
         }
-        match address.to_canonical() {
-            IpAddr::V4(address) => hasher.write(&address.octets()),
-            IpAddr::V6(address) => hasher.write(&network(address)),
-        }
+        ClientKey::of(address).hash(&mut hasher);
         (hasher.finish() >> COUNT_BITS).max(1)
     }
 }

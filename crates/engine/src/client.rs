@@ -2,7 +2,7 @@
 
 use baton_upstream::{ClientSocket, ResponseEvent, TunnelEnd};
 
-use crate::clients::Connection;
+use crate::clients::{Connection, Spare};
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::log::Outcome;
@@ -82,8 +82,8 @@ impl Connection for Box<Session> {
         Session::deadline_ms(self)
     }
 
-    fn is_idle(&self) -> bool {
-        Session::is_idle(self)
+    fn spare(&self) -> Option<Spare> {
+        Session::spare(self)
     }
 
     fn passport_version(&self) -> Option<u32> {

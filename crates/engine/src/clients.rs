@@ -1,5 +1,6 @@
 //! The clients of one loop, found by token or by the id of a request.
 
+use baton_shares::Place;
 use baton_upstream::RequestId;
 
 use crate::protocol::StreamId;
@@ -9,12 +10,25 @@ use crate::requests::Requests;
 pub(crate) trait Connection {
     /// When its wait times out, in milliseconds of the clock; `u64::MAX`: never.
     fn deadline_ms(&self) -> u64;
+    /// How little is lost if it ends now; `None`: it is being served.
+    fn spare(&self) -> Option<Spare>;
     /// Whether it can be closed without loss.
-    fn is_idle(&self) -> bool;
+    fn is_idle(&self) -> bool {
+        self.spare() == Some(Spare::Idle)
+    }
     /// The version of a passport with which another process can go on with it; `None`: none can.
     fn passport_version(&self) -> Option<u32>;
     /// Whether the front-end that has handed it over can take it back now: it is idle.
     fn may_go_back(&self) -> bool;
+}
+
+/// What is lost with a connection that ends now. The order is that in which they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Spare {
+    /// Nothing.
+    Idle,
+    /// What the client has sent of a request, and perhaps never completes.
+    Unfinished,
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client
@@ -64,6 +78,8 @@ pub(crate) struct Entry<C> {
     pub(crate) was_delegated: bool,
     /// Its requests that applications have.
     pub(crate) requests: Requests,
+    /// Its place among the connections of the process.
+    pub(crate) place: Place,
 }
 
 /// Clients by token. Slots are used again; a slot costs a few bytes beside the client.
@@ -78,6 +94,7 @@ struct Slot<C> {
     generation: u32,
     /// Beside the client, so that a search for overdue clients touches no other client.
     deadline_ms: u64,
+    waits_since_ms: u64,
     entry: Option<Entry<C>>,
 }
 
@@ -93,22 +110,23 @@ impl<C: Connection> Clients<C> {
         self.slots.len() - self.free.len()
     }
 
-    pub(crate) fn insert(&mut self, client: C) -> Token {
+    pub(crate) fn insert(&mut self, client: C, place: Place, now_ms: u64) -> Token {
         let deadline_ms = client.deadline_ms();
         let entry = Some(Entry {
             client,
             interest: Interest::Nothing,
             was_delegated: false,
             requests: Requests::default(),
+            place,
         });
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             slot.entry = entry;
-            slot.deadline_ms = deadline_ms;
+            (slot.deadline_ms, slot.waits_since_ms) = (deadline_ms, now_ms);
             return Token { index, generation: slot.generation };
         }
         let index = u32::try_from(self.slots.len()).expect("descriptors are numbered with 31 bits");
-        self.slots.push(Slot { generation: FIRST_GENERATION, deadline_ms, entry });
+        self.slots.push(Slot { generation: FIRST_GENERATION, deadline_ms, waits_since_ms: now_ms, entry });
         Token { index, generation: FIRST_GENERATION }
     }
 
@@ -134,11 +152,14 @@ impl<C: Connection> Clients<C> {
         Some(entry)
     }
 
-    /// Copies a client's deadline into its slot, after a step.
-    pub(crate) fn note_deadline(&mut self, token: Token) {
+    /// Copies a client's deadline into its slot, after a step. Another deadline is another wait.
+    pub(crate) fn note_deadline(&mut self, token: Token, now_ms: u64) {
         let slot = &mut self.slots[token.index as usize];
         if let Some(entry) = &slot.entry {
-            slot.deadline_ms = entry.client.deadline_ms();
+            let deadline_ms = entry.client.deadline_ms();
+            if deadline_ms != slot.deadline_ms {
+                (slot.deadline_ms, slot.waits_since_ms) = (deadline_ms, now_ms);
+            }
         }
     }
 
@@ -171,6 +192,14 @@ impl<C: Connection> Clients<C> {
         self.collect(into, |_| true);
     }
 
+    /// All clients, and since when each waits.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Token, &Entry<C>, u64)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let token = Token { index: index as u32, generation: slot.generation };
+            Some((token, slot.entry.as_ref()?, slot.waits_since_ms))
+        })
+    }
+
     fn collect(&self, into: &mut Vec<Token>, wanted: impl Fn(&Slot<C>) -> bool) {
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.entry.is_some() && wanted(slot) {
@@ -185,6 +214,8 @@ const FIRST_GENERATION: u32 = 1;
 
 #[cfg(test)]
 mod tests {
+    use baton_shares::Shares;
+
     use super::*;
 
     #[test]
@@ -198,8 +229,8 @@ mod tests {
             u64::MAX
         }
 
-        fn is_idle(&self) -> bool {
-            true
+        fn spare(&self) -> Option<Spare> {
+            Some(Spare::Idle)
         }
 
         fn passport_version(&self) -> Option<u32> {
@@ -216,7 +247,10 @@ mod tests {
     #[test]
     fn a_request_finds_its_client_and_no_other() {
         let mut clients = Clients::default();
-        let (first, second) = (clients.insert(()), clients.insert(()));
+        let (first, second) = (
+            clients.insert((), Shares::default().enter(None), 0),
+            clients.insert((), Shares::default().enter(None), 0),
+        );
         let name = |clients: &mut Clients<()>, token: Token, number| {
             let (name, stream) = (token.name_request(number), StreamId::of(number.into()));
             clients.get_mut(token).unwrap().requests.insert(stream, name);
@@ -230,7 +264,7 @@ mod tests {
         assert_eq!(clients.get_mut(first).unwrap().requests.remove(StreamId::of(1)), Some(one));
         assert_eq!((clients.of_request(one), clients.of_request(next)), (None, found(first, 3)));
         clients.remove(first);
-        let successor = clients.insert(());
+        let successor = clients.insert((), Shares::default().enter(None), 0);
         assert_eq!(successor.index, first.index);
         assert_eq!(clients.of_request(next), None);
         assert_eq!(clients.of_request(RequestId::new(u64::from(u32::MAX))), None, "there is no such slot");

@@ -1,37 +1,56 @@
 //! Open connections of one worker process: descriptors and limits belong to the process, however many loops it has.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::SocketAddr;
+
+use baton_shares::{ClientKey, Full, Place, Shares};
 
 use crate::context::Context;
 
-/// Counts open connections. Clones share the count.
+/// Counts open connections, and how many each client has. Clones count together.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionCount {
-    open: Arc<AtomicUsize>,
+    shares: Shares,
     /// Connections for which there are descriptors.
     clients_max: usize,
 }
 
 impl ConnectionCount {
     pub(crate) fn new(clients_max: usize) -> Self {
-        Self { open: Arc::default(), clients_max }
+        Self { shares: Shares::default(), clients_max }
     }
 
     /// How many more connections may be accepted. Loops that ask at the same instant may each accept one too many.
     pub(crate) fn room(&self, ctx: &Context) -> usize {
-        ctx.plan.limits.connections_max.min(self.clients_max).saturating_sub(self.open())
+        self.max(ctx).saturating_sub(self.shares.taken())
     }
 
-    pub(crate) fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+    /// Counts a connection that was accepted. `None`: its client has its share, and others need what is left.
+    pub(crate) fn admit(&self, peer: Option<SocketAddr>, ctx: &Context) -> Option<Place> {
+        let client = client_of(peer, ctx);
+        match self.shares.take(client, self.max(ctx)) {
+            Ok(place) => Some(place),
+            Err(Full::Table) => Some(self.shares.enter(client)),
+            Err(Full::Share) => None,
+        }
     }
 
-    pub(crate) fn add(&self) {
-        self.open.fetch_add(1, Ordering::Relaxed);
+    /// Counts a connection that another process has admitted.
+    pub(crate) fn enter(&self, peer: Option<SocketAddr>, ctx: &Context) -> Place {
+        self.shares.enter(client_of(peer, ctx))
     }
 
-    pub(crate) fn subtract(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
+    /// Who has most of them.
+    pub(crate) fn greediest(&self) -> Option<ClientKey> {
+        self.shares.greediest()
     }
+
+    fn max(&self, ctx: &Context) -> usize {
+        ctx.plan.limits.connections_max.min(self.clients_max)
+    }
+}
+
+/// Whose share a connection belongs to. `None`: many clients stand behind it, or it is of this machine.
+fn client_of(peer: Option<SocketAddr>, ctx: &Context) -> Option<ClientKey> {
+    let address = peer?.ip();
+    (!ctx.plan.is_proxy(address)).then(|| ClientKey::of(address))
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_cache::CachingGateway;
+use baton_shares::ClientKey;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
@@ -29,6 +30,7 @@ use crate::clients::{Clients, Connection, Entry, Interest, Token};
 use crate::connection_count::ConnectionCount;
 use crate::context::Context;
 use crate::departures::Departures;
+use crate::eviction::Eviction;
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::listen::Listener;
@@ -42,8 +44,8 @@ use crate::takeable::Takeable;
 
 /// Runs blocking jobs for a loop: the loop itself, helper threads, or stages, which also run steps of clients.
 pub(crate) trait Jobs<C> {
-    /// Begins a job; `Some`: it is done already.
-    fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone>;
+    /// Begins a job of a client; `Some`: it is done already.
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone>;
     /// Gives a runnable client to another thread. False: the loop runs its step itself.
     fn give_step(&mut self, _whose: Token, _client: &mut C) -> bool {
         false
@@ -123,6 +125,7 @@ pub(crate) struct EventLoop<C, J> {
     /// When a drain gives up.
     drain_until: Option<DrainDeadlines>,
     returns: Returns,
+    eviction: Eviction,
 }
 
 impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
@@ -168,6 +171,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             next_publish_ms: 0,
             drain_until: None,
             returns: Returns::default(),
+            eviction: Eviction::default(),
         })
     }
 
@@ -286,23 +290,29 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     fn accept_round(&mut self, mut round: AcceptRound) {
         while let Some(accepted) = self.acceptor.next(&mut round, self.room(), &self.epoll) {
-            let session = match accepted {
+            let (session, place) = match accepted {
                 Accepted::Client { socket, peer, listener } => {
                     let Some(counted) = self.ctx.admit(peer) else {
                         self.ctx.tally.add(Metric::ConnectionsRefused, 1);
                         continue;
                     };
+                    let Some(place) = self.connection_count.admit(peer, &self.ctx) else {
+                        self.ctx.tally.add(Metric::ConnectionsOverShare, 1);
+                        self.evict();
+                        continue;
+                    };
                     let mut session = Session::new(socket, peer, listener, &mut self.ctx);
                     session.note_counted(counted);
-                    session
+                    (session, place)
                 }
                 Accepted::TakenOver { socket, files, passport, listener, is_from_mover } => {
                     let (flow, counted) = (passport.flow, self.ctx.count(passport.peer));
+                    let place = self.connection_count.enter(passport.peer, &self.ctx);
                     match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
                         Some(mut session) => {
                             session.note_counted(counted);
                             self.ctx.note_flow(flow, FlowEvent::Taken);
-                            session
+                            (session, place)
                         }
                         None if flow.is_some() => {
                             self.lose(flow);
@@ -325,6 +335,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         self.ctx.tally.add(Metric::AcceptsPaused, 1);
                     }
                     self.acceptor.pause(self.ctx.clock.now_ms(), &self.epoll);
+                    self.make_room();
                     return;
                 }
             };
@@ -333,9 +344,29 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.acceptor.run_out(self.ctx.clock.now_ms(), &self.epoll);
                 return;
             };
-            let token = self.clients.insert(client);
-            self.connection_count.add();
+            let token = self.clients.insert(client, place, self.ctx.clock.now_ms());
             self.advance(token, Wake::Turn);
+        }
+    }
+
+    /// Ends connections of which little is lost if clients wait for places that there are not. A loop of one client serves it to
+    /// its end.
+    fn make_room(&mut self) {
+        if self.acceptor.resume_ms().is_some() && self.room() == 0 && self.ctx.connections_admitted > 1 {
+            self.evict();
+        }
+    }
+
+    /// Ends connections of which little is lost, first of the client that has most.
+    fn evict(&mut self) {
+        let now_ms = self.ctx.clock.now_ms();
+        if !self.eviction.take_due(now_ms) {
+            return;
+        }
+        Eviction::choose(&self.clients, self.connection_count.greediest(), now_ms, &mut self.tokens);
+        for token in std::mem::take(&mut self.tokens) {
+            self.ctx.tally.add(Metric::ConnectionsEvicted, 1);
+            self.end(token, Outcome::TimedOut);
         }
     }
 
@@ -384,7 +415,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Job(job) => {
                     self.jobs_begun += 1;
-                    match self.jobs.begin(token, job) {
+                    match self.jobs.begin(token, entry.place.client(), job) {
                         Some(done) => need = entry.client.advance(Wake::Job(done), &mut self.ctx),
                         None => need = entry.client.advance(Wake::Resumed, &mut self.ctx),
                     }
@@ -450,7 +481,6 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Finished => {
                     if let Some(entry) = self.clients.remove(token) {
-                        self.connection_count.subtract();
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }
@@ -467,7 +497,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
             }
         }
-        self.clients.note_deadline(token);
+        self.clients.note_deadline(token, self.ctx.clock.now_ms());
     }
 
     /// Tells a client whose requests are about to be abandoned how far they have come, for its log lines.
@@ -530,6 +560,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.tokens.truncate(Returns::AT_A_TIME);
             self.see_off();
         }
+        self.make_room();
         let has_room = self.room() > 0;
         self.acceptor.handle_time(now_ms, has_room, &self.epoll);
         if now_ms >= self.next_second_ms {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use baton_shares::ClientKey;
 use baton_sys::mailbox::Mailbox;
 
 use crate::client::Wake;
@@ -80,12 +81,12 @@ impl Helpers {
         }
     }
 
-    /// Gives a job to a helper.
-    pub(crate) fn submit(&mut self, whose: Token, job: Job) {
+    /// Gives a job of a client to a helper.
+    pub(crate) fn submit(&mut self, whose: Token, client: Option<ClientKey>, job: Job) {
         self.under_way += 1;
         let class = JobClass::of(&job);
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push(class, (whose, job));
+        queue.jobs.push(class, client, (whose, job));
         if queue.jobs.count_ready(queue.helpers_max) > queue.idle && queue.helpers < queue.helpers_max {
             let shared = Arc::clone(&self.shared);
             let helper = std::thread::Builder::new().name("helper".into()).stack_size(STACK_BYTES);
@@ -93,7 +94,7 @@ impl Helpers {
                 queue.helpers += 1;
             } else if queue.helpers == 0 {
                 // No thread can be started: the loop waits for the disk itself, or the client would never be answered.
-                let mine = queue.jobs.take_back(class);
+                let mine = queue.jobs.take_back(class, client);
                 drop(queue);
                 if let Some((whose, job)) = mine {
                     self.shared.done.send([(whose, Wake::Job(job.run()))]);
@@ -193,7 +194,7 @@ mod tests {
         let mut clients = Vec::new();
         for jobs in 1..=6 {
             let (job, client) = job(&file);
-            helpers.submit(Token::from_data(jobs), job);
+            helpers.submit(Token::from_data(jobs), None, job);
             clients.push(client);
             assert_eq!(helpers.count(), (jobs as usize).min(3));
         }
@@ -204,7 +205,7 @@ mod tests {
         while helpers.count() > 1 {
             std::thread::yield_now();
         }
-        helpers.submit(Token::from_data(7), job(&file).0);
+        helpers.submit(Token::from_data(7), None, job(&file).0);
         wait_for(&mut helpers, 1);
         assert_eq!((helpers.count(), helpers.under_way()), (1, 0));
     }

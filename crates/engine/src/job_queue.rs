@@ -1,8 +1,9 @@
 //! The order of jobs: what is short goes first, and what takes long never has all threads.
 //!
-//! One queue for all would let who guesses passwords stop the handshakes and the cold files of every site.
+//! One queue for all would let who guesses passwords stop the handshakes and the cold files of every site. Within a class,
+//! clients take turns.
 
-use std::collections::VecDeque;
+use baton_shares::{ClientKey, FairQueue};
 
 use crate::job::Job;
 
@@ -22,7 +23,7 @@ pub(crate) enum JobClass {
 /// Jobs that wait, by class, and how many of each class are at work.
 #[derive(Debug)]
 pub(crate) struct JobQueue<T> {
-    waiting: [VecDeque<T>; CLASSES],
+    waiting: [FairQueue<T>; CLASSES],
     running: [usize; CLASSES],
 }
 
@@ -50,24 +51,24 @@ impl JobClass {
 
 impl<T> Default for JobQueue<T> {
     fn default() -> Self {
-        Self { waiting: [const { VecDeque::new() }; CLASSES], running: [0; CLASSES] }
+        Self { waiting: Default::default(), running: [0; CLASSES] }
     }
 }
 
 impl<T> JobQueue<T> {
-    pub(crate) fn push(&mut self, class: JobClass, job: T) {
-        self.waiting[class as usize].push_back(job);
+    pub(crate) fn push(&mut self, class: JobClass, client: Option<ClientKey>, job: T) {
+        self.waiting[class as usize].push(client, job);
     }
 
-    /// Takes back the newest job of a class, which is not begun.
-    pub(crate) fn take_back(&mut self, class: JobClass) -> Option<T> {
-        self.waiting[class as usize].pop_back()
+    /// Takes back the newest job of a client in a class, which is not begun.
+    pub(crate) fn take_back(&mut self, class: JobClass, client: Option<ClientKey>) -> Option<T> {
+        self.waiting[class as usize].take_back(client)
     }
 
     /// Begins the next job that one of so many threads may do.
     pub(crate) fn begin(&mut self, threads: usize) -> Option<(JobClass, T)> {
         let class = JobClass::ALL.into_iter().find(|class| self.ready(*class, threads) > 0)?;
-        let job = self.waiting[class as usize].pop_front()?;
+        let job = self.waiting[class as usize].pop(|_| true)?;
         self.running[class as usize] += 1;
         Some((class, job))
     }
@@ -84,7 +85,7 @@ impl<T> JobQueue<T> {
 
     /// Jobs that wait.
     pub(crate) fn len(&self) -> usize {
-        self.waiting.iter().map(VecDeque::len).sum()
+        self.waiting.iter().map(FairQueue::len).sum()
     }
 
     /// Jobs at work.
@@ -116,27 +117,37 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            queue.push(class, job as u8);
+            queue.push(class, None, job as u8);
         }
         assert_eq!(queue.count_ready(8), 5);
         assert_eq!(begin_all(&mut queue, 8), [4, 2, 3, 1, 0]);
     }
 
+    /// Goal: who asks for a hundred cold files delays the one file of another client by one.
+    #[test]
+    fn clients_take_turns_within_a_class() {
+        let client = |last| Some(ClientKey::of([192, 0, 2, last].into()));
+        let mut queue = JobQueue::default();
+        (0..100).for_each(|job| queue.push(JobClass::File, client(1), job));
+        queue.push(JobClass::File, client(2), 200);
+        assert_eq!(begin_all(&mut queue, 8)[..3], [0, 200, 1]);
+    }
+
     #[test]
     fn long_jobs_leave_helpers_for_the_others() {
         let mut queue = JobQueue::default();
-        (0..10).for_each(|job| queue.push(JobClass::Password, job));
-        (10..20).for_each(|job| queue.push(JobClass::Compression, job));
+        (0..10).for_each(|job| queue.push(JobClass::Password, None, job));
+        (10..20).for_each(|job| queue.push(JobClass::Compression, None, job));
         assert_eq!(queue.count_ready(8), 2 + 4);
         assert_eq!(begin_all(&mut queue, 8), [10, 11, 12, 13, 0, 1]);
         queue.end(JobClass::Password);
         assert_eq!(begin_all(&mut queue, 8), [2]);
-        queue.push(JobClass::Handshake, 20);
+        queue.push(JobClass::Handshake, None, 20);
         assert_eq!(begin_all(&mut queue, 8), [20], "at once");
-        assert_eq!(queue.take_back(JobClass::Password), Some(9));
+        assert_eq!(queue.take_back(JobClass::Password, None), Some(9));
         // One helper does everything, one after the other.
         let mut queue = JobQueue::default();
-        queue.push(JobClass::Password, 1);
+        queue.push(JobClass::Password, None, 1);
         assert_eq!(begin_all(&mut queue, 1), [1]);
     }
 }

@@ -30,6 +30,7 @@ pub mod cors;
 mod departures;
 mod documents;
 mod event_loop;
+mod eviction;
 mod exchange;
 pub mod figures;
 pub mod guards;

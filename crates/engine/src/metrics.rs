@@ -60,6 +60,8 @@ metrics! {
     ConnectionsTakenOver, "baton_connections_taken_over_total", None, Counter, "Connections that a server had accepted whose place this one has taken.";
     ConnectionsOpen, "baton_connections_open", None, Gauge, "Connections open now.";
     ConnectionsRefused, "baton_connections_refused_total", None, Counter, "Connections that were closed at once: their client had limits.connections_per_address_max of them.";
+    ConnectionsOverShare, "baton_connections_over_share_total", None, Counter, "Connections that were closed at once: most of limits.connections_max was taken, and their client had its share.";
+    ConnectionsEvicted, "baton_connections_evicted_total", None, Counter, "Connections that were idle, or had no complete request, and ended because others needed their places.";
     AcceptsPaused, "baton_accepts_paused_total", None, Counter, "Times that accepting stopped for lack of descriptors or at connections_max.";
     Responses2xx, "baton_responses_total", Some(("class", "2xx")), Counter, "Responses by class of status.";
     Responses3xx, "baton_responses_total", Some(("class", "3xx")), Counter, "Responses by class of status.";
@@ -111,6 +113,7 @@ metrics! {
     HandshakeFailedLeft, "baton_tls_handshakes_failed_total", Some(("reason", "left")), Counter, "TLS handshakes that came to nothing.";
     HandshakeFailedTimedOut, "baton_tls_handshakes_failed_total", Some(("reason", "timed-out")), Counter, "TLS handshakes that came to nothing.";
     HandshakeFailedOverloaded, "baton_tls_handshakes_failed_total", Some(("reason", "overloaded")), Counter, "TLS handshakes that came to nothing.";
+    HandshakeFailedOverShare, "baton_tls_handshakes_failed_total", Some(("reason", "over-share")), Counter, "TLS handshakes that came to nothing.";
     HandshakeFailedInternal, "baton_tls_handshakes_failed_total", Some(("reason", "internal")), Counter, "TLS handshakes that came to nothing.";
     CacheHits, "baton_shared_cache_requests_total", Some(("result", "hit")), Counter, "Requests on cached routes, by what the shared cache did.";
     CacheStaleHits, "baton_shared_cache_requests_total", Some(("result", "hit-stale")), Counter, "Requests on cached routes, by what the shared cache did.";
@@ -208,6 +211,7 @@ impl Metric {
             FailureReason::Left => Self::HandshakeFailedLeft,
             FailureReason::TimedOut => Self::HandshakeFailedTimedOut,
             FailureReason::Overloaded => Self::HandshakeFailedOverloaded,
+            FailureReason::OverShare => Self::HandshakeFailedOverShare,
             FailureReason::Internal => Self::HandshakeFailedInternal,
         }
     }

@@ -354,7 +354,12 @@ impl Plan {
 
     /// How many connections a client with this address may have; `None`: any number.
     pub(crate) fn connections_max_of(&self, address: IpAddr) -> Option<u64> {
-        self.limits.connections_per_address_max.filter(|_| !self.proxies.contains(Some(address)))
+        self.limits.connections_per_address_max.filter(|_| !self.is_proxy(address))
+    }
+
+    /// Whether a proxy has this address, behind which there are many clients.
+    pub(crate) fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.contains(Some(address))
     }
 
     /// The same with proofs for certificate authorities, on all sites.

@@ -190,7 +190,7 @@ impl Transport {
         Self {
             line,
             layer: match tls {
-                Some(server) => Layer::Handshake(Box::new(Handshaking::new(server))),
+                Some(server) => Layer::Handshake(Box::new(Handshaking::new(server, peer))),
                 None => Layer::Clear { early: Vec::new() },
             },
             peer: peer.map(canonical),
@@ -470,7 +470,7 @@ impl Transport {
                 self.local = OnceCell::from(Some(server));
             }
             self.layer = match tls {
-                Some(server) => Layer::Handshake(Box::new(Handshaking::fed(server, early))),
+                Some(server) => Layer::Handshake(Box::new(Handshaking::fed(server, self.peer, early))),
                 None => Layer::Clear { early },
             };
         }

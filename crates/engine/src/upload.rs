@@ -3,7 +3,7 @@
 //! ```text
 //!   complete within memory_bytes_max ───────────────────────────► delegated
 //!   longer, of a known length, and the application admits it ───► delegated; the rest follows as it arrives
-//!   any, for an origin, with what has arrived ──────────────────► delegated; the rest follows as it arrives
+//!   any, for an origin, when its first window has arrived ──────► delegated; the rest follows as it arrives
 //!   longer ───► a file without a name ───► complete ────────────► delegated
 //! ```
 //!
@@ -11,6 +11,7 @@
 //! are delegated before their bodies are complete is limited ([`StreamedBodies`]).
 
 use baton_buf::{Aggregate, Buffer};
+use baton_shares::ClientKey;
 use baton_upstream::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
 
 use crate::protocol::BodySink;
@@ -32,6 +33,8 @@ pub struct UploadSettings {
 #[derive(Debug)]
 pub(crate) struct Upload {
     settings: UploadSettings,
+    /// Whose share of the temporary files it takes.
+    client: Option<ClientKey>,
     memory: Vec<u8>,
     file: Option<TemporaryFile>,
     len: u64,
@@ -49,14 +52,14 @@ pub(crate) enum Begins {
     Complete,
     /// When it is longer than what is kept in memory, if it is admitted.
     Admitted(StreamedBodies),
-    /// At once.
-    AtOnce,
+    /// When so many bytes have arrived: who sends none holds no connection to the origin.
+    With(u64),
 }
 
 impl Upload {
-    pub(crate) fn new(settings: UploadSettings, begins: Begins) -> Self {
+    pub(crate) fn new(settings: UploadSettings, client: Option<ClientKey>, begins: Begins) -> Self {
         let (memory, file, len, admission, trouble) = (Vec::new(), None, 0, None, None);
-        Self { settings, memory, file, len, begins, admission, trouble }
+        Self { settings, client, memory, file, len, begins, admission, trouble }
     }
 
     /// Why the body could not be kept, if it could not.
@@ -81,8 +84,8 @@ impl Upload {
             return file.append_bytes(data);
         }
         let fits = match self.begins {
-            // No more than one read.
-            Begins::AtOnce => true,
+            // No more than one read beyond them.
+            Begins::With(_) => true,
             _ => self.memory.len() + data.len() <= self.settings.memory_bytes_max,
         };
         if !fits && self.admission.is_none() {
@@ -95,7 +98,7 @@ impl Upload {
             self.memory.extend_from_slice(data);
             return Ok(());
         }
-        let mut file = TemporaryFile::create(&self.settings.temporary)?;
+        let mut file = TemporaryFile::create(&self.settings.temporary, self.client)?;
         file.append_bytes(&std::mem::take(&mut self.memory))?;
         file.append_bytes(data)?;
         self.file = Some(file);
@@ -112,7 +115,7 @@ impl BodySink for Upload {
     }
 
     fn has_enough(&self) -> bool {
-        self.admission.is_some() || matches!(self.begins, Begins::AtOnce)
+        self.admission.is_some() || matches!(self.begins, Begins::With(bytes) if self.len >= bytes)
     }
 }
 
@@ -129,6 +132,7 @@ mod tests {
         let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
         Upload::new(
             UploadSettings { bytes_max: 100, timeout_ms: None, memory_bytes_max: 8, temporary },
+            None,
             Begins::Complete,
         )
     }

@@ -35,13 +35,15 @@ pub enum FailureReason {
     TimedOut,
     /// The server has too many handshakes under way.
     Overloaded,
+    /// The client has its share of the handshakes under way.
+    OverShare,
     /// The server failed.
     Internal,
 }
 
 impl FailureReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NotTls,
         Self::UnknownName,
         Self::NoCommonVersion,
@@ -55,6 +57,7 @@ impl FailureReason {
         Self::Left,
         Self::TimedOut,
         Self::Overloaded,
+        Self::OverShare,
         Self::Internal,
     ];
 
@@ -74,6 +77,7 @@ impl FailureReason {
             Self::Left => "left",
             Self::TimedOut => "timed-out",
             Self::Overloaded => "overloaded",
+            Self::OverShare => "over-share",
             Self::Internal => "internal",
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use baton_process_table::Release;
+use baton_shares::ClientKey;
 use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -49,6 +50,7 @@ impl Gateway {
 
     /// Gives a new request a connection, or a place in the queue.
     pub(crate) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
+        let client = self.client_of(request_id);
         let Some(pool) = &mut self.pools[index] else { return };
         pool.tally.requests += 1;
         pool.retry_budget.note_request();
@@ -56,14 +58,14 @@ impl Gateway {
             return self.try_next_peer_or_fail(request_id, FailureReason::TunnelsFull, now_ms);
         }
         let Some(pool) = &mut self.pools[index] else { return };
-        if pool.waiting() == 0 && !pool.is_wanted_by_others() {
+        if pool.waiting() == 0 && !pool.is_wanted_by_others() && pool.has_share(client) {
             match self.acquire(index, request_id, now_ms) {
                 Acquired::Nothing => {}
                 acquired => return self.assign(request_id, index, acquired, now_ms),
             }
         }
         let Some(pool) = &mut self.pools[index] else { return };
-        if pool.enqueue(request_id, now_ms) {
+        if pool.enqueue(request_id, client, now_ms) {
             let due_ms = pool.deadline_ms(now_ms);
             self.note_due(due_ms.unwrap_or(u64::MAX));
             if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
@@ -119,6 +121,10 @@ impl Gateway {
 
     /// Sends a request on the connection it acquired. If that is of no use, acquires the next one.
     fn assign(&mut self, request_id: RequestId, index: usize, mut acquired: Acquired, now_ms: u64) {
+        let client = self.client_of(request_id);
+        if let (Some(pool), Some(exchange)) = (&self.pools[index], self.exchanges.get_mut(&request_id)) {
+            exchange.place.get_or_insert_with(|| pool.take_share(client));
+        }
         loop {
             match acquired {
                 Acquired::Idle(id) if self.pools[index].as_ref().is_some_and(Pool::has_others_starving) => {
@@ -162,6 +168,11 @@ impl Gateway {
         }
     }
 
+    /// Whose share a request takes.
+    fn client_of(&self, request_id: RequestId) -> Option<ClientKey> {
+        self.exchanges.get(&request_id)?.request.as_ref()?.client
+    }
+
     /// Whether a kept connection to an origin has ended, or has input, and the loop has not heard of it yet.
     fn has_stray_input(&mut self, id: ConnectionId) -> bool {
         self.connections.get_mut(id).is_some_and(|connection| connection.is_http() && connection.has_input())
@@ -172,8 +183,9 @@ impl Gateway {
         let Some(pool) = &mut self.pools[index] else { return };
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
-        exchange.state = ExchangeState::Queued;
-        pool.put_back(request_id, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
+        let client = exchange.request.as_ref().and_then(|request| request.client);
+        (exchange.state, exchange.place) = (ExchangeState::Queued, None);
+        pool.put_back(request_id, client, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
         self.note_pool_due(index, now_ms);
     }
 
@@ -474,7 +486,7 @@ impl Gateway {
     pub(crate) fn finish(&mut self, request_id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         exchange.state = ExchangeState::Finished;
-        (exchange.turn, exchange.at_origin) = (None, None);
+        (exchange.turn, exchange.at_origin, exchange.place) = (None, None, None);
         if let Some(request) = &exchange.request
             && request.application.settings().protocol == Protocol::Http1
         {

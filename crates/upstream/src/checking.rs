@@ -85,6 +85,7 @@ impl Gateway {
             handover: None,
             takes_pipes: false,
             ends: None,
+            client: None,
         };
         self.begin(request_id, request, now_ms);
         self.checks.under_way.push(Check { request_id, peers: Arc::clone(peers), peer, until_ms });

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use baton_shares::{ClientKey, Place};
+
 use crate::connections::ConnectionId;
 use crate::origins::AtOrigin;
 use crate::peers::Turn;
@@ -24,6 +26,8 @@ pub(crate) struct Exchange {
     /// Its part of the counts of an origin. Checks have none.
     pub(crate) at_origin: Option<AtOrigin>,
     pub(crate) state: ExchangeState,
+    /// Its part of its client's share of the connections, while it is on one.
+    pub(crate) place: Option<Place>,
     /// Whether it is in the list of requests with events to take.
     pub(crate) is_announced: bool,
     /// Whether the session has yet to learn that the application wants more of the body.
@@ -56,20 +60,27 @@ pub(crate) enum ExchangeState {
 impl Exchange {
     pub(crate) fn new(request: Request, pool: usize, memory: Vec<u8>, now_ms: u64) -> Self {
         let application = Arc::clone(&request.application);
-        let answered = Self::answered(&application, pool, memory, now_ms);
+        let answered = Self::answered(&application, request.client, pool, memory, now_ms);
         Self { request: Some(request), state: ExchangeState::Queued, ..answered }
     }
 
     /// A request that goes to no connection.
-    pub(crate) fn answered(application: &Application, pool: usize, memory: Vec<u8>, now_ms: u64) -> Self {
+    pub(crate) fn answered(
+        application: &Application,
+        client: Option<ClientKey>,
+        pool: usize,
+        memory: Vec<u8>,
+        now_ms: u64,
+    ) -> Self {
         Self {
             request: None,
-            response: PendingResponse::new(bounds(application.settings())),
+            response: PendingResponse::new(bounds(application.settings()), client),
             memory,
             pool,
             turn: None,
             at_origin: None,
             state: ExchangeState::Finished,
+            place: None,
             is_announced: false,
             wants_body: false,
             is_partly_gone: false,

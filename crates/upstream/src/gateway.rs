@@ -167,7 +167,7 @@ impl Gateway {
     fn leave_to_session(&mut self, request_id: RequestId, chosen: Box<Chosen>, now_ms: u64) {
         let pool = self.pool_of(chosen.application());
         let memory = self.spare_memory();
-        let mut exchange = Exchange::answered(chosen.application(), pool, memory, now_ms);
+        let mut exchange = Exchange::answered(chosen.application(), None, pool, memory, now_ms);
         exchange.response.handle_chosen(chosen);
         self.exchanges.insert(request_id, exchange);
         self.announce(request_id);

@@ -329,6 +329,7 @@ mod tests {
             handover: None,
             takes_pipes: false,
             ends: None,
+            client: None,
         };
         let mut outgoing = Outgoing::default();
         outgoing.push_fastcgi(1, true, b"\x01\x01AB", splits, &asked);

@@ -13,6 +13,7 @@ use baton_buf::Piece;
 use baton_fcgi::cgi::{BadHead, Instruction};
 use baton_fcgi::{Answered, Broken, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
+use baton_shares::ClientKey;
 
 use crate::chosen::Chosen;
 use crate::spool::{Bounds, Room, Spool};
@@ -62,7 +63,7 @@ enum Ending {
 
 impl PendingResponse {
     /// An empty response.
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds, client: Option<ClientKey>) -> Self {
         Self {
             form: ResponseForm::Unknown,
             interim: VecDeque::new(),
@@ -71,7 +72,7 @@ impl PendingResponse {
             has_head: false,
             status: None,
             rest: None,
-            spool: Spool::new(bounds),
+            spool: Spool::new(bounds, client),
             trailers: None,
             half_end: false,
             trail: None,

@@ -6,10 +6,10 @@
 //!   released ◄───────────────────────────────────────────┘ oldest first
 //! ```
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_process_table::{Leases, Release};
+use baton_shares::{ClientKey, FairQueue, Full, Place, Shares, has_room};
 
 use crate::backlog::Backlog;
 use crate::connections::ConnectionId;
@@ -28,14 +28,16 @@ pub(crate) struct Pool {
     pub(crate) leases: Option<Leases>,
     /// Most recently used last. The pool hands out the last one, so that surplus ones time out.
     idle: Vec<ConnectionId>,
-    waiting: VecDeque<Waiter>,
+    waiting: FairQueue<Waiter>,
+    /// What each client has of the connections that are in use.
+    shares: Shares,
     /// Connections that the application may not have accepted yet.
     backlog: Backlog,
     /// The clock that all loops share, in microseconds.
     precise_us: fn() -> u64,
     open: usize,
     /// Connections that have become tunnels. They are none of `open`.
-    tunnels: usize,
+    tunnels: Shares,
     /// Connections with an answer so far: each has a process at its other end.
     answered: usize,
     /// The application's backlog was full: no connection is tried before.
@@ -69,11 +71,12 @@ impl Pool {
             tally: Tally::default(),
             application,
             idle: Vec::new(),
-            waiting: VecDeque::new(),
+            waiting: FairQueue::default(),
+            shares: Shares::default(),
             backlog: Backlog::default(),
             precise_us,
             open: 0,
-            tunnels: 0,
+            tunnels: Shares::default(),
             answered: 0,
             backlog_full_until_ms: 0,
             retry_budget: RetryBudget::default(),
@@ -213,20 +216,20 @@ impl Pool {
         }
     }
 
-    /// Whether another connection may become a tunnel.
-    pub(crate) fn may_tunnel(&self) -> bool {
-        self.tunnels < self.application.settings().tunnels_max
+    /// Whether another connection may become a tunnel of this client.
+    pub(crate) fn may_tunnel(&self, client: Option<ClientKey>) -> bool {
+        self.tunnels.room(client, self.application.settings().tunnels_max).is_ok()
     }
 
-    /// A connection has become a tunnel, perhaps for hours: requests may have another one in its place.
-    pub(crate) fn note_tunnel(&mut self) {
+    /// A connection has become a tunnel of this client, until the result is dropped, perhaps for hours: requests may have
+    /// another one in its place.
+    pub(crate) fn note_tunnel(&mut self, client: Option<ClientKey>) -> Place {
         self.open -= 1;
-        self.tunnels += 1;
+        self.tunnels.enter(client)
     }
 
     /// A tunnel has ended.
     pub(crate) fn tunnel_closed(&mut self) {
-        self.tunnels -= 1;
         self.tally.closed += 1;
     }
 
@@ -255,48 +258,61 @@ impl Pool {
         (!self.idle.is_empty()).then(|| self.idle.remove(0))
     }
 
-    /// Puts a request at the end of the queue. False: the queue is full.
-    pub(crate) fn enqueue(&mut self, request_id: RequestId, now_ms: u64) -> bool {
+    /// Whether a request of this client may have a connection, if there is one: not if its client has its share, and others
+    /// need what is left.
+    pub(crate) fn has_share(&self, client: Option<ClientKey>) -> bool {
+        self.shares.room(client, self.application.settings().connections_max) != Err(Full::Share)
+    }
+
+    /// A connection is in use for this client, until the result is dropped.
+    pub(crate) fn take_share(&self, client: Option<ClientKey>) -> Place {
+        self.shares.enter(client)
+    }
+
+    /// Puts a request at the end of the queue. False: the queue is full, or has the client's share already.
+    pub(crate) fn enqueue(&mut self, request_id: RequestId, client: Option<ClientKey>, now_ms: u64) -> bool {
         let settings = self.application.settings();
-        let admitted = self.waiting.len() < settings.queue_max;
+        let (held, taken) = (self.waiting.len_of(client), self.waiting.len());
+        // Those of which nothing is known are many clients.
+        let held = if client.is_some() { held } else { 0 };
+        let admitted = has_room(held as u64, taken as u64, 1, settings.queue_max as u64).is_ok();
         if admitted {
-            self.waiting
-                .push_back(Waiter { request_id, until_ms: now_ms.saturating_add(settings.queue_timeout_ms) });
+            let until_ms = now_ms.saturating_add(settings.queue_timeout_ms);
+            self.waiting.push(client, Waiter { request_id, until_ms });
             self.note_waiting();
         }
         admitted
     }
 
     /// Puts a request back at the front of the queue.
-    pub(crate) fn put_back(&mut self, request_id: RequestId, until_ms: u64) {
-        self.waiting.push_front(Waiter { request_id, until_ms });
+    pub(crate) fn put_back(&mut self, request_id: RequestId, client: Option<ClientKey>, until_ms: u64) {
+        self.waiting.put_back(client, Waiter { request_id, until_ms });
         self.note_waiting();
     }
 
-    /// The request that has waited the longest.
+    /// The request that is next: of several clients that may have a connection, one after the other.
     pub(crate) fn first_waiter(&self) -> Option<RequestId> {
-        self.waiting.front().map(|waiter| waiter.request_id)
+        self.waiting.peek(|client| self.has_share(client)).map(|waiter| waiter.request_id)
     }
 
-    /// Takes out the request that has waited the longest.
+    /// Takes out the request that is next.
     pub(crate) fn next_waiter(&mut self) -> Option<RequestId> {
-        let waiter = self.waiting.pop_front()?;
+        let (shares, max) = (&self.shares, self.application.settings().connections_max);
+        let waiter = self.waiting.pop(|client| shares.room(client, max) != Err(Full::Share))?;
         self.note_waiting();
         Some(waiter.request_id)
     }
 
     /// Takes out a request that has timed out.
     pub(crate) fn next_overdue(&mut self, now_ms: u64) -> Option<RequestId> {
-        let overdue = |waiter: &Waiter| waiter.until_ms <= now_ms;
-        let at = self.waiting.iter().position(overdue)?;
-        let waiter = self.waiting.remove(at)?;
+        let waiter = self.waiting.take(|waiter| waiter.until_ms <= now_ms)?;
         self.note_waiting();
         Some(waiter.request_id)
     }
 
     /// Removes a cancelled request.
     pub(crate) fn leave(&mut self, request_id: RequestId) {
-        self.waiting.retain(|waiter| waiter.request_id != request_id);
+        self.waiting.take(|waiter| waiter.request_id == request_id);
         self.note_waiting();
     }
 
@@ -343,7 +359,7 @@ impl Pool {
 
     /// Number of tunnels.
     pub(crate) fn tunnels(&self) -> usize {
-        self.tunnels
+        self.tunnels.taken()
     }
 
     /// Number of connections that serve requests.
@@ -365,6 +381,8 @@ const BACKLOG_RETRY_MS: u64 = 5;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -406,12 +424,36 @@ mod tests {
         assert_eq!(pool.acquire(0, |_| true), Acquired::Idle(ids[1]));
     }
 
+    /// Goal: who holds most connections and fills the queue keeps no other client from either.
+    #[test]
+    fn one_client_leaves_connections_and_the_queue_to_others() {
+        let mut pool = Pool::new(
+            application(0, |settings| (settings.connections_max, settings.queue_max) = (8, 8)),
+            precise_us,
+        );
+        let client = |last| Some(ClientKey::of([192, 0, 2, last].into()));
+        let mut places: Vec<_> = (0..6).map(|_| pool.take_share(client(1))).collect();
+        assert!(!pool.has_share(client(1)) && pool.has_share(client(2)) && pool.has_share(None));
+        let admitted = (0..8).filter(|number| pool.enqueue(RequestId::new(*number), client(1), 0)).count();
+        assert_eq!((admitted, pool.first_waiter()), (6, None));
+        assert!(
+            pool.enqueue(RequestId::new(20), client(2), 0) && pool.enqueue(RequestId::new(30), client(3), 0)
+        );
+        assert_eq!(
+            (pool.next_waiter(), pool.first_waiter()),
+            (Some(RequestId::new(20)), Some(RequestId::new(30)))
+        );
+        places.clear();
+        let order: Vec<_> = std::iter::from_fn(|| pool.next_waiter()).map(RequestId::number).collect();
+        assert_eq!(order, [0, 30, 1, 2, 3, 4, 5], "one client after the other");
+    }
+
     #[test]
     fn a_full_backlog_is_left_alone_for_a_while() {
         let mut pool = Pool::new(application(0, |_| {}), precise_us);
         pool.note_backlog_full(100);
         assert_eq!(pool.acquire(100, |_| true), Acquired::Nothing);
-        assert!(pool.enqueue(RequestId::new(1), 100));
+        assert!(pool.enqueue(RequestId::new(1), None, 100));
         assert_eq!(pool.deadline_ms(100), Some(100 + BACKLOG_RETRY_MS));
         assert_eq!(pool.acquire(100 + BACKLOG_RETRY_MS, |_| true), Acquired::Open(0));
     }
@@ -521,7 +563,7 @@ mod tests {
                         };
                         if acquired != Acquired::Nothing {
                             game.serve(acquired);
-                        } else if game.pool.enqueue(request_id, game.now_ms) {
+                        } else if game.pool.enqueue(request_id, None, game.now_ms) {
                             game.queue.push_back((request_id, game.now_ms + 50));
                         } else {
                             prop_assert_eq!(game.queue.len(), 4);

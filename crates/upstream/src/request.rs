@@ -6,6 +6,7 @@ use baton_buf::Aggregate;
 use baton_fcgi::environment;
 use baton_http::origin::Asked;
 use baton_http::{field_name_is_safe, field_value_is_safe};
+use baton_shares::ClientKey;
 
 use crate::peers::Turn;
 use crate::{Admission, Application, ClientEnds, ClientSocket, Protocol, TurnSought};
@@ -55,6 +56,8 @@ pub struct Request {
     pub takes_pipes: bool,
     /// Whose it is, if connections say so ([`send_proxy`](crate::Settings::send_proxy)).
     pub ends: Option<ClientEnds>,
+    /// Whose share of connections, queues and temporary files it takes; `None`: it is not known, or the server's own.
+    pub client: Option<ClientKey>,
 }
 
 impl Request {
@@ -72,6 +75,7 @@ impl Request {
             handover: None,
             takes_pipes: false,
             ends: None,
+            client: None,
         }
     }
 

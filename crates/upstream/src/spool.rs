@@ -8,6 +8,7 @@
 //! taken what is in memory.
 
 use baton_buf::{Aggregate, Piece};
+use baton_shares::ClientKey;
 
 use crate::temporary::{TemporaryFile, TemporaryFiles};
 
@@ -35,6 +36,8 @@ pub(crate) enum Room {
 #[derive(Debug)]
 pub(crate) struct Spool {
     bounds: Bounds,
+    /// Whose share of the temporary files it takes.
+    client: Option<ClientKey>,
     waiting: Aggregate,
     /// Bytes of `waiting` in memory or in a region.
     waiting_in_memory: u64,
@@ -47,9 +50,10 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds, client: Option<ClientKey>) -> Self {
         Self {
             bounds,
+            client,
             waiting: Aggregate::new(),
             waiting_in_memory: 0,
             taken_in_memory: 0,
@@ -166,7 +170,7 @@ impl Spool {
         pieces.push(piece.clone());
         let file = match &mut self.file {
             Some(file) => Ok(file),
-            none => TemporaryFile::create(files).map(|file| none.insert(file)),
+            none => TemporaryFile::create(files, self.client).map(|file| none.insert(file)),
         };
         match file.and_then(|file| file.append(pieces)) {
             Ok(slice) => self.waiting.push(slice),
@@ -207,7 +211,7 @@ mod tests {
     fn a_client_has_a_moment_before_it_is_called_slow() {
         let folder = tempfile::tempdir().unwrap();
         let files = files(&folder, u64::MAX);
-        let mut spool = Spool::new(BOUNDS);
+        let mut spool = Spool::new(BOUNDS, None);
         push(&mut spool, &files, 1, 100);
         assert_eq!(spool.room(), Room::AfterGrace);
         let taken = spool.take().unwrap();
@@ -232,7 +236,7 @@ mod tests {
         let files = files(&folder, u64::MAX);
         let (region, _file) = baton_buf::Region::create(4096).unwrap();
         let mut loan = baton_buf::Loan::new(Arc::new(region), 0, 1000);
-        let mut spool = Spool::new(BOUNDS);
+        let mut spool = Spool::new(BOUNDS, None);
         push(&mut spool, &files, 1, 100);
         spool.push(loan.slice(), &files);
         spool.mark_slow(&files);
@@ -244,9 +248,9 @@ mod tests {
     fn without_room_in_files_the_application_waits_for_its_client() {
         let folder = tempfile::tempdir().unwrap();
         let files = files(&folder, 250);
-        let mut other = TemporaryFile::create(&files).unwrap();
+        let mut other = TemporaryFile::create(&files, None).unwrap();
         other.append_bytes(&[0; 100]).unwrap();
-        let mut spool = Spool::new(BOUNDS);
+        let mut spool = Spool::new(BOUNDS, None);
         push(&mut spool, &files, 1, 100);
         spool.mark_slow(&files);
         push(&mut spool, &files, 2, 100);
@@ -300,7 +304,7 @@ mod tests {
         fn bytes_keep_their_order_and_memory_its_bound(steps in steps(), bytes_max in 0_u64..2_000) {
             let folder = tempfile::tempdir().unwrap();
             let files = files(&folder, bytes_max);
-            let mut spool = Spool::new(BOUNDS);
+            let mut spool = Spool::new(BOUNDS, None);
             let (mut pushed, mut taken) = (Vec::new(), Vec::new());
             let mut unsent = 0;
             let mut take = |spool: &mut Spool, unsent: &mut u64| {

@@ -3,6 +3,7 @@
 //! The files of all workers together have a bound. Each worker counts the bytes of its own files in shared memory, and adds
 //! up the counts of all before a file grows. A file counts until its last reader has closed it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::IoSlice;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_buf::{Aggregate, FileSlice, OpenFile, gather};
+use baton_shares::{ClientKey, Full, has_room};
 use baton_sys::descriptors;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -32,6 +34,8 @@ pub struct TemporarySpace {
     bytes_max: u64,
     tell: fn(fmt::Arguments<'_>),
     told: Arc<Mutex<Option<Instant>>>,
+    /// Bytes that each client has in files of this worker.
+    held: Arc<Mutex<HashMap<ClientKey, u64>>>,
 }
 
 /// A worker's counters of its temporary files.
@@ -48,6 +52,8 @@ pub struct TemporaryCounters {
 pub enum NoRoom {
     /// All of them together have reached their bound.
     Bound,
+    /// The client has its share, and there is not much left for others.
+    Share,
     /// The file cannot be created, or cannot grow.
     Failed(Errno),
 }
@@ -64,6 +70,7 @@ pub struct TemporaryFile {
 #[derive(Debug)]
 struct Reservation {
     space: TemporarySpace,
+    client: Option<ClientKey>,
     bytes: AtomicU64,
 }
 
@@ -75,7 +82,7 @@ impl TemporarySpace {
         all: Arc<[&'static AtomicU64]>,
         tell: fn(fmt::Arguments<'_>),
     ) -> Self {
-        Self { worker, all, bytes_max: u64::MAX, tell, told: Arc::default() }
+        Self { worker, all, bytes_max: u64::MAX, tell, told: Arc::default(), held: Arc::default() }
     }
 
     /// The same space with another bound.
@@ -104,7 +111,39 @@ impl TemporarySpace {
         }
     }
 
-    fn release(&self, bytes: u64) {
+    /// Takes room for a client.
+    fn take(&self, client: Option<ClientKey>, bytes: u64) -> Result<(), NoRoom> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_client = client.and_then(|client| held.get(&client)).copied().unwrap_or(0);
+        // Count first, then compare: two workers that race for the last bytes cannot both pass the bound.
+        self.worker.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let taken = self.used().saturating_sub(bytes);
+        // The other workers may hold as much for the client, of which this one does not know.
+        let of_client = of_client.saturating_mul(self.all.len() as u64);
+        has_room(of_client, taken, bytes, self.bytes_max).map_err(|full| {
+            self.subtract(bytes);
+            self.refuse(if full == Full::Share { NoRoom::Share } else { NoRoom::Bound })
+        })?;
+        if let Some(client) = client {
+            *held.entry(client).or_default() += bytes;
+        }
+        Ok(())
+    }
+
+    fn release(&self, client: Option<ClientKey>, bytes: u64) {
+        if let Some(client) = client {
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(of_client) = held.get_mut(&client) {
+                *of_client = of_client.saturating_sub(bytes);
+                if *of_client == 0 {
+                    held.remove(&client);
+                }
+            }
+        }
+        self.subtract(bytes);
+    }
+
+    fn subtract(&self, bytes: u64) {
         // Saturating: a new worker resets the counter of its slot while the old one may still be closing files.
         let less = |used: u64| Some(used.saturating_sub(bytes));
         let _ = self.worker.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -121,16 +160,17 @@ impl Default for TemporarySpace {
 }
 
 impl TemporaryFile {
-    /// An empty file.
+    /// An empty file, for a client.
     ///
     /// # Errors
     /// [`NoRoom::Failed`]: the folder is missing or not writable, or its file system has no `O_TMPFILE`.
-    pub fn create(files: &TemporaryFiles) -> Result<Self, NoRoom> {
+    pub fn create(files: &TemporaryFiles, client: Option<ClientKey>) -> Result<Self, NoRoom> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let open = || rustix::fs::open(&*files.folder, flags, Mode::RUSR | Mode::WUSR);
         let descriptor =
             descriptors::retry(open).map_err(|errno| files.space.refuse(NoRoom::Failed(errno)))?;
-        let reservation = Arc::new(Reservation { space: files.space.clone(), bytes: AtomicU64::new(0) });
+        let reservation =
+            Arc::new(Reservation { space: files.space.clone(), client, bytes: AtomicU64::new(0) });
         let held = Arc::clone(&reservation);
         Ok(Self { file: Arc::new(OpenFile::holding(descriptor, held)), len: 0, reservation })
     }
@@ -199,7 +239,7 @@ impl TemporaryFile {
 
     fn shrink(&self, bytes: u64, errno: Errno) -> NoRoom {
         self.reservation.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.reservation.space.release(bytes);
+        self.reservation.space.release(self.reservation.client, bytes);
         // Free what was written: the next attempt begins at the same offset. If truncating fails, the bytes stay but do
         // no harm.
         let _ = rustix::fs::ftruncate(&*self.file, self.len);
@@ -209,12 +249,7 @@ impl TemporaryFile {
 
 impl Reservation {
     fn grow(&self, bytes: u64) -> Result<(), NoRoom> {
-        // Count first, then compare: two workers that race for the last bytes cannot both pass the bound.
-        self.space.worker.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if self.space.used() > self.space.bytes_max {
-            self.space.release(bytes);
-            return Err(self.space.refuse(NoRoom::Bound));
-        }
+        self.space.take(self.client, bytes)?;
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
@@ -222,7 +257,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.space.release(*self.bytes.get_mut());
+        let bytes = *self.bytes.get_mut();
+        self.space.release(self.client, bytes);
     }
 }
 
@@ -232,6 +268,9 @@ impl fmt::Display for NoRoom {
             Self::Bound => {
                 f.write_str("all temporary files together have reached `limits.temporary_bytes_max`")
             }
+            Self::Share => f.write_str(
+                "the client has its share of `limits.temporary_bytes_max`, most of which is taken",
+            ),
             Self::Failed(errno) => {
                 write!(f, "a file in `temporary_folder` cannot be written: {errno}")?;
                 f.write_str(match *errno {
@@ -266,7 +305,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [mut one, mut two] = workers(100)
             .map(|space| TemporaryFiles { folder: folder.path().into(), space })
-            .map(|files| TemporaryFile::create(&files).unwrap());
+            .map(|files| TemporaryFile::create(&files, None).unwrap());
         one.append_bytes(&[1; 60]).unwrap();
         assert_eq!(two.append_bytes(&[2; 41]), Err(NoRoom::Bound));
         two.append_bytes(&[2; 40]).unwrap();
@@ -279,6 +318,25 @@ mod tests {
         assert_eq!(two.reservation.space.worker.refused.load(Ordering::Relaxed), 2);
     }
 
+    /// Goal: three slow readers at one address leave room for the upload of another.
+    #[test]
+    fn one_client_leaves_room_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = workers(400).map(|space| TemporaryFiles { folder: folder.path().into(), space });
+        let client = |last| Some(ClientKey::of([192, 0, 2, last].into()));
+        let create = |files, last| TemporaryFile::create(files, client(last)).unwrap();
+        let mut slow = [create(&one, 1), create(&one, 1), create(&two, 1)];
+        assert!(slow.iter_mut().all(|file| file.append_bytes(&[1; 100]).is_ok()), "on a quiet server");
+        assert_eq!(slow[0].append_bytes(&[1]), Err(NoRoom::Share));
+        assert_eq!(slow[2].append_bytes(&[1]), Err(NoRoom::Share), "another worker has no more for it");
+        let mut other = create(&one, 2);
+        other.append_bytes(&[2; 50]).unwrap();
+        drop(slow);
+        other.append_bytes(&[2; 250]).unwrap();
+        drop(other);
+        assert_eq!((one.space.used(), one.space.held.lock().unwrap().len()), (0, 0));
+    }
+
     #[test]
     fn what_cannot_be_written_takes_no_room() {
         let [space, _] = workers(100);
@@ -287,11 +345,15 @@ mod tests {
                 std::fs::File::open("/dev/null").unwrap(),
             ))),
             len: 0,
-            reservation: Arc::new(Reservation { space: space.clone(), bytes: AtomicU64::new(0) }),
+            reservation: Arc::new(Reservation {
+                space: space.clone(),
+                client: None,
+                bytes: AtomicU64::new(0),
+            }),
         };
         assert_eq!(file.append_bytes(&[1; 60]), Err(NoRoom::Failed(Errno::BADF)));
         assert_eq!((file.len(), space.used()), (0, 0));
         let files = TemporaryFiles { folder: Path::new("/nonexistent").into(), space };
-        assert_eq!(TemporaryFile::create(&files).unwrap_err(), NoRoom::Failed(Errno::NOENT));
+        assert_eq!(TemporaryFile::create(&files, None).unwrap_err(), NoRoom::Failed(Errno::NOENT));
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::assignment::INPUT;
 use crate::channel::Channel;
 use crate::codec::Codec;
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionState};
 use crate::connections::ConnectionId;
 use crate::exchange::{Exchange, ExchangeState};
 use crate::gateway::Gateway;
@@ -63,15 +63,19 @@ impl Gateway {
     pub(crate) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
         let request = self.exchanges.get(&request_id).and_then(|exchange| exchange.request.as_ref());
         let asks = request.is_some_and(|request| matches!(request.asked, Asked::Upgrade | Asked::Tunnel));
-        asks && self.pools[index].as_ref().is_some_and(|pool| !pool.may_tunnel())
+        let client = request.and_then(|request| request.client);
+        asks && self.pools[index].as_ref().is_some_and(|pool| !pool.may_tunnel(client))
     }
 
     /// A connection has become a tunnel: one that waits for a connection may have another.
     pub(crate) fn count_as_tunnel(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        let ConnectionState::Serving { request_id } = connection.state else { return };
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
         let Some(pool) = &mut self.pools[connection.pool] else { return };
         if !std::mem::replace(&mut connection.counts_as_tunnel, true) {
-            pool.note_tunnel();
+            let client = exchange.request.as_ref().and_then(|request| request.client);
+            exchange.place = Some(pool.note_tunnel(client));
             if pool.waiting() > 0 {
                 self.released.push(connection.pool);
             }
@@ -112,9 +116,9 @@ impl Gateway {
         if let Some(pool) = &mut self.pools[index] {
             pool.opened(id, false, now_ms);
         }
-        self.count_as_tunnel(id);
         exchange.state = ExchangeState::Assigned(id);
         self.exchanges.insert(request_id, exchange);
+        self.count_as_tunnel(id);
         self.extend_deadline(id, now_ms);
         if !self.write(id) {
             return self.read(id, now_ms);

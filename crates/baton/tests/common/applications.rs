@@ -1,5 +1,7 @@
 //! Applications that answer with what a test's function makes of the parameters of a request.
 
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,8 +1,9 @@
 //! The bytes of a connection, in clear or over TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustls::{ClientConnection, StreamOwned};
 
 use super::certificate;
@@ -54,6 +55,17 @@ impl Stream {
             result => result,
         }
     }
+}
+
+/// Connects from an address of this host.
+pub(crate) fn connect_from(own: IpAddr, address: SocketAddr) -> TcpStream {
+    let stream =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+    bind(&stream, &SocketAddr::from((own, 0))).expect("an address");
+    rustix::net::connect(&stream, &address).expect("a connection");
+    let stream = TcpStream::from(stream);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
 }
 
 impl Read for Stream {

@@ -2,15 +2,16 @@
 
 use std::thread::{Scope, ScopedJoinHandle};
 
-use crate::common::agent::Agent;
+use crate::common::agent::{Agent, Body};
 use crate::common::client::Response;
 use crate::common::folder::Folder;
 use crate::common::protocol::Protocol;
 use crate::common::server::wait_until;
 use crate::peer::connect_and_send;
+use crate::site::{SMALL_BUFFERS, small_and_large};
 use crate::watched::Watched;
 
-over_each_protocol! { descriptors_run_out, connections_max_is_reached }
+over_each_protocol! { descriptors_run_out, connections_max_is_reached, idle_clients_make_room }
 
 mod unheard {
     under_each_architecture! { an_error_log_on_a_full_disk_ends_no_worker }
@@ -113,31 +114,53 @@ fn an_error_log_on_a_full_disk_ends_no_worker(architecture: &str) {
 }
 
 /// Goal: beyond `connections_max` clients wait in the queue and are served when there is room. Method: as many as are
-/// let in, and some more.
+/// let in, each in the middle of an answer, and some more.
 fn connections_max_is_reached(architecture: &str, protocol: Protocol) {
-    let settings = ["server.processes=1", "limits.connections_max=4"];
-    let server = Watched::start_over(protocol, folder(), architecture, &settings);
+    let settings = ["server.processes=1", "limits.connections_max=3", SMALL_BUFFERS];
+    let server = Watched::start_over(protocol, small_and_large(), architecture, &settings);
     let before = server.sockets();
     std::thread::scope(|scope| {
-        let mut inside: Vec<Agent> = (0..4)
+        let mut inside: Vec<Agent> = (0..3)
             .map(|_| {
                 let mut client = server.agent();
-                assert_eq!(client.get("/small.txt").status, 200);
+                client.begin("GET", "localhost", "/large.bin", "", Body::None);
+                assert_eq!(client.head().status, 200);
                 client
             })
             .collect();
         let waiting = ask_and_leave(scope, &server);
         wait_until("accepting has paused", || server.metric("baton_accepts_paused_total") > 0);
         for client in &mut inside {
-            assert_eq!(client.get("/small.txt").text(), "small", "those inside are served");
+            client.at_least(64 << 10);
         }
         assert!(waiting.iter().all(|client| !client.is_finished()), "there is no room");
         // Each loop reports its own counts.
-        wait_until("all are counted", || server.metric("baton_connections_open") == 4);
+        wait_until("all are counted", || server.metric("baton_connections_open") == 3);
 
         inside.pop();
         assert_served(waiting);
+        for mut client in inside {
+            assert!(client.body().is_ok(), "those inside are served to their end");
+        }
     });
+    server.wait_until_nothing_is_left(&before);
+}
+
+/// Goal: clients that wait for nothing make room for those that do. Method: as many idle clients as are let in.
+fn idle_clients_make_room(architecture: &str, protocol: Protocol) {
+    let settings = ["server.processes=1", "limits.connections_max=3"];
+    let server = Watched::start_over(protocol, folder(), architecture, &settings);
+    let before = server.sockets();
+    let idle: Vec<Agent> = (0..3)
+        .map(|_| {
+            let mut client = server.agent();
+            assert_eq!(client.get("/small.txt").status, 200);
+            client
+        })
+        .collect();
+    assert_eq!(server.get("/small.txt").text(), "small");
+    wait_until("that is counted", || server.metric("baton_connections_evicted_total") > 0);
+    drop(idle);
     server.wait_until_nothing_is_left(&before);
 }
 

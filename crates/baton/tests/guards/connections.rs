@@ -1,13 +1,13 @@
 //! How many connections a client may have.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustix::process::{Signal, kill_process};
 
 use crate::common::client::Client;
-use crate::common::server::{PATIENCE, Server, wait_until};
+use crate::common::server::{Server, wait_until};
+use crate::common::stream::connect_from;
 use crate::site::run;
 
 const SITE: &str = "[[site]]\nlisten = '127.0.0.1:0'\nroot = '{root}'\n";
@@ -18,13 +18,7 @@ fn limited(server: &str, site: &str) -> Server {
 
 /// A connection from this address that was answered, if the server takes it.
 fn connected(server: &Server, from: &str) -> Option<TcpStream> {
-    let own: SocketAddr = format!("{from}:0").parse().expect("an address");
-    let stream =
-        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
-    bind(&stream, &own).expect("an address");
-    connect(&stream, &server.address()).expect("a connection");
-    let mut stream = TcpStream::from(stream);
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut stream = connect_from(from.parse().expect("an address"), server.address());
     // The server may have closed it already.
     stream.write_all(b"GET /open/secret.txt HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
     let mut start = [0; 15];

@@ -1,10 +1,14 @@
 //! What guards a route, tested as an attacker would: however a path is spelled, whatever protocol is spoken, and whatever a
 //! client says of itself.
 
+#[path = "../common/applications.rs"]
+mod applications;
 #[path = "../common/architectures.rs"]
 mod architectures;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/origin.rs"]
+mod origin;
 #[path = "../common/protocols.rs"]
 mod protocols;
 
@@ -13,6 +17,7 @@ mod balancers;
 mod bodies;
 mod connections;
 mod cors;
+mod greedy;
 mod guessers;
 mod methods;
 mod passwords;

@@ -67,6 +67,20 @@ fn requests_are_counted_by_field_and_by_user() {
     assert_eq!(client.get("/denied/secret.txt").status, 200, "elsewhere there is no limit");
 }
 
+/// Goal: made-up values of a field are no way around a limit. Method: a new value in each request, until one is refused.
+#[test]
+fn new_values_do_not_evade_a_limit_by_field() {
+    let server = server(
+        "auto",
+        "[[site.route]]\npath = '/open'\nrate_limit = { requests = 1, per = '1h', burst = 2, key = 'header:X-Key' }\n",
+    );
+    let mut client = server.agent();
+    let passed = (0..100)
+        .take_while(|key| client.ask("GET", "/open/secret.txt", &format!("X-Key: {key}\r\n")).status == 200)
+        .count();
+    assert_eq!(passed, 2 * 16);
+}
+
 /// A guess takes a token before it is verified: a client cannot make the server compute hashes without end.
 #[test]
 fn guesses_are_limited() {

@@ -21,6 +21,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_shares::ClientKey;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
@@ -49,8 +50,8 @@ fn serve(process: &Process) -> io::Result<()> {
 }
 
 impl<C> Jobs<C> for Helpers {
-    fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
-        self.submit(whose, job);
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone> {
+        self.submit(whose, client, job);
         None
     }
 

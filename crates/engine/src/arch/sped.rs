@@ -18,6 +18,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_shares::ClientKey;
 use serde_json::Value;
 
 use super::{Architecture, ListenerSharing};
@@ -52,7 +53,7 @@ pub(super) fn serve_at_most(clients: usize, process: &Process) -> io::Result<()>
 pub(super) struct Inline;
 
 impl<C> Jobs<C> for Inline {
-    fn begin(&mut self, _whose: Token, job: Job) -> Option<JobDone> {
+    fn begin(&mut self, _whose: Token, _client: Option<ClientKey>, job: Job) -> Option<JobDone> {
         Some(job.run())
     }
 

@@ -26,7 +26,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::client::{Client, Wake};
-use crate::clients::Connection;
+use crate::clients::{Connection, Spare};
 use crate::context::Context;
 use crate::helpers::Helpers;
 use crate::log::Outcome;
@@ -91,7 +91,7 @@ pub(super) struct UserThread {
 #[derive(Clone, Copy)]
 struct Known {
     deadline_ms: u64,
-    is_idle: bool,
+    spare: Option<Spare>,
     passport_version: Option<u32>,
     may_go_back: bool,
 }
@@ -100,7 +100,7 @@ impl Known {
     fn of(session: &Session) -> Self {
         Self {
             deadline_ms: session.deadline_ms(),
-            is_idle: session.is_idle(),
+            spare: session.spare(),
             passport_version: session.passport_version(),
             may_go_back: session.may_go_back(),
         }
@@ -152,8 +152,8 @@ impl Connection for UserThread {
         self.known.deadline_ms
     }
 
-    fn is_idle(&self) -> bool {
-        self.known.is_idle
+    fn spare(&self) -> Option<Spare> {
+        self.known.spare
     }
 
     fn passport_version(&self) -> Option<u32> {

@@ -15,6 +15,7 @@ use baton_fcgi::offer::Client;
 use baton_fcgi::params;
 use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
 use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri, field_parts};
+use baton_shares::ClientKey;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env, Ready};
@@ -141,6 +142,7 @@ impl Origin {
             handover: None,
             takes_pipes: false,
             ends,
+            client: self.asker(env.client),
         };
         Delegation { request: Box::new(request), ask: ask.cloned(), terms: hand_over }
     }
@@ -155,6 +157,15 @@ impl Origin {
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
     pub(super) fn client_address(&self, client: &Transport) -> Option<SocketAddr> {
         self.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
+    }
+
+    /// Whose share of what answers elsewhere the request takes: behind a proxy that is trusted, the client that this tells of.
+    pub(super) fn asker(&self, client: &Transport) -> Option<ClientKey> {
+        let address = match self.delegate.trusts(client) {
+            true => self.delegate.claimed_address(&self.head.get()),
+            false => self.client_address(client).map(|address| address.ip()),
+        };
+        address.map(ClientKey::of)
     }
 
     fn parameters(

@@ -134,22 +134,32 @@ impl Delegated {
     ) -> Self {
         let is_whole = Progress::Ready { body: Aggregate::default(), admission: None, is_complete: true };
         let is_proxied = delegate.proxy().is_some();
+        let origin = Origin {
+            plan: Arc::clone(plan),
+            delegate: Arc::clone(delegate),
+            site_index,
+            head: head.keep(),
+            visitor: asked.visitor.take(),
+        };
         let progress = if asked.protocol.is_some() || !env.reply.has_body_ahead() {
             is_whole
         } else {
             // An origin says itself whether it wants the body.
             env.reply.expect_body(delegate.upload.bytes_max, !is_proxied);
-            let has_length = matches!(head.framing, BodyFraming::Length(_));
-            let begins = match is_proxied {
-                true => Begins::AtOnce,
-                false if !has_length => Begins::Complete,
-                false => Begins::Admitted(delegate.application.settings().streamed_bodies.clone()),
+            let begins = match head.framing {
+                // The origin says whether it wants any.
+                _ if is_proxied && head.expects_continue => Begins::With(0),
+                BodyFraming::Length(length) if is_proxied => Begins::With(length.min(FIRST_WINDOW_BYTES)),
+                // The client may wait for the answer to what it has sent.
+                _ if is_proxied => Begins::With(1),
+                BodyFraming::Length(_) => {
+                    Begins::Admitted(delegate.application.settings().streamed_bodies.clone())
+                }
+                _ => Begins::Complete,
             };
-            Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), begins)) }
+            let client = origin.asker(env.client);
+            Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), client, begins)) }
         };
-        let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
-        let visitor = asked.visitor.take();
-        let origin = Origin { plan, delegate, site_index, head: head.keep(), visitor };
         Self::of(origin, asked, progress)
     }
 
@@ -644,6 +654,10 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a body that are held back until its end may tell its length.
 const HELD_BYTES_MAX: u64 = 256 * 1024;
+
+/// Bytes of a body that have arrived before a connection to an origin is taken for it: what a client sends in its first round
+/// trip or two.
+const FIRST_WINDOW_BYTES: u64 = 16 * 1024;
 
 /// Local redirects of one request; more are a loop.
 const REDIRECTS_MAX: u32 = 10;

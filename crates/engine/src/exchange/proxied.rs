@@ -1,13 +1,13 @@
 //! What an origin is told of a request.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
 use baton_buf::Aggregate;
 use baton_cache::Ask;
-use baton_http::origin::{Asked, Claims, ForwardedBody, ForwardedClient, ForwardedRequest, Hop, upgrade_of};
+use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
+use baton_shares::ClientKey;
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::Origin;
@@ -84,12 +84,10 @@ impl Origin {
                     && env.client.may_be_handed_off(),
             },
         };
+        let client = self.asker(env.client);
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| {
-                let address = self.address_asking(terms, env.client);
-                turn_sought(terms, peers, &head, address, offered)
-            }),
+            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, client, offered)),
             turn: None,
             text,
             asked,
@@ -99,6 +97,7 @@ impl Origin {
             handover: None,
             takes_pipes: ask.is_none() && env.reply.may_send_by_reference() && env.client.takes_pipes(),
             ends: self.ends(env.client),
+            client,
         };
         Ok(Delegation { request: Box::new(request), ask: ask.cloned(), terms: None })
     }
@@ -108,23 +107,6 @@ impl Origin {
         chosen.note_redirected();
         let location = location::at(public, &self.head.get());
         self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
-    }
-
-    /// The address that asks; behind proxies that are trusted, the nearest one that is none of theirs.
-    fn address_asking(&self, terms: &ProxyTerms, client: &Transport) -> Option<IpAddr> {
-        let nearest = self.client_address(client).map(|address| address.ip());
-        if !terms.trusted.contains(nearest) {
-            return nearest;
-        }
-        let mut asking = nearest;
-        for hop in Claims::of(&self.head.get()).hops.into_iter().rev() {
-            let Hop::Address(address, _) = hop else { break };
-            asking = Some(address);
-            if !terms.trusted.contains(asking) {
-                break;
-            }
-        }
-        asking
     }
 
     fn forwarded_client(&self, client: &Transport) -> ForwardedClient {
@@ -144,7 +126,7 @@ fn turn_sought(
     terms: &ProxyTerms,
     peers: &Arc<Peers>,
     head: &RequestHead<'_>,
-    client: Option<IpAddr>,
+    client: Option<ClientKey>,
     offered: OfferedWays,
 ) -> TurnSought {
     let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target, client) };

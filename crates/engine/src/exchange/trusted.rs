@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use baton_cache::{Arrival, Scheme};
 use baton_http::RequestHead;
-use baton_http::origin::Claims;
+use baton_http::origin::{Claims, Hop};
 
 use crate::plan::{Delegate, Terms};
 use crate::transport::Transport;
@@ -18,6 +18,18 @@ impl Delegate {
     /// Whether the client has come over TLS, to this server or to such a proxy. `head`: the one that the client has sent.
     pub(super) fn is_https(&self, client: &Transport, head: &RequestHead<'_>) -> bool {
         said_https(self.trusts(client), head).unwrap_or_else(|| client.is_https())
+    }
+
+    /// The client's address as such a proxy has seen it.
+    pub(super) fn claimed_address(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
+        let hops = Claims::of(head).hops;
+        let addresses = hops.iter().rev().map_while(|hop| match hop {
+            Hop::Address(address, _) => Some(*address),
+            Hop::Word(_) => None,
+        });
+        let mut addresses = addresses.peekable();
+        let nearest = addresses.peek().copied();
+        addresses.find(|address| !self.trusts_address(Some(*address))).or(nearest)
     }
 
     /// What the shared cache has to know of it.

@@ -1,15 +1,14 @@
 //! Names and passwords (RFC 7617), verified by jobs, and remembered for a while.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use baton_http::RequestHead;
 use baton_password::{Tag, Users, Verified};
-
-use super::network;
+use baton_shares::{ClientKey, Full, has_room};
 
 /// The users that may ask, and what their clients are told.
 #[derive(Debug)]
@@ -27,23 +26,7 @@ struct UnderWay {
     tag: Tag,
     is_right: Arc<OnceLock<bool>>,
     /// Whose was the first request with it.
-    from: Option<Client>,
-}
-
-/// A client, as far as it cannot choose its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Client {
-    V4(Ipv4Addr),
-    V6([u8; 8]),
-}
-
-impl Client {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => Self::V6(network(address)),
-        }
-    }
+    from: Option<ClientKey>,
 }
 
 /// What a client says of its user.
@@ -108,15 +91,15 @@ impl BasicAuth {
         if self.verified.contains(&tag, now_ms) {
             return Standing::Known(credentials.name);
         }
-        let from = address.map(Client::of);
+        let from = address.map(ClientKey::of);
         let mut under_way = self.under_way();
         let is_right = match under_way.iter().find(|one| one.tag == tag) {
             Some(one) => Arc::clone(&one.is_right),
-            None if under_way.len() >= UNDER_WAY_MAX => return Standing::Busy { is_its_share: false },
-            None if under_way.len() >= CROWDED && share_of(&under_way, from) >= SHARE_MAX => {
-                return Standing::Busy { is_its_share: true };
-            }
             None => {
+                let held = under_way.iter().filter(|one| one.from == from).count();
+                if let Err(full) = has_room(held as u64, under_way.len() as u64, 1, UNDER_WAY_MAX) {
+                    return Standing::Busy { is_its_share: full == Full::Share };
+                }
                 let is_right = Arc::default();
                 under_way.push(UnderWay { tag, is_right: Arc::clone(&is_right), from });
                 is_right
@@ -173,18 +156,9 @@ impl Credentials {
     }
 }
 
-/// Passwords that are verified at a time, in one process. Beyond it: 503. Each may take as much memory as its hash says.
-const UNDER_WAY_MAX: usize = 32;
-
-/// From here on a client address has [`SHARE_MAX`] of them: who guesses leaves room for those who know. Beyond it: 429.
-const CROWDED: usize = UNDER_WAY_MAX / 4 * 3;
-
-/// What a client address has of a crowded table.
-const SHARE_MAX: usize = UNDER_WAY_MAX / 8;
-
-fn share_of(under_way: &[UnderWay], from: Option<Client>) -> usize {
-    under_way.iter().filter(|one| one.from == from).count()
-}
+/// Passwords that are verified at a time, in one process. Beyond it: 503, and beyond a client's share, 429. Each may take as
+/// much memory as its hash says.
+const UNDER_WAY_MAX: u64 = 32;
 
 #[cfg(test)]
 mod tests {
@@ -232,15 +206,12 @@ mod tests {
             auth.standing(&head, Some([192, 0, 2, host].into()), now_ms)
         };
         let standing = |password: &str, now_ms| standing_from(1, password, now_ms);
-        let mut right: Vec<_> = (0..2 * UNDER_WAY_MAX).map(|_| standing("a:b", 5)).collect();
-        let mut wrong: Vec<_> = (1..CROWDED).map(|guess| standing(&guess.to_string(), 5)).collect();
+        let mut right: Vec<_> = (0..64).map(|_| standing("a:b", 5)).collect();
+        let mut wrong: Vec<_> = (1..24).map(|guess| standing(&guess.to_string(), 5)).collect();
         assert!(right.iter().chain(&wrong).all(|one| matches!(one, Standing::Unverified(_))));
         assert!(matches!(standing("one too many", 5), Standing::Busy { is_its_share: true }));
         // Others have their share, as long as there is room at all.
-        for host in 2..4 {
-            let others = (0..SHARE_MAX).map(|guess| standing_from(host, &format!("{host} {guess}"), 5));
-            wrong.extend(others);
-        }
+        wrong.extend((0..8).map(|guess| standing_from(2, &format!("other {guess}"), 5)));
         assert!(wrong.iter().all(|one| matches!(one, Standing::Unverified(_))));
         assert!(matches!(standing_from(4, "no room", 5), Standing::Busy { is_its_share: false }));
         let Some(Standing::Unverified(one)) = right.pop() else { panic!("a verification") };

@@ -19,7 +19,6 @@ use std::sync::Arc;
 pub use access::Access;
 pub use basic_auth::BasicAuth;
 pub use methods::AllowedMethods;
-pub(crate) use rate::network;
 pub use rate::{RateKey, RateLimit, RateTable};
 pub use real_address::RealAddress;
 

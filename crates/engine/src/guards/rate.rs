@@ -4,13 +4,14 @@
 //! takes to come back, and is refused if that is further away than a whole bucket takes. So a bucket is changed by one
 //! compare-and-swap, and needs neither a timer nor a lock.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use baton_http::RequestHead;
+use baton_shares::ClientKey;
 
 /// How often requests with the same key pass.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub struct RateLimit {
 pub enum RateKey {
     /// The client's address; of IPv6 the first 64 bits, which a client can choose no more than it can choose its provider.
     Address,
-    /// The value of this field, or the address if the request has none.
+    /// The value of this field, or the address if the request has none. An address has no more than sixteen values could have.
     Field(String),
     /// The user who was verified.
     User,
@@ -70,7 +71,7 @@ impl RateTable {
         Ok(table)
     }
 
-    fn tag(&self, scope: &str, kind: u8, key: &[u8]) -> u64 {
+    fn tag(&self, scope: &str, kind: u8, key: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         for word in &self.0[..SECRET_WORDS] {
             hasher.write_u64(word.load(Relaxed));
@@ -79,7 +80,7 @@ impl RateTable {
         hasher.write_usize(scope.len());
         hasher.write(scope.as_bytes());
         hasher.write_u8(kind);
-        hasher.write(key);
+        key.hash(&mut hasher);
         // 0 is a free place.
         hasher.finish().max(1)
     }
@@ -131,15 +132,18 @@ impl RateLimit {
         user: Option<&str>,
         now_ms: u64,
     ) -> Result<(), Exceeded> {
-        let by_address = || match address.map(|address| address.to_canonical()) {
-            Some(IpAddr::V4(address)) => self.table.tag(&self.scope, 4, &address.octets()),
-            Some(IpAddr::V6(address)) => self.table.tag(&self.scope, 6, &network(address)),
-            None => self.table.tag(&self.scope, 0, b""),
-        };
+        let by_address = || self.table.tag(&self.scope, b'a', address.map(ClientKey::of));
+        let now_us = now_ms.saturating_mul(1_000);
         let tag = match &self.key {
             RateKey::Address => by_address(),
             RateKey::Field(name) => match head.field(name) {
-                Some(value) => self.table.tag(&self.scope, b'f', value),
+                Some(value) => {
+                    let of_all = self.table.tag(&self.scope, b'v', address.map(ClientKey::of));
+                    let (interval_us, burst) =
+                        (self.interval_us / VALUES_MAX, self.burst.saturating_mul(VALUES_MAX));
+                    self.table.take(of_all, interval_us.max(1), burst, now_us)?;
+                    self.table.tag(&self.scope, b'f', value)
+                }
                 None => by_address(),
             },
             RateKey::User => match user {
@@ -147,15 +151,12 @@ impl RateLimit {
                 None => by_address(),
             },
         };
-        self.table.take(tag, self.interval_us, self.burst, now_ms.saturating_mul(1_000))
+        self.table.take(tag, self.interval_us, self.burst, now_us)
     }
 }
 
-/// The part of an address that its client cannot choose.
-pub(crate) fn network(address: Ipv6Addr) -> [u8; 8] {
-    let [a, b, c, d, e, f, g, h, ..] = address.octets();
-    [a, b, c, d, e, f, g, h]
-}
+/// A client address has the buckets of so many values of a field: it could otherwise make up a value for each request.
+const VALUES_MAX: u64 = 16;
 
 /// What the hashes of keys begin with.
 const SECRET_WORDS: usize = 2;

@@ -91,6 +91,7 @@ fn report(failure: &HandshakeFailure, ctx: &mut Context) {
         | FailureReason::PeerAlert
         | FailureReason::NotTls
         | FailureReason::Overloaded
+        | FailureReason::OverShare
         | FailureReason::Internal => true,
         FailureReason::Misbehaved
         | FailureReason::TooLarge

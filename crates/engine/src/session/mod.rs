@@ -17,6 +17,7 @@ use std::sync::Arc;
 use baton_upstream::{ClientSocket, ResponseEvent};
 
 use crate::address_count::Counted;
+use crate::clients::Spare;
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::log::Outcome;
@@ -107,6 +108,19 @@ impl Session {
             && self.wire.is_open()
             && self.wire.outlet.is_empty()
             && !self.wire.transport.has_begun_handshake()
+    }
+
+    /// How little is lost if the connection ends now; `None`: a request is being answered.
+    pub(crate) fn spare(&self) -> Option<Spare> {
+        if self.is_idle() {
+            return Some(Spare::Idle);
+        }
+        let waits_for_client = self.wire.transport.is_handshaking()
+            || match &self.protocol {
+                Protocol::Http1(http1) => http1.waits_for_client(),
+                Protocol::Http2(http2) => http2.waits_for_client(&self.wire),
+            };
+        waits_for_client.then_some(Spare::Unfinished)
     }
 
     /// Whether the front-end that has handed the connection over can take it back now, between two requests.

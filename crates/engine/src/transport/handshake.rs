@@ -1,10 +1,11 @@
 //! TLS that is not established: the handshake on a line.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
 
 use baton_buf::Sink;
 use baton_http::BadProxyHeader;
+use baton_shares::{ClientKey, Full, Place, Shares};
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
 use rustix::io::Errno;
 
@@ -23,7 +24,7 @@ pub(super) struct Handshaking {
     unsent: Vec<u8>,
     /// How it has ended, which counts when everything has been sent.
     ended: Option<Result<Box<Established>, HandshakeFailure>>,
-    _slot: Option<Slot>,
+    _place: Option<Place>,
 }
 
 /// What a handshake needs.
@@ -59,20 +60,20 @@ pub(super) enum Over {
 
 impl Handshaking {
     /// A handshake whose first bytes were read with what stood in front of them.
-    pub(super) fn fed(server: &Arc<Server>, early: Vec<u8>) -> Self {
-        Self { early, ..Self::new(server) }
+    pub(super) fn fed(server: &Arc<Server>, peer: Option<SocketAddr>, early: Vec<u8>) -> Self {
+        Self { early, ..Self::new(server, peer) }
     }
 
     /// A handshake of which nothing has arrived.
-    pub(super) fn new(server: &Arc<Server>) -> Self {
-        let slot = SLOTS.take();
+    pub(super) fn new(server: &Arc<Server>, peer: Option<SocketAddr>) -> Self {
+        let place = UNDER_WAY.take(peer.map(|peer| ClientKey::of(peer.ip())), HANDSHAKES_MAX);
         Self {
             machine: Some(Box::new(Handshake::new(Arc::clone(server)))),
             has_begun: false,
             early: Vec::new(),
             unsent: Vec::new(),
-            ended: slot.is_none().then(|| Err(failure(FailureReason::Overloaded, "too many handshakes"))),
-            _slot: slot,
+            ended: place.as_ref().err().map(|full| Err(refusal(*full))),
+            _place: place.ok(),
         }
     }
 
@@ -160,6 +161,13 @@ fn failure(reason: FailureReason, detail: &str) -> HandshakeFailure {
     HandshakeFailure::new(reason, detail)
 }
 
+fn refusal(full: Full) -> HandshakeFailure {
+    match full {
+        Full::Table => failure(FailureReason::Overloaded, "too many handshakes"),
+        Full::Share => failure(FailureReason::OverShare, "the client has its share of the handshakes"),
+    }
+}
+
 fn left() -> HandshakeFailure {
     failure(FailureReason::Left, "the client left during the handshake")
 }
@@ -168,50 +176,8 @@ fn left() -> HandshakeFailure {
 const READ_BYTES: usize = 16 * 1024;
 
 /// Handshakes under way in a process. Each may hold some 20 KB, and [more](baton_tls::HANDSHAKE_INPUT_BYTES_MAX) only if
-/// the client sends as much. Beyond it, new clients are refused.
+/// the client sends as much. Beyond it, and beyond a client's share, new clients are refused.
 const HANDSHAKES_MAX: usize = 4096;
 
 /// Those of this process. Sessions may move between threads, so no loop counts them.
-static SLOTS: Slots = Slots::new(HANDSHAKES_MAX);
-
-/// How many handshakes are under way, and how many may be.
-#[derive(Debug)]
-struct Slots {
-    taken: AtomicUsize,
-    max: usize,
-}
-
-impl Slots {
-    const fn new(max: usize) -> Self {
-        Self { taken: AtomicUsize::new(0), max }
-    }
-
-    fn take(&'static self) -> Option<Slot> {
-        let count = |taken| (taken < self.max).then_some(taken + 1);
-        self.taken.fetch_update(Relaxed, Relaxed, count).ok().map(|_| Slot(self))
-    }
-}
-
-/// The right to one of the handshakes under way.
-#[derive(Debug)]
-struct Slot(&'static Slots);
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_are_no_more_handshakes_than_allowed() {
-        let slots: &'static Slots = Box::leak(Box::new(Slots::new(2)));
-        let (one, two) = (slots.take(), slots.take());
-        assert!(one.is_some() && two.is_some() && slots.take().is_none());
-        drop(one);
-        assert!(slots.take().is_some());
-    }
-}
+static UNDER_WAY: LazyLock<Shares> = LazyLock::new(Shares::default);

@@ -426,6 +426,8 @@ mod tests {
     use proptest::prelude::*;
     use rustix::io::Errno;
 
+    use baton_shares::ClientKey;
+
     use super::*;
     use crate::FailureReason;
 
@@ -438,7 +440,7 @@ mod tests {
     const FAILED: Cause = Cause::Failure(FailureReason::NoConnection(Errno::CONNREFUSED));
 
     fn asker(client: u8, path: &str) -> Asker {
-        Asker::new(Some([192, 0, 2, client].into()), path.as_bytes())
+        Asker::new(Some(ClientKey::of([192, 0, 2, client].into())), path.as_bytes())
     }
 
     /// A balance with its only crew.

@@ -4,8 +4,9 @@
 //! if two clients have met them on two paths, and if they are at least half of what has come of its requests since the first
 //! failure. A peer that cannot be reached is so for all clients.
 
-use std::hash::{DefaultHasher, Hasher};
-use std::net::IpAddr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use baton_shares::ClientKey;
 
 /// The client of a request and its path, as hashes that all processes of a server compute alike.
 ///
@@ -45,15 +46,9 @@ pub(super) struct FailureWindow {
 
 impl Asker {
     /// `client`: `None` for one of a Unix socket. The query is left out: clients can make up any number of them.
-    pub(crate) fn new(client: Option<IpAddr>, target: &[u8]) -> Self {
+    pub(crate) fn new(client: Option<ClientKey>, target: &[u8]) -> Self {
         let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let client = match client.map(|address| address.to_canonical()) {
-            None => hash(b""),
-            Some(IpAddr::V4(address)) => hash(&address.octets()),
-            // A client has at least a network of its own, and chooses the rest.
-            Some(IpAddr::V6(address)) => hash(&address.octets()[..NETWORK_BYTES]),
-        };
-        Self { client, path: hash(path) }
+        Self { client: hash(client), path: hash(path) }
     }
 
     /// The same client, asking for another target.
@@ -62,9 +57,9 @@ impl Asker {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -146,9 +141,6 @@ impl FailureWindow {
 const OTHER_CLIENT: u64 = 1;
 const OTHER_PATH: u64 = 2;
 
-/// The part of an IPv6 address that its client cannot choose.
-const NETWORK_BYTES: usize = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +148,7 @@ mod tests {
     const WINDOW_MS: u64 = 10_000;
 
     fn asker(client: &str, target: &str) -> Asker {
-        Asker::new(Some(client.parse().unwrap()), target.as_bytes())
+        Asker::new(Some(ClientKey::of(client.parse().unwrap())), target.as_bytes())
     }
 
     fn failing(askers: &[(&str, &str)], answers: usize) -> bool {

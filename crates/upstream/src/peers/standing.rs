@@ -121,6 +121,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::failure_window::Asker;
+    use baton_shares::ClientKey;
+
     use super::*;
 
     const UNREACHABLE: Evidence = Evidence::Unreachable;
@@ -132,7 +134,7 @@ mod tests {
     }
 
     fn asked(client: u8, path: &str) -> Evidence {
-        Evidence::Request(Asker::new(Some([192, 0, 2, client].into()), path.as_bytes()))
+        Evidence::Request(Asker::new(Some(ClientKey::of([192, 0, 2, client].into())), path.as_bytes()))
     }
 
     fn three_in_ten_seconds() -> Ejection {

@@ -1,7 +1,8 @@
 //! A request at a peer: it counts for the peer's load, and its outcome for the peer's standing.
 
-use std::net::IpAddr;
 use std::sync::Arc;
+
+use baton_shares::ClientKey;
 
 use super::Peers;
 use super::balance::{Decided, Judged};
@@ -55,7 +56,7 @@ pub(crate) enum Begun {
 impl TurnSought {
     /// A request for this target, by which some policies choose: those of a cluster by its path. `client`: its address, unless
     /// it has come over a Unix socket. Failures that all clients of one address meet eject no peer.
-    pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<IpAddr>) -> Self {
+    pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<ClientKey>) -> Self {
         let hash = peers.hash(target);
         Self { peers, hash, asker: Asker::new(client, target), offered: OfferedWays::default() }
     }

@@ -61,6 +61,7 @@ pub(crate) fn request(application: &Arc<Application>, line: &str, idempotent: bo
         handover: None,
         takes_pipes: false,
         ends: None,
+        client: None,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn list(config: Option<&Config>) -> String {
     let mut list = listed(features);
     for folder in temporary_folders(config) {
         let files = TemporaryFiles { folder: folder.clone().into(), space: TemporarySpace::default() };
-        let made = TemporaryFile::create(&files);
+        let made = TemporaryFile::create(&files, None);
         list.push_str(&format!("- O_TMPFILE in {}: {}\n", folder.display(), told(made)));
     }
     list

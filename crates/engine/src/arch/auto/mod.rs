@@ -245,6 +245,7 @@ mod tests {
             // Until its answer is taken a job is under way.
             helpers.submit(
                 Token::from_data(job),
+                None,
                 Job::PageIn { stream: None, slice: FileSlice::new(Arc::clone(&file), 0, 1) },
             );
         }

@@ -6,7 +6,7 @@ use baton_upstream::ClientSocket;
 use rustix::net::Shutdown;
 
 use crate::client::{Client, Wake};
-use crate::clients::{Connection, Token};
+use crate::clients::{Connection, Spare, Token};
 use crate::context::Context;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
@@ -122,8 +122,8 @@ impl Connection for PipelineClient {
         session.and_then(|session| session.as_ref().map(Session::deadline_ms)).unwrap_or(u64::MAX)
     }
 
-    fn is_idle(&self) -> bool {
-        !self.is_away && self.session.lock().as_ref().is_some_and(Session::is_idle)
+    fn spare(&self) -> Option<Spare> {
+        self.session.lock().as_ref().filter(|_| !self.is_away).and_then(Session::spare)
     }
 
     fn passport_version(&self) -> Option<u32> {

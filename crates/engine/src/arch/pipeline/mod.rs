@@ -35,6 +35,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_shares::ClientKey;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
@@ -88,8 +89,8 @@ struct ToStages<'a> {
 
 impl Jobs<PipelineClient> for ToStages<'_> {
     /// Writers run the jobs: this is why there are several.
-    fn begin(&mut self, whose: Token, job: Job) -> Option<JobDone> {
-        self.stages.to_write.put_long(JobClass::of(&job), (whose, job));
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone> {
+        self.stages.to_write.put_long(JobClass::of(&job), client, (whose, job));
         None
     }
 

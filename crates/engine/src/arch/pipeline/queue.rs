@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use baton_shares::ClientKey;
+
 use crate::job_queue::{JobClass, JobQueue};
 
 /// Clients on their way to a stage. A client is in one queue, once: `limits.connections_max` bounds them all.
@@ -55,9 +57,9 @@ impl<T, L> Queue<T, L> {
         }
     }
 
-    /// Adds a long item.
-    pub(super) fn put_long(&self, class: JobClass, item: L) {
-        self.lock().long.push(class, item);
+    /// Adds a long item of a client.
+    pub(super) fn put_long(&self, class: JobClass, client: Option<ClientKey>, item: L) {
+        self.lock().long.push(class, client, item);
         self.filled.notify_one();
     }
 
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_worker_is_left_for_what_does_not_take_long() {
         let (queue, mut batch) = (Queue::new(3), Vec::new());
-        (1..=3).for_each(|item| queue.put_long(JobClass::File, item));
+        (1..=3).for_each(|item| queue.put_long(JobClass::File, None, item));
         queue.push(&mut vec![11, 12]);
         let mut take = || (queue.take(64, Some(Duration::ZERO), &mut batch), std::mem::take(&mut batch));
         assert_eq!(take(), (Taken::Long(JobClass::File, 1), vec![]));
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(take(), (Taken::Batch, vec![]), "nothing that this worker may do");
         queue.finish_long(JobClass::File);
         assert_eq!(take(), (Taken::Long(JobClass::File, 3), vec![]));
-        queue.put_long(JobClass::File, 4);
+        queue.put_long(JobClass::File, None, 4);
         queue.close();
         assert_eq!(take(), (Taken::Closed, vec![]), "what takes long is not begun any more");
     }

@@ -76,6 +76,11 @@ impl Http1Driver {
         self.exchanges.is_empty() && self.inbox.is_empty() && !self.protocol.is_in_unwanted_body()
     }
 
+    /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
+    pub(super) fn waits_for_client(&self) -> bool {
+        matches!(self.waiting, Waiting::Head | Waiting::Body | Waiting::Unwanted | Waiting::Linger)
+    }
+
     /// The input of a client that turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
     pub(super) fn take_http2_input(&mut self) -> Option<Vec<u8>> {
         self.is_http2.then(|| std::mem::take(&mut self.inbox))

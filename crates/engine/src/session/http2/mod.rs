@@ -130,6 +130,11 @@ impl Http2Driver {
             && !self.connection.is_draining()
     }
 
+    /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
+    pub(super) fn waits_for_client(&self, wire: &Wire) -> bool {
+        wire.outlet.is_empty() && self.ledger.is_empty() && self.streams.iter().all(Stream::awaits_body)
+    }
+
     /// Whether there is something to send, and room for it.
     pub(super) fn can_send(&self, wire: &Wire) -> bool {
         !self.is_full

@@ -51,6 +51,7 @@ pub(crate) fn get(application: &Arc<Application>) -> Request {
         handover: None,
         takes_pipes: false,
         ends: None,
+        client: None,
     }
 }
 
