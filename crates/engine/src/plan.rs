@@ -12,7 +12,7 @@ use baton_cache::CachedRoute;
 use baton_content::Tree;
 use baton_encode::Rules;
 use baton_http::origin::{Forwarding, ResponseRules};
-use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path, without_root};
+use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
@@ -373,9 +373,10 @@ impl Plan {
         self.returns_connections
     }
 
-    /// What a certificate authority that asks for this path gets.
-    pub(crate) fn proof(&self, path: &[u8]) -> Option<Arc<str>> {
-        self.proofs.as_ref()?.answer(path)
+    /// What a certificate authority that asks so gets.
+    pub(crate) fn proof(&self, head: &RequestHead<'_>) -> Option<Arc<str>> {
+        let proofs = self.proofs.as_ref().filter(|_| matches!(head.method, Method::Get | Method::Head))?;
+        proofs.answer(head.path)
     }
 
     /// All sites.
