@@ -114,7 +114,7 @@ pub enum Action {
     Files(Arc<Tree>),
     /// A file is sent, or the client is sent to the server that has it for now.
     Lent(Arc<Tree>, Arc<Lending>),
-    /// A document of another server is sent, which lends it to this one.
+    /// A document of another server is sent, which lends it to this one: see [`ProxyTerms::copies`].
     Copies(Arc<Copies>, Arc<Delegate>),
     /// A file is sent, or run if it is a script.
     Scripts(Arc<Tree>, Arc<Delegate>),
@@ -215,6 +215,8 @@ pub struct ProxyTerms {
     pub responses: ResponseRules,
     /// Proxies in front of this server, whose own words about their clients are believed.
     pub trusted: AddressSet,
+    /// If it is the home of documents that this server is lent: which of its responses are passed on.
+    pub copies: Option<Arc<Copies>>,
 }
 
 /// How requests get to the nodes of the cluster.
@@ -251,6 +253,11 @@ impl Delegate {
             Terms::Proxy(terms) => Some(terms),
             Terms::Cgi(_) => None,
         }
+    }
+
+    /// If it is the home of documents that this server is lent: which of its responses are passed on.
+    pub(crate) fn copies(&self) -> Option<&Copies> {
+        self.proxy()?.copies.as_deref()
     }
 }
 
