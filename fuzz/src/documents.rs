@@ -1,7 +1,7 @@
 //! Pages of any bytes, and messages of any bytes from a server that has the key.
 
 use baton_documents::links::{Page, PageAddress, Use, of_style_sheet};
-use baton_documents::{Cooperation, Key, Origin, Question, copy_address};
+use baton_documents::{Cooperation, Key, Origin, copy_address};
 
 fn origin(text: &str) -> Origin {
     text.parse().expect("an origin")
@@ -41,21 +41,23 @@ pub fn page(input: &[u8]) {
     assert_eq!(Page::read(&once, &address).rewritten(&once, locate, None), None, "nothing is replaced twice");
 }
 
-/// Whatever a server with the key says, the machine goes on, and a server without it is not answered.
+/// Whatever a server with the key says, the machine goes on, and a server without it is not answered. The first line is the
+/// head of a question, the rest its body.
 pub fn words(input: &[u8]) {
     let key = |secret: &[u8]| Key::from_file(secret).expect("a key");
     let (right, wrong) = (key(&[b'k'; 32]), key(&[b'w'; 32]));
     let (a, b) = (origin("http://a.example"), origin("http://b.example"));
     let peers = vec![b.clone()];
     let mut site = Cooperation::new(a, peers, right.clone(), Default::default(), 0, 1);
-    let signature = baton_documents::sign_question(&right, input);
-    if let Ok(question) = Question::verified(input, signature.as_bytes(), &right) {
-        let again = question.signed(&right);
-        assert_eq!(Question::verified(&again.body, again.signature.as_bytes(), &right), Ok(question));
+    let line = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let (head, body) = (String::from_utf8_lossy(&input[..line]), input.get(line + 1..).unwrap_or_default());
+    let forged = baton_documents::sign_question(&wrong, &head, body);
+    assert!(site.admit(&forged, 1_000_000).is_err());
+    let field = baton_documents::sign_question(&right, &head, body);
+    if let Ok(admitted) = site.admit(&field, 1_000_000) {
+        assert_eq!(admitted.body_len(), body.len());
+        let _ = site.answer(admitted, body, 10);
     }
-    let _ = site.answer(input, signature.as_bytes(), 10, 1_000_000);
-    assert!(site.answer(input, signature.as_bytes(), 20, 1_000_000).is_err(), "nothing is heard twice");
-    let forged = baton_documents::sign_question(&wrong, input);
-    assert!(site.answer(input, forged.as_bytes(), 30, 1_000_000).is_err());
+    assert!(site.admit(&field, 1_000_000).is_err(), "nothing is heard twice");
     let _ = site.take_map(1);
 }

@@ -6,6 +6,7 @@ use baton_engine::cors::{self, ALLOW_CREDENTIALS, ALLOW_ORIGIN, EXPOSE_HEADERS, 
 use baton_http::FieldRules;
 
 use super::cors::{ALL, Cors};
+use super::route::Route;
 use super::site::Site;
 
 impl Cors {
@@ -45,7 +46,7 @@ impl Site {
     /// The same with the fields of `cors` that all responses have.
     pub(super) fn with_cors(self) -> Self {
         let mut site = self;
-        let routes = site.routes.iter_mut().map(|route| (&route.guards, &mut route.files));
+        let routes = site.routes.iter_mut().map(Route::guards_and_files);
         for (guards, files) in routes.chain([(&site.guards, &mut site.files)]) {
             if let Some(cors) = &guards.cors {
                 cors.rule(&mut files.headers);

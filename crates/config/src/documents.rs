@@ -30,10 +30,10 @@ settings! {
         /// Globs of paths of documents that never move, as in a route: well-known entry points, and what scripts fetch, such as
         /// `/api/**`.
         entry_points: Vec<Pattern> = default_entry_points(), ListOf(GLOB);
-        /// Media types of documents that may move: those that browsers take from any origin.
+        /// Media types of documents that may move, from here and to here: those that browsers take from any origin.
         types: Vec<String> = default_types(), ListOf(MEDIA_TYPES);
-        /// Whether pages may move, too. Their scripts then run at the other server: cookies, `fetch` and `'self'` in policies mean
-        /// that one.
+        /// Whether pages may move, too, from here and to here. Their scripts then run in no origin: they have no cookies, and `'self'`
+        /// in policies means the other server.
         pages: bool = false, Flag;
         /// PEM file with the authorities that are trusted with certificates of `https` peers.
         authorities: Option<PathBuf> = None, Or("system", FilePath);
@@ -168,6 +168,14 @@ mod tests {
         assert_eq!(again.sites[0].settings.documents, config.sites[0].settings.documents);
         let documents = again.sites[0].settings.documents.clone().unwrap();
         assert_eq!((documents.copy_s, documents.scan_ms, documents.documents_max), (9, 107, 108));
+    }
+
+    #[test]
+    fn questions_of_other_servers_must_be_allowed() {
+        let documents = "{ at = 'http://a', peers = ['http://b'], key = '/k' }";
+        assert!(config(&format!("{documents}\nmethods = ['GET', 'POST']")).is_ok());
+        let why = config(&format!("{documents}\nmethods = ['GET']")).unwrap_err();
+        assert!(why.contains("add `POST`"), "{why}");
     }
 
     #[test]

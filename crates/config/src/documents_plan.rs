@@ -5,18 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_documents::{
-    COPIES, FilesSettings, Key, Origin, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
+    COPIES, FilesSettings, Key, Origin, Rules, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
 };
-use baton_engine::place::Place;
-use baton_engine::plan::{self, Action};
+use baton_engine::plan::{self, Action, Terms};
 use baton_engine::{Copies, Lending};
-use baton_http::FieldRules;
 use baton_http::origin::HostRule;
+use baton_http::{FieldRules, is_same_field};
 
 use super::config::Config;
 use super::documents::Documents as Configured;
-use super::files::Files;
-use super::guards::Guards;
 use super::origin_url::OriginUrl;
 use super::origins::Origin as ConfiguredOrigin;
 use super::proxy::{OriginTls, Proxy};
@@ -27,66 +24,80 @@ use super::shared_cache::RouteCache;
 use super::site::Site;
 use super::tls_files::PemFiles;
 
-/// Lets the documents of a site move, and adds the routes of others' copies.
+/// Lets the documents of a site move.
 ///
 /// # Errors
 /// A key that has not been read, or is none.
-pub(super) fn cooperate(
-    site: &Site,
-    planned: &mut Vec<plan::Route>,
-    resources: &Resources,
-    bounds: &ResponseBounds,
-) -> io::Result<()> {
-    let Some(configured) = &site.settings.documents else { return Ok(()) };
-    let key = Key::from_file(resources.pem_files.get(&configured.key)?.bytes()).map_err(io::Error::other)?;
+pub(super) fn lend(site: &Site, planned: &mut [plan::Route], resources: &Resources) -> io::Result<()> {
+    let Some(configured) = site.settings.documents.as_ref().filter(|configured| configured.lends) else {
+        return Ok(());
+    };
+    let token = key(configured, resources)?.copy_token(&configured.at);
     let documents = resources.documents.of(&configured.at);
-    for route in planned.iter_mut().filter(|route| configured.lends && route.place.is_whole()) {
+    for route in planned.iter_mut().filter(|route| route.place.is_whole()) {
         if let Action::Files(tree) = &route.action {
-            let token = key.copy_token(&configured.at);
-            let lending = Lending::new(Arc::clone(&documents), token, configured.copy_s);
+            let lending = Lending::new(Arc::clone(&documents), token.clone(), configured.copy_s);
             route.action = Action::Lent(Arc::clone(tree), Arc::new(lending));
         }
-    }
-    let name = site.name();
-    for (index, peer) in configured.peers.iter().enumerate() {
-        let token = key.copy_token(peer);
-        let route = copies_route(configured, peer, token);
-        let Some(proxy) = &route.settings.proxy else { continue };
-        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, bounds)?);
-        let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone()));
-        let action = Action::Copies(copies, delegate);
-        planned.push(plan::Route {
-            place: Place::prefix(peer.copies_path()),
-            headers: FieldRules::default(),
-            cors: None,
-            guards: None,
-            action,
-            otherwise: None,
-        });
-    }
-    let route = door_route(&resources.documents.socket);
-    if let Some(proxy) = &route.settings.proxy {
-        let delegate = Arc::new(proxy_plan::delegate(&name, &route, proxy, resources, bounds)?);
-        let action = Action::Delegated(delegate);
-        planned.push(plan::Route {
-            place: Place::prefix(COPIES),
-            headers: FieldRules::default(),
-            cors: None,
-            guards: None,
-            action,
-            otherwise: None,
-        });
     }
     Ok(())
 }
 
+/// The routes of others' copies, and that on which servers speak with each other.
+///
+/// # Errors
+/// A key that has not been read, or is none.
+pub(super) fn doors(
+    site: &Site,
+    resources: &Resources,
+    bounds: &ResponseBounds,
+) -> io::Result<Vec<(Route, Action)>> {
+    let Some(configured) = &site.settings.documents else { return Ok(Vec::new()) };
+    let (key, name) = (key(configured, resources)?, site.name());
+    let documents = resources.documents.of(&configured.at);
+    let mut doors = Vec::new();
+    for (index, peer) in configured.peers.iter().enumerate() {
+        let (proxy, cache) = copies_of(configured, peer, key.copy_token(peer));
+        let mut route = unnamed(site, &peer.copies_path(), Some(cache));
+        confine(&mut route.files.headers);
+        let mut delegate = proxy_plan::delegate(&name, &route, &proxy, resources, bounds)?;
+        let rules =
+            Rules { types: configured.types.clone(), pages: configured.pages, entry_points: Vec::new() };
+        let copies = Arc::new(Copies::new(Arc::clone(&documents), index, peer.clone(), rules));
+        if let Terms::Proxy(terms) = &mut delegate.terms {
+            terms.copies = Some(Arc::clone(&copies));
+        }
+        doors.push((route, Action::Copies(copies, Arc::new(delegate))));
+    }
+    let route = unnamed(site, COPIES, None);
+    let proxy = questions(&resources.documents.socket, route.guards().body_bytes_max);
+    let delegate = proxy_plan::delegate(&name, &route, &proxy, resources, bounds)?;
+    doors.push((route, Action::Delegated(Arc::new(delegate))));
+    Ok(doors)
+}
+
+fn key(configured: &Configured, resources: &Resources) -> io::Result<Key> {
+    Key::from_file(resources.pem_files.get(&configured.key)?.bytes()).map_err(io::Error::other)
+}
+
+/// Fields of copies, which are shown under this server's name and written by another one: it sets no cookies and no rules for
+/// this host, and scripts run in no origin.
+fn confine(headers: &mut FieldRules) {
+    headers.remove.extend(OF_THE_HOST.map(str::to_owned));
+    headers.set.retain(|(name, _)| !is_same_field(name, TYPE_OPTIONS));
+    headers.set.push((TYPE_OPTIONS.into(), "nosniff".into()));
+    // Policies of the site and of the home hold besides.
+    headers.add.push(("Content-Security-Policy".into(), SANDBOX.into()));
+}
+
 /// A peer's documents, through the shared cache.
-fn copies_route(configured: &Configured, peer: &Origin, token: String) -> Route {
+fn copies_of(configured: &Configured, peer: &Origin, token: String) -> (Proxy, RouteCache) {
     let proxy = Proxy {
         to: vec![origin(&format!("{peer}/"))],
         host: HostRule::Origin,
-        // The home's redirects are for the client.
         rewrite_locations: false,
+        // A request for a document has none, and the home is not to get any.
+        body_bytes_max: Some(0),
         request_headers: FieldRules {
             set: vec![(SIGNATURE_FIELD.into(), token)],
             remove: ["Cookie", "Authorization"].map(str::to_owned).into(),
@@ -104,27 +115,27 @@ fn copies_route(configured: &Configured, peer: &Origin, token: String) -> Route 
         stale_if_error_s: STALE_S,
         ..RouteCache::default()
     };
-    route(&peer.copies_path(), proxy, Some(cache))
+    (proxy, cache)
 }
 
-/// What servers say to each other, for the process.
-fn door_route(socket: &Path) -> Route {
+/// What servers say to each other, for the process. `body_bytes_max`: that of the site.
+fn questions(socket: &Path, body_bytes_max: Option<u64>) -> Proxy {
     // A plan that is only inspected has no process.
     let socket = if socket.as_os_str().is_empty() { Path::new("/nonexistent") } else { socket };
-    let proxy = Proxy {
+    let words_bytes_max = WORDS_BYTES_MAX as u64;
+    Proxy {
         to: vec![origin(&format!("unix:{}", socket.display()))],
         keep_connections: false,
-        body_bytes_max: Some(WORDS_BYTES_MAX as u64),
+        body_bytes_max: Some(body_bytes_max.unwrap_or(words_bytes_max).min(words_bytes_max)),
         head_ms: 10_000,
         ..Proxy::default()
-    };
-    route(COPIES, proxy, None)
+    }
 }
 
-/// A route that the configuration does not name.
-fn route(path: &str, proxy: Proxy, cache: Option<RouteCache>) -> Route {
-    let settings = RouteSettings { path: path.into(), proxy: Some(proxy), cache, ..RouteSettings::default() };
-    Route { settings, guards: Guards::default(), files: Files::default() }
+/// A route of the site that the configuration does not name.
+fn unnamed(site: &Site, path: &str, cache: Option<RouteCache>) -> Route {
+    let settings = RouteSettings { path: path.into(), cache, ..RouteSettings::default() };
+    Route::unnamed(settings, (&site.guards, &site.files))
 }
 
 fn origin(url: &str) -> ConfiguredOrigin {
@@ -194,6 +205,24 @@ impl Config {
         })
     }
 }
+
+/// Fields by which a response speaks for its whole host.
+const OF_THE_HOST: [&str; 8] = [
+    "Set-Cookie",
+    "Clear-Site-Data",
+    "Strict-Transport-Security",
+    "Service-Worker-Allowed",
+    "Alt-Svc",
+    "NEL",
+    "Report-To",
+    "Refresh",
+];
+
+const TYPE_OPTIONS: &str = "X-Content-Type-Options";
+
+/// Scripts of pages run, if pages may move, but never as this host's: `allow-same-origin` is missing.
+const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads \
+                       allow-top-navigation-by-user-activation";
 
 /// Seconds for which copies are served whose home does not answer.
 const STALE_S: u64 = 300;

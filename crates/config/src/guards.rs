@@ -118,6 +118,11 @@ impl Guards {
         }
     }
 
+    /// What of them holds where clients are sent to TLS: no password is asked for in clear, and a request is counted once.
+    pub(crate) fn before_tls(&self) -> Self {
+        Self { basic_auth: None, rate_limit: None, cors: None, methods: None, ..self.clone() }
+    }
+
     /// Whether some clients are kept out.
     pub(crate) fn keeps_out(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty() || self.basic_auth.is_some()

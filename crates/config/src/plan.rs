@@ -9,7 +9,6 @@ use std::sync::Arc;
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::guards::{self, RateTable};
 use baton_engine::listen::ListenAddress;
-use baton_engine::place::Place;
 use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, Terms};
 use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
 use baton_http::{HeadLimits, MediaTypes};
@@ -33,7 +32,7 @@ use super::marking::marking;
 use super::proxy_plan;
 use super::real_ip::RealIp;
 use super::resources::{Resources, ResponseBounds};
-use super::route::Route;
+use super::route::{Route, RouteSettings};
 use super::send::Sendfile;
 use super::site::Site;
 use super::tls::RedirectHttps;
@@ -74,9 +73,9 @@ impl Config {
             site.clients = tls.clients.as_ref().map(|clients| clients.id());
         }
         // Behind the others, whose places are those of the configuration.
-        for (site, redirecting) in
-            self.sites.iter().filter_map(|site| Some((site, site.redirecting(listener_ids)?)))
-        {
+        for site in self.sites.iter().filter(|site| site.settings.redirect_https != RedirectHttps::Off) {
+            let guards = planner.guards(&site.guards.before_tls(), &site.name())?;
+            let Some(redirecting) = site.redirecting(listener_ids, guards) else { continue };
             let log = site.settings.access_log.plan(&self.log, resources)?;
             sites.push(plan::Site { log, figures: resources.row(&site.name()), ..redirecting });
         }
@@ -199,14 +198,15 @@ impl Planner<'_> {
         let routes = site.routes.iter().map(|route| self.route(&name, route, &site.guards, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
         let whole_is_routed = site.routes.iter().any(|route| route.settings.place().is_whole());
+        let inherited = (&site.guards, &site.files);
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
-            let headers = site.files.headers.clone();
-            let (place, guards) = (Place::prefix("/"), self.guards(&site.guards, &name)?);
-            let (action, otherwise) = (Action::Files(tree), otherwise(&site.files));
-            let cors = site.guards.cors.as_ref().map(Cors::plan);
-            routes.push(plan::Route { place, headers, cors, guards, action, otherwise });
+            let whole = Route::unnamed(RouteSettings::default(), inherited);
+            routes.push(self.planned(&name, &whole, &site.guards, Action::Files(tree))?);
         }
-        documents_plan::cooperate(site, &mut routes, self.resources, &self.bounds)?;
+        documents_plan::lend(site, &mut routes, self.resources)?;
+        for (route, action) in documents_plan::doors(site, self.resources, &self.bounds)? {
+            routes.push(self.planned(&name, &route, &site.guards, action)?);
+        }
         let pages = settings.error_pages.iter().map(|(status, path)| {
             let body = std::fs::read(path)
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
@@ -297,17 +297,29 @@ impl Planner<'_> {
                 None => return Err(io::Error::other(format!("the route {} has no folder", settings.name()))),
             },
         };
-        let place = settings.place();
+        self.planned(site, route, of_site, action)
+    }
+
+    /// A route as the machines know it. All come from here, whatever they do.
+    fn planned(
+        &self,
+        site: &str,
+        route: &Route,
+        of_site: &Guards,
+        action: Action,
+    ) -> io::Result<plan::Route> {
+        let place = route.settings.place();
         // Requests of all routes that have the limit of their site are counted together.
-        let scope = match route.guards.rate_limit == of_site.rate_limit {
+        let scope = match route.guards().rate_limit == of_site.rate_limit {
             true => site.to_owned(),
             false => format!("{site} {place}"),
         };
         Ok(plan::Route {
             headers: route.files.headers.clone(),
-            cors: route.guards.cors.as_ref().map(Cors::plan),
-            guards: self.guards(&route.guards, &scope)?,
-            otherwise: otherwise(&route.files).filter(|_| settings.sends_files()),
+            cors: route.guards().cors.as_ref().map(Cors::plan),
+            guards: self.guards(route.guards(), &scope)?,
+            otherwise: otherwise(&route.files)
+                .filter(|_| matches!(action, Action::Files(_) | Action::Scripts(..))),
             place,
             action,
         })
@@ -373,15 +385,15 @@ impl Planner<'_> {
             cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.name(), pool.name())),
             application: pool,
             headers: files.headers.clone(),
-            cors: route.guards.cors.as_ref().map(Cors::plan),
+            cors: route.guards().cors.as_ref().map(Cors::plan),
             compress: files.coded_streams(),
             terms: Terms::Cgi(terms),
             upload: UploadSettings {
                 bytes_max: application
                     .body_bytes_max
-                    .or(route.guards.body_bytes_max)
+                    .or(route.guards().body_bytes_max)
                     .unwrap_or(BODY_BYTES_MAX),
-                timeout_ms: route.guards.body_ms,
+                timeout_ms: route.guards().body_ms,
                 memory_bytes_max: count(application.body_memory_bytes),
                 temporary,
             },

@@ -130,6 +130,7 @@ fn terms(route: &Route, proxy: &Proxy) -> ProxyTerms {
         forwarding: forwarding(&route.settings.path, proxy),
         responses: responses(&route.settings.path, proxy),
         trusted: address_set(&proxy.trusted),
+        copies: None,
     }
 }
 
@@ -149,10 +150,10 @@ fn to_origins(
         application,
         headers: route.files.headers.clone(),
         compress: route.files.coded_streams(),
-        cors: route.guards.cors.as_ref().map(Cors::plan),
+        cors: route.guards().cors.as_ref().map(Cors::plan),
         upload: UploadSettings {
-            bytes_max: proxy.body_bytes_max.or(route.guards.body_bytes_max).unwrap_or(BODY_BYTES_MAX),
-            timeout_ms: route.guards.body_ms,
+            bytes_max: proxy.body_bytes_max.or(route.guards().body_bytes_max).unwrap_or(BODY_BYTES_MAX),
+            timeout_ms: route.guards().body_ms,
             memory_bytes_max: 0,
             temporary,
         },

@@ -29,8 +29,8 @@ use super::template::{LOCATION, TARGET};
 pub struct Route {
     /// Where, and what instead of files.
     pub settings: RouteSettings,
-    /// What guards it.
-    pub guards: Guards,
+    /// What guards it. Private, so that no route is made without the guards of its site.
+    guards: Guards,
     /// How files are served; of a fixed answer, only the fields count.
     pub files: Files,
 }
@@ -171,6 +171,21 @@ impl Route {
         check_methods(&guards, &settings, &table, reading);
         table.finish(reading);
         Self { settings, guards, files }
+    }
+
+    /// A route that the configuration does not name, of a site that is guarded and serves files as `inherited` says.
+    pub(crate) fn unnamed(settings: RouteSettings, inherited: (&Guards, &Files)) -> Self {
+        Self { settings, guards: inherited.0.clone(), files: inherited.1.clone() }
+    }
+
+    /// What guards it.
+    pub fn guards(&self) -> &Guards {
+        &self.guards
+    }
+
+    /// The same, and how its files are served, to be changed.
+    pub(crate) fn guards_and_files(&mut self) -> (&Guards, &mut Files) {
+        (&self.guards, &mut self.files)
     }
 
     /// The keys that count, with their values: what is written back. Guards that it has from its site are left out, since there
@@ -354,11 +369,6 @@ impl RouteSettings {
     /// What messages, metrics and the status call the route.
     pub fn name(&self) -> String {
         self.place().to_string()
-    }
-
-    /// Whether requests are answered with files, or with scripts among them.
-    pub(crate) fn sends_files(&self) -> bool {
-        self.answer().is_none_or(|(_, runs_scripts)| runs_scripts)
     }
 
     /// The application that answers, and whether it is spoken to in FastCGI.

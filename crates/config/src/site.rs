@@ -142,6 +142,14 @@ impl Site {
             let complaint = complaint.at(at, "other servers would give them to every client");
             reading.complain(complaint.help("remove `documents`, or guard routes instead"));
         }
+        let takes_questions =
+            guards.methods.as_ref().is_none_or(|methods| methods.iter().any(|one| one == "POST"));
+        if settings.documents.is_some() && !takes_questions {
+            let complaint = Complaint::new("other servers could not speak with this one");
+            let at = table.span_of("methods").unwrap_or_else(|| span.clone());
+            let complaint = complaint.at(at, "they ask by `POST`");
+            reading.complain(complaint.help("add `POST` here, and limit the methods of routes instead"));
+        }
         if !table.has("root") && !has_routes && settings.documents.is_none() {
             let complaint =
                 Complaint::new("a site that serves nothing").at(span, "has neither `root` nor a route");

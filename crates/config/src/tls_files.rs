@@ -14,6 +14,7 @@ use baton_tls::{Identity, PemFile, self_signed};
 use super::basic_auth::users_of;
 use super::config::Config;
 use super::proxy::OriginTls;
+use super::route::Route;
 use super::site::Site;
 use super::tls::{CertificateFiles, SiteCertificates};
 
@@ -178,7 +179,7 @@ impl Config {
     /// The files with users and the hashes of their passwords.
     fn password_files(&self) -> impl Iterator<Item = &Path> {
         let guards = self.sites.iter().flat_map(|site| {
-            let routes = site.routes.iter().map(|route| &route.guards);
+            let routes = site.routes.iter().map(Route::guards);
             routes.chain([&site.guards])
         });
         guards.filter_map(|guards| guards.basic_auth.as_ref()?.file.as_deref())

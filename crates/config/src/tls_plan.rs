@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_engine::SiteLog;
+use baton_engine::guards::Guards;
 use baton_engine::listen::ListenAddress;
 use baton_engine::place::Place;
 use baton_engine::plan::{self, Action};
-use baton_http::FieldRules;
 use baton_report::Trouble;
 use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
@@ -123,8 +123,12 @@ impl Site {
         site
     }
 
-    /// What answers on its addresses without TLS, if that sends clients to those with TLS.
-    pub(super) fn redirecting(&self, listener_ids: &HashMap<&ListenAddress, usize>) -> Option<plan::Site> {
+    /// What answers on its addresses without TLS, if that sends clients to those with TLS. `guards`: what holds there.
+    pub(super) fn redirecting(
+        &self,
+        listener_ids: &HashMap<&ListenAddress, usize>,
+        guards: Option<Arc<Guards>>,
+    ) -> Option<plan::Site> {
         let settings = &self.settings;
         let port = match settings.redirect_https {
             RedirectHttps::Off => return None,
@@ -147,16 +151,15 @@ impl Site {
             hosts: settings.hosts.clone(),
             routes: vec![plan::Route {
                 place: Place::prefix("/"),
-                headers: FieldRules::default(),
+                headers: self.files.headers.clone(),
                 cors: None,
-                // A password in clear is not asked for.
-                guards: None,
+                guards: guards.clone(),
                 action: Action::Https { host, port },
                 otherwise: None,
             }],
-            headers: FieldRules::default(),
+            headers: self.files.headers.clone(),
             cors: None,
-            guards: None,
+            guards,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
             error_pages: Vec::new(),
             clients: None,

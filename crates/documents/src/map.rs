@@ -26,7 +26,7 @@ pub struct Map {
     /// so, in seconds since 1970.
     pub pages: Vec<(u32, u64, u64)>,
     /// The names of documents that each peer lends to this server, each with a number that is another one when it is lent
-    /// anew. None: the peer has not said so yet.
+    /// anew. None: the peer has not said so to this process yet.
     pub held: Vec<Option<Vec<(String, u64)>>>,
 }
 
@@ -81,7 +81,8 @@ pub struct Served {
 }
 
 impl Book {
-    /// A book of a map. It goes on counting where the last one did, if documents have the same numbers.
+    /// A book of a map. It goes on counting where the last one did, if documents have the same numbers, and keeps what a peer
+    /// has lent until the peer says anew what it lends.
     pub fn new(map: &Map, last: &Self) -> Self {
         let is_same =
             last.counts.numbering == map.numbering && last.counts.documents.len() == map.documents.len();
@@ -97,15 +98,17 @@ impl Book {
         };
         let names = (0..).zip(&map.documents);
         let by_name = names.flat_map(|(number, names)| names.iter().map(move |name| (decoded(name), number)));
-        let held =
-            |names: &Vec<(String, u64)>| names.iter().map(|(name, since)| (decoded(name), *since)).collect();
+        let held = |(peer, names): (&Origin, &Option<Vec<(String, u64)>>)| match names {
+            Some(names) => Some(names.iter().map(|(name, since)| (decoded(name), *since)).collect()),
+            None => last.held.get(last.peers.iter().position(|known| known == peer)?).cloned().flatten(),
+        };
         Self {
             home: map.home.clone(),
             by_name: by_name.collect(),
             peers: map.peers.clone(),
             away: map.away.iter().copied().filter(|(_, peer)| (*peer as usize) < map.peers.len()).collect(),
             pages: map.pages.iter().map(|&(page, state, since)| (page, (state, since))).collect(),
-            held: map.held.iter().map(|names| names.as_ref().map(held)).collect(),
+            held: map.peers.iter().zip(&map.held).map(held).collect(),
             counts,
         }
     }
@@ -144,10 +147,9 @@ impl Book {
         self.pages.get(&number).copied()
     }
 
-    /// Whether this server may serve that document of a peer, by its place among [`Map::peers`]. True as long as the peer
-    /// has not said: it is asked then.
+    /// Whether this server may serve that document of a peer, by its place among [`Map::peers`]: if the peer has said so.
     pub fn may_serve(&self, peer: usize, path: &[u8]) -> bool {
-        self.held.get(peer).and_then(Option::as_ref).is_none_or(|held| held.contains_key(path))
+        self.held.get(peer).and_then(Option::as_ref).is_some_and(|held| held.contains_key(path))
     }
 
     /// The tags of copies that were lent to this server and are no longer, or are lent anew, by the book that takes this one's place.
@@ -231,7 +233,11 @@ mod tests {
         );
         assert_eq!(book.address(b"p q.png").unwrap(), "http://b/~migrate/a/8080/p%20q.png");
         assert_eq!((book.address(b"index.html"), book.page(0), book.page(1)), (None, Some((7, 1_000)), None));
-        assert!(book.may_serve(0, b"x.png") && !book.may_serve(0, b"y.png") && book.may_serve(1, b"y.png"));
+        assert!(book.may_serve(0, b"x.png") && !book.may_serve(0, b"y.png") && !book.may_serve(1, b"y.png"));
+        let silent = Book::new(&Map { held: vec![None], ..map(2, &[]) }, &book);
+        assert!(silent.may_serve(0, b"x.png") && !silent.may_serve(0, b"y.png"), "another process has begun");
+        let others = Map { peers: vec!["http://c".parse().unwrap()], held: vec![None], ..map(2, &[]) };
+        assert!(!Book::new(&others, &book).may_serve(0, b"x.png"));
     }
 
     #[test]

@@ -17,12 +17,17 @@ pub struct Rules {
 impl Rules {
     /// Whether a document with that path, which begins with a slash, may move.
     pub fn allow(&self, path: &str, media_type: &str) -> bool {
+        self.allow_type(media_type)
+            && !self.entry_points.iter().any(|pattern| pattern.matches(path.as_bytes()))
+    }
+
+    /// Whether documents of that type may move.
+    pub fn allow_type(&self, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim();
-        let is_allowed = match is_page(essence) {
+        match is_page(essence) {
             true => self.pages,
             false => self.types.iter().any(|kind| is_media_type(essence, kind)),
-        };
-        is_allowed && !self.entry_points.iter().any(|pattern| pattern.matches(path.as_bytes()))
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Key {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(purpose.label());
         context.update(text);
-        context.sign().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(context.sign().as_ref())
     }
 
     /// Whether the text was signed by a server with this key. Takes the same time for all wrong signatures.
@@ -61,7 +61,7 @@ impl Key {
 impl Purpose {
     const fn label(self) -> &'static [u8] {
         match self {
-            Self::Question => b"baton documents question 1\n",
+            Self::Question => b"baton documents question 2\n",
             Self::Reply => b"baton documents reply 1\n",
             Self::Copy => b"baton documents copy 1\n",
         }
@@ -75,7 +75,11 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The field of a request that has the signature of a question, or a copy's token.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The field of a request that has the head of a question and its signature, or a copy's token.
 pub const SIGNATURE_FIELD: &str = "Baton-Documents";
 
 /// 128 bits in hexadecimal.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Origin;
-use crate::trust::{Key, Purpose};
+use crate::trust::{Key, Purpose, hex};
 
 /// A question, which is also news: how busy the server is, and what it lends to the other one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The server that asks.
     pub from: Origin,
@@ -14,8 +14,20 @@ pub struct Question {
     pub to: Origin,
     /// The time of the server that asks, in microseconds since 1970. Grows with each question.
     pub time_us: u64,
-    /// The rest.
+    /// The rest: the body.
     pub news: News,
+}
+
+/// The head of a question: `FROM TO TIME LENGTH DIGEST SIGNATURE`, in the [field](crate::SIGNATURE_FIELD). The signature
+/// covers all before it, so that a stranger is refused before a byte of the body is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    pub(crate) from: Origin,
+    pub(crate) to: Origin,
+    pub(crate) time_us: u64,
+    body_len: usize,
+    /// SHA-256, in hexadecimal.
+    body_digest: String,
 }
 
 /// The reply to a question.
@@ -48,7 +60,7 @@ pub struct News {
 /// A signed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// The message, as JSON.
+    /// The body, as JSON.
     pub body: Vec<u8>,
     /// Value of the [field](crate::SIGNATURE_FIELD).
     pub signature: String,
@@ -85,31 +97,65 @@ impl Distrust {
 impl Question {
     /// Signs it.
     pub fn signed(&self, key: &Key) -> Signed {
-        Signed::of(self, key, Purpose::Question)
+        // Numbers, strings and lists of them always can be written.
+        let body = serde_json::to_vec(&self.news).unwrap_or_default();
+        let head = format!("{} {} {}", self.from, self.to, self.time_us);
+        Signed { signature: sign_question(key, &head, &body), body }
     }
+}
 
-    /// The server that bytes which claim to be a question are meant for.
-    pub fn addressee(body: &[u8]) -> Option<Origin> {
-        #[derive(Deserialize)]
-        struct Envelope {
-            to: Origin,
-        }
-        serde_json::from_slice(body).ok().map(|envelope: Envelope| envelope.to)
-    }
-
-    /// Reads one that was signed with the key.
+impl Envelope {
+    /// Reads the signature field of a question. Nothing of it is believed yet.
     ///
     /// # Errors
-    /// It was not, or cannot be read.
-    pub fn verified(body: &[u8], signature: &[u8], key: &Key) -> Result<Self, Distrust> {
-        verified(body, signature, key, Purpose::Question)
+    /// It cannot be read.
+    pub fn read(field: &str) -> Result<Self, Distrust> {
+        let read = || {
+            let mut words = field.split(' ');
+            let mut word = || words.next();
+            let (from, to) = (word()?.parse().ok()?, word()?.parse().ok()?);
+            let (time_us, body_len) = (word()?.parse().ok()?, word()?.parse().ok()?);
+            let body_digest = word()?.to_owned();
+            word()?;
+            words.next().is_none().then_some(Self { from, to, time_us, body_len, body_digest })
+        };
+        read().filter(|envelope| envelope.body_len <= WORDS_BYTES_MAX).ok_or(Distrust::Unreadable)
+    }
+
+    /// Whether the field that it was read from was signed with the key.
+    pub(crate) fn is_signed(field: &str, key: &Key) -> bool {
+        field.rsplit_once(' ').is_some_and(|(signed, signature)| {
+            key.verifies(Purpose::Question, signed.as_bytes(), signature.as_bytes())
+        })
+    }
+
+    /// The server that is asked.
+    pub fn to(&self) -> &Origin {
+        &self.to
+    }
+
+    /// Bytes of the body.
+    pub fn body_len(&self) -> usize {
+        self.body_len
+    }
+
+    /// What the body says.
+    ///
+    /// # Errors
+    /// It is not the one that the head was signed for, or cannot be read.
+    pub(crate) fn open(&self, body: &[u8]) -> Result<News, Distrust> {
+        if body.len() != self.body_len || digest(body) != self.body_digest {
+            return Err(Distrust::Signature);
+        }
+        serde_json::from_slice(body).map_err(|_| Distrust::Unreadable)
     }
 }
 
 impl Reply {
     /// Signs it.
     pub fn signed(&self, key: &Key) -> Signed {
-        Signed::of(self, key, Purpose::Reply)
+        let body = serde_json::to_vec(self).unwrap_or_default();
+        Signed { signature: key.sign(Purpose::Reply, &body), body }
     }
 
     /// Reads one that was signed with the key.
@@ -117,37 +163,26 @@ impl Reply {
     /// # Errors
     /// It was not, or cannot be read.
     pub fn verified(body: &[u8], signature: &[u8], key: &Key) -> Result<Self, Distrust> {
-        verified(body, signature, key, Purpose::Reply)
+        if body.len() > WORDS_BYTES_MAX {
+            return Err(Distrust::Unreadable);
+        }
+        // Before anything is read of it.
+        if !key.verifies(Purpose::Reply, body, signature) {
+            return Err(Distrust::Signature);
+        }
+        serde_json::from_slice(body).map_err(|_| Distrust::Unreadable)
     }
 }
 
-impl Signed {
-    fn of(message: &impl Serialize, key: &Key, purpose: Purpose) -> Self {
-        // Numbers, strings and lists of them always can be written.
-        let body = serde_json::to_vec(message).unwrap_or_default();
-        Self { signature: key.sign(purpose, &body), body }
-    }
+/// The signature field of a question with this head, `FROM TO TIME`, and this body.
+pub fn sign_question(key: &Key, head: &str, body: &[u8]) -> String {
+    let signed = format!("{head} {} {}", body.len(), digest(body));
+    let signature = key.sign(Purpose::Question, signed.as_bytes());
+    format!("{signed} {signature}")
 }
 
-/// The signature that a question of these bytes would have: for tests of readers.
-pub fn sign_question(key: &Key, body: &[u8]) -> String {
-    key.sign(Purpose::Question, body)
-}
-
-fn verified<M: for<'a> Deserialize<'a>>(
-    body: &[u8],
-    signature: &[u8],
-    key: &Key,
-    purpose: Purpose,
-) -> Result<M, Distrust> {
-    if body.len() > WORDS_BYTES_MAX {
-        return Err(Distrust::Unreadable);
-    }
-    // Before anything is read of it.
-    if !key.verifies(purpose, body, signature) {
-        return Err(Distrust::Signature);
-    }
-    serde_json::from_slice(body).map_err(|_| Distrust::Unreadable)
+fn digest(body: &[u8]) -> String {
+    hex(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, body).as_ref())
 }
 
 /// Bytes of the longest message: a hundred thousand paths of usual length.

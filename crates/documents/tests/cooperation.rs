@@ -102,9 +102,9 @@ impl World {
     fn answer(&mut self, target: usize, question: &Signed) -> Option<Signed> {
         let wall_us = WALL_US + self.now + self.servers[target].skew_us;
         let site = &mut self.servers[target].site;
-        let reply = site.answer(&question.body, question.signature.as_bytes(), self.now, wall_us).ok()?;
-        let again = site.answer(&question.body, question.signature.as_bytes(), self.now, wall_us);
-        assert_eq!(again, Err(Distrust::Replayed));
+        let admitted = site.admit(&question.signature, wall_us).ok()?;
+        assert_eq!(site.admit(&question.signature, wall_us), Err(Distrust::Replayed));
+        let reply = site.answer(admitted, &question.body, self.now).ok()?;
         // Workers have what was heard before the reply leaves.
         self.take_map(target);
         Some(reply)
@@ -225,7 +225,8 @@ fn only_peers_with_the_key_and_a_right_clock_are_heard() {
     };
     let mut hear = |question: Question, key: &Key| {
         let signed = question.signed(key);
-        site.answer(&signed.body, signed.signature.as_bytes(), 0, WALL_US).map(|_| ())
+        let admitted = site.admit(&signed.signature, WALL_US)?;
+        site.answer(admitted, &signed.body, 0).map(|_| ())
     };
     let other = Key::from_file(&[b'x'; 40]).unwrap();
     assert_eq!(hear(question(1, 0, WALL_US), &other), Err(Distrust::Signature));
@@ -237,4 +238,10 @@ fn only_peers_with_the_key_and_a_right_clock_are_heard() {
     assert_eq!(hear(question(1, 0, WALL_US + SECOND), &key()), Err(Distrust::Replayed));
     assert_eq!(hear(question(1, 0, WALL_US), &key()), Err(Distrust::Replayed), "an older one");
     assert_eq!(site.report(0)["refused"]["signature"], 1);
+    let signed = question(1, 0, WALL_US + 2 * SECOND).signed(&key());
+    let admitted = site.admit(&signed.signature, WALL_US).unwrap();
+    assert_eq!(site.answer(admitted, b"another body", 0), Err(Distrust::Signature));
+    for broken in ["", "a b c", &signed.signature[1..], &format!("{} x", signed.signature)] {
+        assert_eq!(site.admit(broken, WALL_US), Err(Distrust::Unreadable), "{broken}");
+    }
 }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use baton_content::{Stored, Variant};
 use baton_documents::links::{CopyTerms, Page, PageAddress};
-use baton_documents::{Book, Map, Origin, Served, encode};
+use baton_documents::{Book, Map, Origin, Rules, Served, encode};
+use baton_http::origin::ResponseHead;
+use baton_http::{Status, is_media_type};
 
 /// Where a site's documents are, as all plans and loops of a worker share it.
 #[derive(Debug)]
@@ -39,6 +41,18 @@ pub struct Copies {
     pub(crate) home: Origin,
     /// Where its documents are here, without the slash in front.
     pub(crate) prefix: String,
+    /// Which media types they may have.
+    rules: Rules,
+}
+
+/// What a client gets in place of a home's response that is no document of a type that may move. Such a response would speak
+/// under this server's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Instead {
+    /// The address at the home.
+    Home,
+    /// The page of this status.
+    Status(Status),
 }
 
 impl Documents {
@@ -88,9 +102,23 @@ impl Lending {
 
 impl Copies {
     /// `peer`: the place of `home` in the map.
-    pub fn new(documents: Arc<Documents>, peer: usize, home: Origin) -> Self {
+    pub fn new(documents: Arc<Documents>, peer: usize, home: Origin, rules: Rules) -> Self {
         let prefix = home.copies_path().trim_start_matches('/').to_owned();
-        Self { documents, peer, home, prefix }
+        Self { documents, peer, home, prefix, rules }
+    }
+
+    /// What a client gets in place of this response; `None`: the response.
+    pub(crate) fn instead_of(&self, response: &ResponseHead) -> Option<Instead> {
+        let media_type = || std::str::from_utf8(response.field("Content-Type")?).ok();
+        let is_parts = |kind: &str| is_media_type(kind, "multipart/byteranges");
+        match response.status().code() {
+            304 => None,
+            200 if media_type().is_some_and(|kind| self.rules.allow_type(kind)) => None,
+            206 if media_type().is_some_and(|kind| self.rules.allow_type(kind) || is_parts(kind)) => None,
+            300..400 => Some(Instead::Home),
+            400.. => Some(Instead::Status(response.status())),
+            _ => Some(Instead::Status(Status::BAD_GATEWAY)),
+        }
     }
 
     /// The server whose documents these are.

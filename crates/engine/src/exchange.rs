@@ -181,7 +181,7 @@ impl Exchange {
             let (status, outcome) = (Status::BAD_REQUEST, Outcome::Refused);
             return self.refuse(env, &Refused { status, why: &why, outcome });
         }
-        if let Some(proof) = plan.proof(head.path) {
+        if let Some(proof) = plan.proof(head) {
             let ready = prove(env.ctx, plan, &proof, &mut env.reply);
             return self.finish(env, ready);
         }

@@ -12,7 +12,7 @@ use baton_cache::CachedRoute;
 use baton_content::Tree;
 use baton_encode::Rules;
 use baton_http::origin::{Forwarding, ResponseRules};
-use baton_http::{FieldRules, PathRefusal, decode_any_path, decode_path, without_root};
+use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
@@ -114,7 +114,7 @@ pub enum Action {
     Files(Arc<Tree>),
     /// A file is sent, or the client is sent to the server that has it for now.
     Lent(Arc<Tree>, Arc<Lending>),
-    /// A document of another server is sent, which lends it to this one.
+    /// A document of another server is sent, which lends it to this one: see [`ProxyTerms::copies`].
     Copies(Arc<Copies>, Arc<Delegate>),
     /// A file is sent, or run if it is a script.
     Scripts(Arc<Tree>, Arc<Delegate>),
@@ -215,6 +215,8 @@ pub struct ProxyTerms {
     pub responses: ResponseRules,
     /// Proxies in front of this server, whose own words about their clients are believed.
     pub trusted: AddressSet,
+    /// If it is the home of documents that this server is lent: which of its responses are passed on.
+    pub copies: Option<Arc<Copies>>,
 }
 
 /// How requests get to the nodes of the cluster.
@@ -251,6 +253,11 @@ impl Delegate {
             Terms::Proxy(terms) => Some(terms),
             Terms::Cgi(_) => None,
         }
+    }
+
+    /// If it is the home of documents that this server is lent: which of its responses are passed on.
+    pub(crate) fn copies(&self) -> Option<&Copies> {
+        self.proxy()?.copies.as_deref()
     }
 }
 
@@ -378,9 +385,10 @@ impl Plan {
         self.returns_connections
     }
 
-    /// What a certificate authority that asks for this path gets.
-    pub(crate) fn proof(&self, path: &[u8]) -> Option<Arc<str>> {
-        self.proofs.as_ref()?.answer(path)
+    /// What a certificate authority that asks so gets.
+    pub(crate) fn proof(&self, head: &RequestHead<'_>) -> Option<Arc<str>> {
+        let proofs = self.proofs.as_ref().filter(|_| matches!(head.method, Method::Get | Method::Head))?;
+        proofs.answer(head.path)
     }
 
     /// All sites.

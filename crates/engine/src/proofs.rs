@@ -1,6 +1,7 @@
 //! Proofs for certificate authorities that a name leads to this server (HTTP-01, RFC 8555, 8.3): short answers below a
 //! path that is the same on all sites. They come before the choice of a site: an authority asks in clear text, by a
-//! name that may have no site there, and a redirection would lead it astray.
+//! name that may have no site there, and a redirection would lead it astray. So they come before the guards of a site as well:
+//! authorities ask from addresses that they do not publish. Nothing but a token that is asked for at the time is answered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

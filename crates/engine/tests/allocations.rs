@@ -230,6 +230,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
         forwarding,
         responses: ResponseRules { pseudonym: Some("baton".into()), ..ResponseRules::default() },
         trusted: AddressSet::default(),
+        copies: None,
     };
     Action::Delegated(Arc::new(Delegate {
         application: Application::new(settings).unwrap(),

@@ -1,6 +1,6 @@
 //! Which settings a reload cannot change: those that only the start of the server uses.
 
-use baton_config::{Config, Destination, LogSettings, Section, Server, Tls};
+use baton_config::{Admin, Config, Destination, LogSettings, Section, Server, Tls};
 use baton_engine::{Tuning, topology};
 
 /// The new configuration with such settings as they were, and the names of those that differ.
@@ -19,7 +19,7 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
         cache: old.cache.clone(),
         shared_cache: old.shared_cache.clone(),
         tls: Tls { kernel: old.tls.kernel, ..new.tls.clone() },
-        admin: old.admin.clone(),
+        admin: Admin { hosts: new.admin.hosts.clone(), ..old.admin.clone() },
         // One file can replace another while workers write to it; other destinations cannot change.
         log: LogSettings {
             access: exchange(&old.log.access, &new.log.access),

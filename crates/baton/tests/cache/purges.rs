@@ -191,7 +191,7 @@ fn the_admin_listener_purges_for_programs_only() {
     let admin = *site.server.addresses().last().expect("the admin listener");
     let ask = |line: &str, fields: &str, body: &str| {
         let mut client = Client::connect(admin);
-        client.send(format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}"));
+        client.send(format!("{line} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n{body}"));
         let response = client.response();
         (response.status, response.text().to_owned())
     };

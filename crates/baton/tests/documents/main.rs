@@ -10,4 +10,5 @@ mod faults;
 mod moves;
 mod secure;
 mod servers;
+mod strangers;
 mod trust;

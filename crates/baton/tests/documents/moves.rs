@@ -8,6 +8,9 @@ use crate::common::server::Server;
 use crate::crawler::{Crawler, links};
 use crate::servers::{IMAGES, Servers, Settings, get, status};
 
+/// Pages move where both servers say so.
+const PAGES: &str = ", pages = true";
+
 /// A busy server lends images; its pages show them from where they are, and old addresses redirect.
 #[test]
 fn documents_of_a_busy_server_are_served_by_its_peers() {
@@ -83,7 +86,7 @@ fn documents_of_a_busy_server_are_served_by_its_peers() {
 /// A client that follows links finds everything at any time, and every address that was ever given out goes on to work.
 #[test]
 fn no_address_dies_while_documents_move_and_change() {
-    let servers = Servers::start(2, Settings { home: ", pages = true", ..Settings::default() });
+    let servers = Servers::start(2, Settings { home: PAGES, peer: PAGES, ..Settings::default() });
     let index = format!("{}/", servers.url(0));
     let mut crawler = Crawler::default();
     for round in 0..3 {
@@ -120,7 +123,8 @@ fn no_address_dies_while_documents_move_and_change() {
 /// A copy of a page shows what its original shows, from the peer's address.
 #[test]
 fn pages_move_if_they_are_allowed_to() {
-    let servers = Servers::start(1, Settings { home: ", pages = true, types = []", ..Settings::default() });
+    let home = ", pages = true, types = []";
+    let servers = Servers::start(1, Settings { home, peer: PAGES, ..Settings::default() });
     let page = format!("{}/sub/page.html", servers.url(0));
     servers.busy_until("the page is away", |servers| {
         (0..20).for_each(|_| {

@@ -145,7 +145,12 @@ fn site() -> Folder {
     folder
 }
 
-fn configuration(addresses: &[SocketAddr], protocol: Protocol, index: usize, more: &str) -> String {
+pub(crate) fn configuration(
+    addresses: &[SocketAddr],
+    protocol: Protocol,
+    index: usize,
+    more: &str,
+) -> String {
     let listen = addresses[index];
     let peers = addresses.iter().filter(|other| **other != listen);
     let peers = peers.map(|other| format!("\"{}\"", url(protocol, *other))).collect::<Vec<_>>().join(", ");
@@ -164,7 +169,7 @@ fn configuration(addresses: &[SocketAddr], protocol: Protocol, index: usize, mor
 }
 
 /// Starts a server, with the secret and a certificate in its folder.
-fn run(folder: Folder, configuration: &str) -> Server {
+pub(crate) fn run(folder: Folder, configuration: &str) -> Server {
     certificate::install(folder.base());
     std::fs::write(folder.base().join("documents.key"), SECRET).expect("a key");
     Server::run(folder, configuration)

@@ -1,5 +1,6 @@
-//! Nobody without the key is heard, and nobody makes a server fetch or serve what it is not lent.
+//! Servers without the key are not heard, and a server fetches and serves only what it is lent.
 
+use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use baton_documents::{Key, News, Question, SIGNATURE_FIELD, Signed};
@@ -10,13 +11,23 @@ use crate::common::server::wait_until;
 use crate::servers::{SECRET, Servers, Settings, get, status};
 
 fn ask(servers: &Servers, question: &Signed) -> Response {
-    let mut client = Client::connect(servers.addresses[1]);
-    let host = servers.addresses[1].to_string();
-    let fields = format!("{SIGNATURE_FIELD}: {}\r\n", question.signature);
-    client.begin("POST", &host, "/~migrate/", &fields, Body::Length(question.body.len()));
+    ask_at(servers.addresses[1], question)
+}
+
+/// Asks a server, as its peers do.
+pub(crate) fn ask_at(address: SocketAddr, question: &Signed) -> Response {
+    let mut client = announce(address, question);
     client.send_body(&question.body);
     client.finish_body();
     client.response()
+}
+
+/// Sends the head of a question alone.
+pub(crate) fn announce(address: SocketAddr, question: &Signed) -> Client {
+    let mut client = Client::connect(address);
+    let fields = format!("{SIGNATURE_FIELD}: {}\r\n", question.signature);
+    client.begin("POST", &address.to_string(), "/~migrate/", &fields, Body::Length(question.body.len()));
+    client
 }
 
 fn question(servers: &Servers, time_us: u64) -> Question {
@@ -28,7 +39,7 @@ fn question(servers: &Servers, time_us: u64) -> Question {
     }
 }
 
-fn now_us() -> u64 {
+pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_micros() as u64
 }
 

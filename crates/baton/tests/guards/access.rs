@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
+use crate::common::certificate;
+use crate::common::folder::Folder;
 use crate::common::server::Server;
 use crate::site::{SECRET, attack, run};
 
@@ -55,6 +57,23 @@ fn a_denied_address_is_denied_where_its_network_is_allowed() {
     let get = |from| get_from(server.address(), from, "/let-in/secret.txt");
     assert!(get("127.1.2.3").contains(SECRET));
     assert!(get("127.9.2.3").starts_with("HTTP/1.1 403 "));
+}
+
+/// The route that sends clients to TLS is none of the configuration, and is guarded by the site all the same.
+#[test]
+fn a_client_that_is_denied_is_not_sent_to_tls() {
+    let folder = Folder::new();
+    certificate::install(folder.base());
+    let server = Server::run(
+        folder,
+        "[[site]]\nlisten = ['127.0.0.1:0', '127.0.0.2:0 tls']\nroot = '{root}'\nredirect_https = true\ndeny = ['127.9.2.3']\n\
+         headers = { X-Own = '1' }\nbasic_auth = { users = { ada = '$2y$04$abcdefghijklmnopqrstuuRnnl1gHh6kDfcVkhpTUTFcmVTCp4SPe' } }\n\
+         tls = { certificate = '{base}/localhost.pem', key = '{base}/localhost.key' }",
+    );
+    let denied = get_from(server.address(), "127.9.2.3", "/");
+    assert!(denied.starts_with("HTTP/1.1 403 ") && denied.contains("X-Own: 1"), "{denied}");
+    let sent = get_from(server.address(), "127.1.2.3", "/");
+    assert!(sent.starts_with("HTTP/1.1 308 "), "no password is asked for in clear: {sent}");
 }
 
 /// Clients of a Unix socket have no address: only `unix:` means them.

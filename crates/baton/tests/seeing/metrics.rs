@@ -40,7 +40,7 @@ fn origin() -> Origin {
 fn page(server: &Server, fields: &str) -> Response {
     let admin = *server.addresses().last().expect("the admin listener");
     let mut client = Client::connect(admin);
-    client.send(format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    client.send(format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     client.response()
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::client::{Client, Response};
 use crate::common::server::{Server, wait_until};
 use crate::supervised::{
-    admin_address, complaint, ctl, folder, run, send_signal, serving, start, status, write,
+    admin_address, complaint, ctl, folder, read, run, send_signal, serving, start, status, write,
 };
 
 const ADMIN: &str = "processes = 2\n[admin]\nlisten = \"127.0.0.1:0\"";
@@ -112,10 +112,42 @@ fn purges_need_something_that_is_cached() {
     assert!(usage.contains("<URL|--prefix <URL>|--tag <TAG>|--all>"), "{usage}");
     let mut client = Client::connect(admin_address(&server));
     client.send(
-        "POST /purge HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+        "POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
     );
     let response = client.response();
     assert_eq!((response.status, response.text()), (403, "admin.purge is off\n"));
+}
+
+/// Attacks as a page of another site does, whose name has come to lead to the listener (DNS rebinding), or which has a browser
+/// send a purge.
+#[test]
+fn pages_of_other_sites_get_nothing() {
+    let server = start(&format!("{ADMIN}\npurge = true\nhosts = [\"monitoring.example\"]"));
+    let status = |server: &Server, host: &str, path: &str| {
+        Client::connect(admin_address(server)).ask_host(host, "GET", path, "").status
+    };
+    for path in ["/", "/status", "/metrics", "/healthz", "/none"] {
+        let answer = Client::connect(admin_address(&server)).ask_host("evil.example", "GET", path, "");
+        assert_eq!(answer.status, 421, "{path}");
+        assert!(answer.text().contains("`admin.hosts`"), "{}", answer.text());
+    }
+    for host in ["monitoring.example:9000", "localhost", "127.0.0.1:1", "[::1]"] {
+        assert_eq!(status(&server, host, "/healthz"), 200, "{host}");
+    }
+    let purge = |host: &str, fields: &str| {
+        let fields = format!("{fields}Content-Type: application/json\r\nContent-Length: 0\r\n");
+        Client::connect(admin_address(&server)).ask_host(host, "POST", "/purge", &fields).status
+    };
+    assert_eq!(purge("evil.example", "Origin: http://evil.example\r\n"), 421);
+    assert_eq!(purge("localhost", "Origin: http://evil.example\r\n"), 403);
+    assert_eq!(purge("localhost", "Sec-Fetch-Site: cross-site\r\n"), 403);
+    assert_eq!(purge("localhost", ""), 400, "what no browser sends is read");
+    // Names change without a restart.
+    let text = read(&server, "baton.toml").replace("monitoring.example", "other.example");
+    write(server.folder(), "baton.toml", text);
+    server.ctl(&["reload"]);
+    assert_eq!(status(&server, "monitoring.example", "/healthz"), 421);
+    assert_eq!(status(&server, "other.example", "/healthz"), 200);
 }
 
 /// Asks a server that is not there.

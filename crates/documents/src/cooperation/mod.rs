@@ -30,7 +30,7 @@ use self::peer::Peer;
 use crate::Origin;
 use crate::map::{Map, Served};
 use crate::trust::Key;
-use crate::words::{Distrust, News, Question, Reply, Signed};
+use crate::words::{Distrust, Envelope, News, Question, Reply, Signed};
 
 /// A site and its peers.
 #[derive(Debug)]
@@ -55,6 +55,21 @@ pub struct Cooperation {
     /// Questions that peers have not replied to.
     unanswered: u64,
     refused: BTreeMap<&'static str, u64>,
+}
+
+/// A question whose head was believed. Only [`Cooperation::admit`] makes it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// The place of the peer that asks.
+    peer: usize,
+    envelope: Envelope,
+}
+
+impl Admitted {
+    /// Bytes of the body.
+    pub fn body_len(&self) -> usize {
+        self.envelope.body_len()
+    }
 }
 
 impl Cooperation {
@@ -199,24 +214,31 @@ impl Cooperation {
         self.take_moves(now);
     }
 
-    /// Answers a question.
+    /// Admits a question by its signature field, once. Its body may be read then, and answered.
     ///
     /// # Errors
     /// It cannot be believed, and changes nothing.
-    pub fn answer(
-        &mut self,
-        body: &[u8],
-        signature: &[u8],
-        now: Time,
-        wall_us: u64,
-    ) -> Result<Signed, Distrust> {
-        let (index, question) = self.believed(body, signature, wall_us).inspect_err(|distrust| {
-            *self.refused.entry(distrust.word()).or_default() += 1;
-        })?;
-        self.peers[index].heard_us = question.time_us;
-        self.hear(index, question.news, now);
-        let news = self.news(index);
-        let reply = Reply { from: self.at.clone(), to: question.from, answers_us: question.time_us, news };
+    pub fn admit(&mut self, field: &str, wall_us: u64) -> Result<Admitted, Distrust> {
+        let admitted = self.believed(field, wall_us);
+        let admitted = admitted.inspect_err(|distrust| self.note_refused(*distrust))?;
+        self.peers[admitted.peer].heard_us = admitted.envelope.time_us;
+        Ok(admitted)
+    }
+
+    /// Answers a question that was admitted.
+    ///
+    /// # Errors
+    /// The body is another one, and changes nothing.
+    pub fn answer(&mut self, admitted: Admitted, body: &[u8], now: Time) -> Result<Signed, Distrust> {
+        let Admitted { peer, envelope } = admitted;
+        let news = envelope.open(body).inspect_err(|distrust| self.note_refused(*distrust))?;
+        // The settings may have changed meanwhile.
+        if self.peer(peer) != Some(&envelope.from) || envelope.to != self.at {
+            return Err(Distrust::Stranger);
+        }
+        self.hear(peer, news, now);
+        let news = self.news(peer);
+        let reply = Reply { from: self.at.clone(), to: envelope.from, answers_us: envelope.time_us, news };
         Ok(reply.signed(&self.key))
     }
 
@@ -225,20 +247,23 @@ impl Cooperation {
         std::mem::take(&mut self.map_is_due).then(|| self.map(wall_us / 1_000_000))
     }
 
-    fn believed(&self, body: &[u8], signature: &[u8], wall_us: u64) -> Result<(usize, Question), Distrust> {
-        let question = Question::verified(body, signature, &self.key)?;
-        let index =
-            self.peers.iter().position(|peer| peer.origin == question.from).ok_or(Distrust::Stranger)?;
-        if question.to != self.at {
+    fn believed(&self, field: &str, wall_us: u64) -> Result<Admitted, Distrust> {
+        let envelope = Envelope::read(field)?;
+        if !Envelope::is_signed(field, &self.key) {
+            return Err(Distrust::Signature);
+        }
+        let is_asking = |peer: &Peer| peer.origin == envelope.from;
+        let peer = self.peers.iter().position(is_asking).ok_or(Distrust::Stranger)?;
+        if envelope.to != self.at {
             return Err(Distrust::Stranger);
         }
-        if question.time_us.abs_diff(wall_us) > SKEW_US_MAX {
+        if envelope.time_us.abs_diff(wall_us) > SKEW_US_MAX {
             return Err(Distrust::Clock);
         }
-        if question.time_us <= self.peers[index].heard_us {
+        if envelope.time_us <= self.peers[peer].heard_us {
             return Err(Distrust::Replayed);
         }
-        Ok((index, question))
+        Ok(Admitted { peer, envelope })
     }
 
     fn note_refused(&mut self, distrust: Distrust) {

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use baton_http::{BodyFraming, HeadLimits, Method, RequestHead};
 
 use super::event::{Asked, Event};
+use crate::Origin;
 use crate::trust::SIGNATURE_FIELD;
-use crate::words::{Signed, WORDS_BYTES_MAX};
+use crate::words::{Distrust, Envelope, Signed};
 
 /// The open socket.
 pub(super) struct Door {
@@ -57,64 +58,92 @@ impl Door {
 }
 
 fn serve(mut client: UnixStream, events: &Sender<Event>) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let mut input = Input { deadline: Instant::now() + PATIENCE, bytes: Vec::new() };
     client.set_write_timeout(Some(PATIENCE))?;
-    let Some((signature, body)) = read(&mut client, deadline)? else {
+    let Some(Head { field, to, body_len }) = input.head(&mut client)? else {
         return respond(&mut client, "404 Not Found", "", b"Servers that cooperate ask here.\n");
     };
+    let (reply, admitted) = mpsc::channel();
+    events.send(Event::Announced(field, reply)).map_err(io::Error::other)?;
+    // A stranger's body is not read.
+    let admitted = match admitted.recv_timeout(PATIENCE) {
+        Ok(Ok(admitted)) if admitted.body_len() == body_len => admitted,
+        Ok(Ok(_)) => return refuse(&mut client, Distrust::Unreadable),
+        Ok(Err(distrust)) => return refuse(&mut client, distrust),
+        Err(_) => return respond(&mut client, BUSY, "", b"Too busy.\n"),
+    };
+    let body = input.body(&mut client, body_len)?;
     let (reply, answered) = mpsc::channel();
-    let asked = Event::Asked(Asked { body, signature, reply });
-    events.send(asked).map_err(io::Error::other)?;
+    events.send(Event::Asked(Asked { site: to, admitted, body, reply })).map_err(io::Error::other)?;
     match answered.recv_timeout(PATIENCE) {
         Ok(Ok(Signed { body, signature })) => {
             let fields = format!("{SIGNATURE_FIELD}: {signature}\r\nContent-Type: application/json\r\n");
             respond(&mut client, "200 OK", &fields, &body)
         }
-        Ok(Err(distrust)) => {
-            respond(&mut client, "403 Forbidden", "", format!("refused: {}\n", distrust.word()).as_bytes())
-        }
-        Err(_) => respond(&mut client, "503 Service Unavailable", "", b"Too busy.\n"),
+        Ok(Err(distrust)) => refuse(&mut client, distrust),
+        Err(_) => respond(&mut client, BUSY, "", b"Too busy.\n"),
     }
 }
 
-/// The signature and body of a question; none if the request is none.
-fn read(client: &mut UnixStream, deadline: Instant) -> io::Result<Option<(String, Vec<u8>)>> {
-    let limits = HeadLimits::default();
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 16 * 1024];
-    let mut more = |bytes: &mut Vec<u8>, client: &mut UnixStream| {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        client.set_read_timeout(Some(left))?;
-        let count = client.read(&mut buffer)?;
-        bytes.extend_from_slice(&buffer[..count]);
-        if count == 0 { Err(io::Error::from(io::ErrorKind::UnexpectedEof)) } else { Ok(()) }
-    };
-    let head_len = loop {
-        if let Some(end) = memchr::memmem::find(&bytes, b"\r\n\r\n") {
-            break end + 4;
-        }
-        if bytes.len() > HEAD_BYTES_MAX {
+/// The head of a request that claims to be a question.
+struct Head {
+    /// Its signature field.
+    field: String,
+    to: Origin,
+    body_len: usize,
+}
+
+/// What has come of a request.
+struct Input {
+    deadline: Instant,
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    /// The head, of which the input is rid; none if the request is no question.
+    fn head(&mut self, client: &mut UnixStream) -> io::Result<Option<Head>> {
+        let end = loop {
+            if let Some(end) = memchr::memmem::find(&self.bytes, b"\r\n\r\n") {
+                break end + 4;
+            }
+            if self.bytes.len() > HEAD_BYTES_MAX {
+                return Ok(None);
+            }
+            self.more(client)?;
+        };
+        let body = self.bytes.split_off(end);
+        let text = std::mem::replace(&mut self.bytes, body);
+        let Ok(head) = RequestHead::parse(&text, &HeadLimits::default()) else { return Ok(None) };
+        let field = head.only_field(SIGNATURE_FIELD);
+        let (Some(field), BodyFraming::Length(length), Method::Post) = (field, head.framing, head.method)
+        else {
             return Ok(None);
-        }
-        more(&mut bytes, client)?;
-    };
-    let Ok(head) = RequestHead::parse(&bytes[..head_len], &limits) else { return Ok(None) };
-    let signature = head.fields().find(|(name, _)| name.eq_ignore_ascii_case(SIGNATURE_FIELD));
-    let signature = signature.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
-    let length = match head.framing {
-        BodyFraming::Length(length) => {
-            usize::try_from(length).ok().filter(|length| *length <= WORDS_BYTES_MAX)
-        }
-        _ => None,
-    };
-    let (Some(signature), Some(length), Method::Post) = (signature, length, head.method) else {
-        return Ok(None);
-    };
-    while bytes.len() < head_len + length {
-        more(&mut bytes, client)?;
+        };
+        let body_len = usize::try_from(length).unwrap_or(usize::MAX);
+        let to = Envelope::read(field).map(|envelope| envelope.to().clone());
+        Ok(to.ok().map(|to| Head { field: field.to_owned(), to, body_len }))
     }
-    bytes.truncate(head_len + length);
-    Ok(Some((signature, bytes.split_off(head_len))))
+
+    fn body(mut self, client: &mut UnixStream, len: usize) -> io::Result<Vec<u8>> {
+        while self.bytes.len() < len {
+            self.more(client)?;
+        }
+        self.bytes.truncate(len);
+        Ok(self.bytes)
+    }
+
+    fn more(&mut self, client: &mut UnixStream) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        client.set_read_timeout(Some(left))?;
+        let mut buffer = [0; 16 * 1024];
+        let count = client.read(&mut buffer)?;
+        self.bytes.extend_from_slice(&buffer[..count]);
+        if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+}
+
+fn refuse(client: &mut UnixStream, distrust: Distrust) -> io::Result<()> {
+    respond(client, "403 Forbidden", "", format!("refused: {}\n", distrust.word()).as_bytes())
 }
 
 fn respond(client: &mut UnixStream, status: &str, fields: &str, body: &[u8]) -> io::Result<()> {
@@ -130,5 +159,7 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// How long a request may take to arrive, and its answer to be found.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+const BUSY: &str = "503 Service Unavailable";
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;

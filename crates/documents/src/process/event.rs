@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use super::scan::Folder;
 use crate::settings::Settings;
 use crate::words::{Distrust, Signed};
-use crate::{Origin, Served};
+use crate::{Admitted, Origin, Served};
 
 /// An event, from one of the threads.
 pub(super) enum Event {
@@ -13,6 +13,8 @@ pub(super) enum Event {
     Served(Origin, Served),
     /// The master is gone.
     Ended,
+    /// The head of a question has come, with this signature field.
+    Announced(String, Sender<Result<Admitted, Distrust>>),
     /// A peer asks.
     Asked(Asked),
     /// A peer has replied, or not.
@@ -30,7 +32,9 @@ pub(super) enum Event {
 
 /// A question on its way to its answer.
 pub(super) struct Asked {
+    /// The site that is asked.
+    pub(super) site: Origin,
+    pub(super) admitted: Admitted,
     pub(super) body: Vec<u8>,
-    pub(super) signature: String,
     pub(super) reply: Sender<Result<Signed, Distrust>>,
 }

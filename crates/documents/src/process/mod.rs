@@ -28,7 +28,7 @@ use self::event::{Asked, Event};
 use self::site::Site;
 use crate::messages::{FromDocuments, ToDocuments};
 use crate::settings::Settings;
-use crate::{Origin, Question};
+use crate::{Admitted, Distrust, Envelope, Origin};
 
 /// Cooperates until the master ends, which is at the other end of `socket`.
 ///
@@ -96,6 +96,10 @@ impl Process {
                     site.cooperation.handle_served(&served);
                 }
             }
+            Event::Announced(field, reply) => {
+                // The client may be gone.
+                let _ = reply.send(self.admit(&field));
+            }
             Event::Asked(asked) => self.answer(asked),
             Event::Replied { site, peer, reply } => {
                 if let Some(site) = self.site(&site) {
@@ -136,12 +140,19 @@ impl Process {
         }
     }
 
+    fn admit(&mut self, field: &str) -> Result<Admitted, Distrust> {
+        let admitted = Envelope::read(field).and_then(|envelope| {
+            let site = self.site(envelope.to()).ok_or(Distrust::Stranger)?;
+            site.cooperation.admit(field, wall_us())
+        });
+        admitted.inspect_err(|distrust| tell_refused(*distrust))
+    }
+
     fn answer(&mut self, asked: Asked) {
         let (now, wall_us) = (self.now(), wall_us());
-        let site = Question::addressee(&asked.body).and_then(|to| self.site(&to));
-        let reply = match site {
+        let reply = match self.site(&asked.site) {
             Some(site) => {
-                let reply = site.cooperation.answer(&asked.body, asked.signature.as_bytes(), now, wall_us);
+                let reply = site.cooperation.answer(asked.admitted, &asked.body, now);
                 // Workers serve what is new before the peer sends clients here.
                 let map = site.cooperation.take_map(wall_us).map(|map| (site.at().clone(), map));
                 if let Some((at, map)) = map {
@@ -149,13 +160,10 @@ impl Process {
                 }
                 reply
             }
-            None => Err(crate::Distrust::Stranger),
+            None => Err(Distrust::Stranger),
         };
-        if let Err(distrust) = &reply {
-            log::notice(format_args!("a question of another server is refused: {}", distrust.word()));
-        }
         // The client that asked may be gone.
-        let _ = asked.reply.send(reply);
+        let _ = asked.reply.send(reply.inspect_err(|distrust| tell_refused(*distrust)));
     }
 
     /// Does what is due.
@@ -202,6 +210,10 @@ impl Process {
     fn now(&self) -> Time {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+fn tell_refused(distrust: Distrust) {
+    log::notice(format_args!("a question of another server is refused: {}", distrust.word()));
 }
 
 /// Reads what the master says until it ends.

@@ -22,9 +22,10 @@ use super::env::{Delegation, Env, Ready};
 use super::guarded::Visitor;
 use super::page::{Page, SERVER};
 use super::routed::Routed;
-use super::tls_parameters;
+use super::{lent, tls_parameters};
 use crate::context::Context;
 use crate::cors::Allowed;
+use crate::documents::Instead;
 use crate::log::Outcome;
 use crate::plan::{CgiTerms, Delegate, Plan};
 use crate::protocol::Responder;
@@ -78,6 +79,15 @@ impl Origin {
     ) -> Ready {
         self.remark(ctx, format_args!("{what}"));
         Ready { outcome: self.failed(), ..self.page(ctx, status, reply) }
+    }
+
+    /// Answers in place of a response that the home of a document has given.
+    pub(super) fn answer_instead(&self, env: &mut Env<'_>, instead: Instead) -> Ready {
+        let (routed, head) = (self.routed(), self.head.get());
+        match self.delegate.copies() {
+            Some(copies) => lent::answer_instead((&routed, copies), env.ctx, &head, instead, &mut env.reply),
+            None => routed.page(env.ctx, Page::error(Status::BAD_GATEWAY), &mut env.reply),
+        }
     }
 
     /// How a request ends that what answers it has let down.

@@ -9,6 +9,7 @@ use baton_http::origin::ResponseHead;
 use baton_http::{Method, RequestHead, Status};
 
 use super::env::{Env, Ready};
+use super::lent;
 use super::page::Page;
 use super::record::Record;
 use super::routed::Routed;
@@ -56,6 +57,12 @@ pub(super) fn look(
             record.note_cache(word.as_str());
             if let Some(terms) = delegate.proxy() {
                 terms.responses.apply(&mut response, head);
+            }
+            if let Some(copies) = delegate.copies()
+                && let Some(instead) = copies.instead_of(&response)
+            {
+                let routed = Routed { headers: &delegate.headers, ..*routed };
+                return Err(lent::answer_instead((&routed, copies), env.ctx, head, instead, &mut env.reply));
             }
             match delegate.compress.as_ref().map(|rules| judge(rules, head, &response, Some(body.len()))) {
                 Some(Verdict::Coded(_)) => return Ok(Looked::ToCode((response, body))),

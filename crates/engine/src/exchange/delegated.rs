@@ -39,6 +39,7 @@ use super::env::{Delegation, Env, Ready, Shown, Wants};
 use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
+use crate::documents::Instead;
 use crate::log::Outcome;
 use crate::metrics::Metric;
 use crate::plan::{Delegate, Plan, Terms};
@@ -88,6 +89,8 @@ enum Progress {
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
+    /// The home of a document has responded with something else. Its body is dropped; this answers at the end.
+    Replaced(Instead),
     /// The application has ended, and its body is still being coded.
     Finishing { trailers: Option<Trailers> },
     /// The application has ended; the server assembles the answer from files that it named.
@@ -193,8 +196,8 @@ impl Delegated {
     }
 
     pub(super) fn is_with_application(&self) -> bool {
-        use Progress::{Collecting, Held, Sending, Waiting};
-        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending)
+        use Progress::{Collecting, Held, Replaced, Sending, Waiting};
+        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending | Replaced(_))
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -305,7 +308,7 @@ impl Delegated {
                 // Some clients that have not asked for `100 Continue` take it for the response.
                 let is_unasked =
                     head.status() == Status::CONTINUE && !self.origin.head.get().expects_continue;
-                if !is_unasked {
+                if !is_unasked && self.origin.delegate.copies().is_none() {
                     env.reply.send_interim(&mut env.ctx.heads, &head);
                 }
             }
@@ -351,6 +354,10 @@ impl Delegated {
         if self.asked.ask.is_none() {
             cached::note_bypass(env, &self.origin.delegate, &self.origin.head.get(), &mut head);
         }
+        if let Some(instead) = self.origin.delegate.copies().and_then(|copies| copies.instead_of(&head)) {
+            self.progress = Progress::Replaced(instead);
+            return;
+        }
         let rules = self.origin.delegate.compress.as_deref();
         let verdict = rules.map(|rules| judge(rules, &self.origin.head.get(), &head, None));
         // What is coded need not wait for its length.
@@ -389,6 +396,7 @@ impl Delegated {
                     *text = text.take().filter(room).and_then(|text| with_text(text, &body));
                 }
             }
+            Progress::Replaced(_) => {}
             _ => debug_assert!(false, "a body before its head"),
         }
         Reaction::More
@@ -458,6 +466,10 @@ impl Delegated {
                     self.progress = Progress::Finishing { trailers };
                     return if can_finish { self.finish_coded(env, record) } else { Reaction::More };
                 }
+            }
+            Progress::Replaced(instead) => {
+                let ready = self.origin.answer_instead(env, instead);
+                return self.finish(env, &ready, record);
             }
             // It ended without an answer.
             other => {

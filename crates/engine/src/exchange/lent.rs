@@ -7,11 +7,14 @@ use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
 use baton_documents::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 
+use super::env::Ready;
 use super::find::find;
+use super::page::Page;
+use super::routed::Routed;
 use crate::context::Context;
-use crate::documents::{Copies, Lending, Rewriting};
+use crate::documents::{Copies, Instead, Lending, Rewriting};
 use crate::job::Job;
-use crate::protocol::StreamId;
+use crate::protocol::{Responder, StreamId};
 
 /// Where a document is.
 #[derive(Debug)]
@@ -94,18 +97,42 @@ pub(super) fn look(
 
 /// Whether this server may serve the copy of a document, or else where its home is.
 pub(super) fn look_at_copy(ctx: &mut Context, head: &RequestHead<'_>, copies: &Copies) -> Result<(), String> {
-    let is_named = decode_path(head.path, &mut ctx.path).is_ok();
     let book = copies.documents.book();
-    match copies.name(&ctx.path).filter(|_| is_named) {
-        Some(name) if book.may_serve(copies.peer, name) => {
-            book.count(Requested::Copy);
-            Ok(())
-        }
-        name => {
-            book.count(Requested::Redirect);
-            Err(with_query(at(&copies.home, name.unwrap_or_default()), head))
-        }
+    if copy_name(ctx, head, copies).is_some_and(|name| book.may_serve(copies.peer, name)) {
+        book.count(Requested::Copy);
+        return Ok(());
     }
+    book.count(Requested::Redirect);
+    Err(at_home(ctx, head, copies))
+}
+
+/// Answers in place of a response that a home has given.
+pub(super) fn answer_instead(
+    (routed, copies): (&Routed<'_>, &Copies),
+    ctx: &mut Context,
+    head: &RequestHead<'_>,
+    instead: Instead,
+    reply: &mut Responder<'_>,
+) -> Ready {
+    match instead {
+        Instead::Home => {
+            let address = at_home(ctx, head, copies);
+            routed.page(ctx, Page::away(&address), reply)
+        }
+        Instead::Status(status) => routed.page(ctx, Page::error(status), reply),
+    }
+}
+
+/// Where the home of a copy has it.
+fn at_home(ctx: &mut Context, head: &RequestHead<'_>, copies: &Copies) -> String {
+    let name = copy_name(ctx, head, copies).unwrap_or_default();
+    with_query(at(&copies.home, name), head)
+}
+
+/// The name of the document whose copy is asked for.
+fn copy_name<'c>(ctx: &'c mut Context, head: &RequestHead<'_>, copies: &Copies) -> Option<&'c [u8]> {
+    decode_path(head.path, &mut ctx.path).ok()?;
+    copies.name(&ctx.path)
 }
 
 /// Whether a peer asks for a document that it is lent.

@@ -41,7 +41,7 @@ impl Origin {
         });
         // All of the length may be there before the stream of HTTP/2 has ended.
         let rest = rest.filter(|rest| rest.left() != Some(0));
-        let upgrade = protocol.or_else(|| upgrade_of(&head));
+        let upgrade = protocol.or_else(|| upgrade_of(&head)).filter(|_| terms.copies.is_none());
         let key = protocol.and_then(|_| websocket_key());
         let forwarded = ForwardedRequest {
             head: &head,

@@ -51,8 +51,9 @@ pub(super) fn prove(ctx: &mut Context, plan: &Plan, proof: &str, reply: &mut Res
     let mut joined = ctx.heads.take();
     let server = plan.server_header.then_some(page::SERVER);
     let mut head = reply.head(&mut joined, Status::OK, server, ctx.clock.stamp());
+    ctx.push_mark(&mut head);
     // RFC 8555, 8.3.
-    head.field("Content-Type", "application/octet-stream");
+    head.field("Content-Type", "application/octet-stream").field("X-Content-Type-Options", "nosniff");
     head.number("Content-Length", proof.len() as u64).end();
     reply.send(&mut ctx.heads, joined, proof.as_bytes());
     Status::OK.into()

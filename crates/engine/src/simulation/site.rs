@@ -222,6 +222,7 @@ fn proxy() -> ProxyTerms {
         forwarding,
         responses: ResponseRules::default(),
         trusted: AddressSet::default(),
+        copies: None,
     }
 }
 

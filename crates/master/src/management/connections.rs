@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -143,6 +144,12 @@ impl Connections {
             connection.deadline = now + Self::PATIENCE;
             self.send_on(id);
         }
+    }
+
+    /// The server's own address of a connection; `None`: a Unix socket.
+    pub(crate) fn local(&self, id: ConnectionId) -> Option<IpAddr> {
+        let address = rustix::net::getsockname(&self.all.get(&id)?.socket).ok()?;
+        SocketAddr::try_from(address).ok().map(|address| address.ip())
     }
 
     /// When [`expire`](Self::expire) has something to do.

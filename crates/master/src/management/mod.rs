@@ -10,6 +10,8 @@ pub(crate) mod open_metrics;
 pub(crate) mod origins_page;
 pub(crate) mod pages;
 pub(crate) mod screen;
+mod trusted_host;
 
 pub(crate) use connections::{ConnectionId, Connections, Endpoint, Received, Requester};
 pub(crate) use metrics_page::ServerMetrics;
+pub(crate) use trusted_host::Arrival;

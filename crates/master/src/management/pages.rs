@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use baton_http::{BodyFraming, HeadLimits, HeadScanner, Method, ReplyHead, RequestHead, Stamp, Status};
 
-use super::open_metrics;
+use super::{Arrival, open_metrics};
 use crate::control::PurgeRequest;
 
 /// What a request asks for.
@@ -41,7 +41,7 @@ pub(crate) enum MetricsFormat {
 pub(crate) const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What a request asks for, and whether to leave out the body of the response.
-pub(crate) fn page(request: &[u8]) -> (Page, bool) {
+pub(crate) fn page(request: &[u8], arrival: Arrival<'_>) -> (Page, bool) {
     let error = |status: Status| (Page::Error(status, status.reason()), false);
     let Some(end) = HeadScanner::new().find_end(request) else { return error(Status::BAD_REQUEST) };
     let (head, body) = request.split_at(end);
@@ -49,6 +49,9 @@ pub(crate) fn page(request: &[u8]) -> (Page, bool) {
         Ok(request) => request,
         Err(refusal) => return error(refusal.status()),
     };
+    if let Some((status, why)) = arrival.refusal(&request) {
+        return (Page::Error(status, why), request.method == Method::Head);
+    }
     let is_read = matches!(request.method, Method::Get | Method::Head);
     let page = match request.path {
         PURGE if request.method == Method::Post => purge(&request, body),
@@ -153,9 +156,11 @@ pub(crate) fn text(status: Status, text: &str, head_only: bool) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const ANYWHERE: Arrival<'_> = Arrival { local: None, hosts: &[] };
+
     #[test]
     fn pages_are_found_by_path() {
-        let ask = |line: &str| page(format!("{line}\r\nHost: localhost\r\n\r\n").as_bytes());
+        let ask = |line: &str| page(format!("{line}\r\nHost: localhost\r\n\r\n").as_bytes(), ANYWHERE);
         let error = |status: Status| (Page::Error(status, status.reason()), false);
         let text = Page::Metrics(MetricsFormat::Prometheus);
         assert_eq!(ask("GET /metrics HTTP/1.1"), (text.clone(), false));
@@ -175,7 +180,7 @@ mod tests {
     /// The word of the response to a POST with these fields and this body.
     fn post(path: &str, fields: &str, body: &str) -> Result<PurgeRequest, u16> {
         let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        match page(format!("{head}{body}").as_bytes()).0 {
+        match page(format!("{head}{body}").as_bytes(), ANYWHERE).0 {
             Page::Purge(request) => Ok(request),
             Page::BadPurge(_) => Err(400),
             Page::Error(status, _) => Err(status.code()),

@@ -12,8 +12,8 @@ use super::Master;
 use crate::control::{self, Answer};
 use crate::management::pages::MetricsFormat;
 use crate::management::{
-    ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, documents_page, figures_page,
-    metrics_page, open_metrics, origins_page, pages, screen,
+    Arrival, ConnectionId, Endpoint, Received, Requester, ServerMetrics, cluster_page, documents_page,
+    figures_page, metrics_page, open_metrics, origins_page, pages, screen,
 };
 use crate::phase::Phase;
 
@@ -59,7 +59,8 @@ impl Master {
     }
 
     fn handle_page(&mut self, request: &[u8], id: ConnectionId, now: Instant) {
-        let (page, head_only) = pages::page(request);
+        let arrival = Arrival { local: self.connections.local(id), hosts: &self.config.admin.hosts };
+        let (page, head_only) = pages::page(request, arrival);
         let response = match page {
             pages::Page::Status => return self.collect_status(Requester::Admin(id, head_only), now),
             pages::Page::Screen => screen::response(head_only),
