@@ -15,7 +15,7 @@ EXTENSION = os.environ["BATON_PHP_EXTENSION"]
 PHP_FPM = os.environ.get("PHP_FPM", "php-fpm8.2")
 AS_ROOT = os.geteuid() == 0
 # The workers' user. Not root, which has rights that PHP usually lacks.
-WORKER = "www-data" if AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
+WORKER = "nobody" if AS_ROOT else pwd.getpwuid(os.geteuid()).pw_name
 
 # A file is a string once its last change is more than a second ago, by clocks that are cut to seconds.
 SETTLED_S = 2.1

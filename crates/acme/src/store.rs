@@ -15,7 +15,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use baton_sys::open_below::open_below;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::names::Names;
 
@@ -109,8 +110,8 @@ impl Store {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match open_below(path, flags, Mode::empty()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };

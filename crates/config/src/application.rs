@@ -87,7 +87,8 @@ settings! {
         environment: Vec<(String, String)> = Vec::new(), Pairs(|_| None);
         /// Working directory of the processes. `off`: the server's.
         directory: Option<PathBuf> = None, Or("off", Folder);
-        /// User whose rights they have when the server was started as root. `auto`: the user of the workers.
+        /// User whose rights they have, where the server may change users: started as root, or by the packaged unit. `auto`:
+        /// `baton-app`, or the user of the workers if it does not exist.
         user: Option<String> = None, Or("auto", USER_NAME);
         /// Seconds after which each process is replaced, so that leaks do not add up.
         lifetime_s: Option<u64> = None, Or("off", Seconds(1, 31_536_000));

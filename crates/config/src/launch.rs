@@ -1,8 +1,9 @@
 //! The processes of an application that Baton starts: `command` and its settings.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::application::{Application, StopSignal, Target, Transport};
+use super::application::{Application, StopSignal, Target, Transport, temporary_folder};
 use super::command::{OWN_EXECUTABLE, Processes};
 use super::config::Config;
 use super::route::RouteSettings;
@@ -87,6 +88,14 @@ impl Config {
             let RouteSettings { fastcgi, scgi, cgi, .. } = &route.settings;
             [fastcgi, scgi, cgi].into_iter().flatten()
         })
+    }
+
+    /// Where temporary files are: those of the applications and origins, and the usual one.
+    pub fn temporary_folders(&self) -> BTreeSet<PathBuf> {
+        let applications = self.applications().map(Application::temporary_folder);
+        let routes = self.sites.iter().flat_map(|site| &site.routes);
+        let proxies = routes.filter_map(|route| route.settings.proxy.as_ref()?.temporary_folder.clone());
+        applications.chain(proxies).chain([temporary_folder(None)]).collect()
     }
 
     /// The same configuration with addresses instead of commands, for each of so many workers, which it names. An

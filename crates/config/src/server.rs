@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use baton_confine::Calls;
 use baton_engine::arch::ArchitectureName;
 
 use super::duration::Milliseconds;
@@ -12,11 +13,22 @@ use super::setting::settings;
 use super::shown::Shown;
 use super::system::{GROUP_NAME, USER_NAME};
 use super::text::FilePath;
-use super::words::{Word, Words};
+use super::words::{Word, Words, words};
 
 impl Words for ArchitectureName {
     fn words() -> Vec<(&'static str, Self, &'static str)> {
         Self::ALL.into_iter().map(|name| (name.name(), name, name.summary())).collect()
+    }
+}
+
+words! {
+    for Calls {
+        /// it fails, as on a kernel that does not have it
+        Enforce = "enforce",
+        /// it is done, and the kernel's log names it; those that would help an intruder most fail
+        Log = "log",
+        /// it is done
+        Off = "off",
     }
 }
 
@@ -106,8 +118,8 @@ settings! {
         threads: Option<u64> = None, Or("auto", Integer(1, 1024));
         /// Binds each worker process to a CPU where the architecture has one per CPU.
         cpu_affinity: bool = true, Flag;
-        /// User of the workers if root starts the server. `auto`: `www-data`, or `nobody` if it does not exist.
-        /// Workers stay root only with `root`.
+        /// User of the workers if root starts the server. `auto`: `baton`, or `nobody` if it does not exist;
+        /// without `baton`, a server that obtains certificates does not start. Workers stay root only with `root`.
         user: Option<String> = None, Or("auto", USER_NAME);
         /// Group of the workers. `auto`: the user's own.
         group: Option<String> = None, Or("auto", GROUP_NAME);
@@ -128,6 +140,12 @@ settings! {
         /// DNS servers to ask for the hosts of applications, such as `["10.0.0.2", "127.0.0.1:5353"]`. None: those of
         /// `/etc/resolv.conf`, and what else the system asks. `/etc/hosts` comes first in any case.
         dns_servers: Vec<SocketAddr> = Vec::new(), ListOf(DnsServer);
+        /// What becomes of a system call that a worker, or a process of the server's own such as `baton acme`, has no use for.
+        /// Applications are not concerned.
+        system_calls: Calls = Calls::Enforce, Word::<Calls>::new();
+        /// Whether debuggers of the same user may look into the server's processes, and core dumps are written. Both
+        /// contain keys and what clients send; root may look in any case.
+        debuggable: bool = false, Flag;
         /// Whether responses name the server (`Server: baton`).
         server_header: bool = true, Flag;
     }

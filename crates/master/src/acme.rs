@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use baton_acme::{Challenge, FromAcme, Settings, ToAcme, UnixTime};
+use baton_confine::Limits;
 use baton_report::{Trouble, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
@@ -51,10 +52,10 @@ struct Plan {
 
 impl Acme {
     /// Obtains nothing yet.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(limits: Limits, now: Instant) -> Self {
         Self {
             settings: None,
-            child: Child::new(&KIND, now),
+            child: Child::new(&KIND, limits, now),
             proofs: BTreeMap::new(),
             plans: BTreeMap::new(),
             has_issued: false,

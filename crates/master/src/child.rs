@@ -7,7 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_config::OWN_EXECUTABLE;
+use baton_config::{OWN_EXECUTABLE, word_of};
+use baton_confine::Limits;
 use baton_report::log;
 use baton_supervise::{self as supervise, Lines, Restart, Stopping};
 use baton_sys::passing;
@@ -35,6 +36,7 @@ pub(super) enum ChildName {
 #[derive(Debug)]
 pub(super) struct Child {
     kind: &'static Kind,
+    limits: Limits,
     process: Option<Process>,
     /// What it prints; after its end, until all has been read.
     output: Option<Lines>,
@@ -62,8 +64,8 @@ struct Process {
 
 impl Child {
     /// It does not run yet.
-    pub(super) fn new(kind: &'static Kind, now: Instant) -> Self {
-        Self { kind, process: None, output: None, restart: Restart::new(now) }
+    pub(super) fn new(kind: &'static Kind, limits: Limits, now: Instant) -> Self {
+        Self { kind, limits, process: None, output: None, restart: Restart::new(now) }
     }
 
     /// Whether it does not run, and may be started.
@@ -109,6 +111,8 @@ impl Child {
         command
             .arg0("baton")
             .args([self.kind.command, "--parent", &std::process::id().to_string()])
+            .args(["--system-calls", word_of(self.limits.calls)])
+            .args(self.limits.is_debuggable.then_some("--debuggable"))
             .stdin(its_end)
             .stdout(Stdio::null())
             .stderr(theirs)

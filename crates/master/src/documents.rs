@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use baton_config::Config;
+use baton_confine::Limits;
 use baton_documents::{FromDocuments, Origin, Served, Settings, ToDocuments};
 use baton_report::{Trouble, log};
 use serde_json::{Value, json};
@@ -44,11 +45,11 @@ pub(super) struct Documents {
 
 impl Documents {
     /// No site shares its load yet.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(limits: Limits, now: Instant) -> Self {
         Self {
             socket: socket_path(),
             settings: None,
-            child: Child::new(&KIND, now),
+            child: Child::new(&KIND, limits, now),
             maps: BTreeMap::new(),
             status: Value::Null,
         }

@@ -1,5 +1,7 @@
 //! Which settings a reload cannot change: those that only the start of the server uses.
 
+use std::path::PathBuf;
+
 use baton_config::{Admin, Config, Destination, LogSettings, Section, Server, Tls};
 use baton_engine::{Tuning, topology};
 
@@ -35,6 +37,11 @@ pub(super) fn keep_fixed(old: &Config, new: Config) -> (Config, Vec<String>) {
     names.extend(differences(&kept.tls, &new.tls));
     names.extend(differences(&kept.admin, &new.admin));
     names.extend(differences(&kept.log, &new.log));
+    // A worker decides at its start where it may write.
+    let is_known = |folder: &PathBuf| old.temporary_folders().iter().any(|known| folder.starts_with(known));
+    if !new.temporary_folders().iter().all(is_known) {
+        names.push("site.route.temporary_folder".to_owned());
+    }
     let is_cached = |config: &Config| config.cached_routes().next().is_some();
     let wants_one = |config: &Config| config.tuning().wants_one_process;
     let shares_a_process = |wants_one_process| {

@@ -58,6 +58,7 @@ mod workers;
 use std::process::ExitCode;
 
 use baton_config::{Config, ConfigSource};
+use baton_confine::{Kind, confine, report_gaps};
 use baton_report::Trouble;
 
 pub use cache_folder::check_cache_folder;
@@ -74,6 +75,8 @@ use self::upgrade::{InheritedSockets, Predecessor};
 /// # Errors
 /// Why the server never served. It leaves no process, socket or file behind.
 pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
+    confine(Kind::Master, &privileges::limits(&config))?;
+    report_gaps();
     let predecessor = Predecessor::find()?;
     let inherited_sockets =
         predecessor.as_ref().map_or(Ok(InheritedSockets::default()), Predecessor::take_sockets);

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use baton_config::{Config, Destination, LogSettings};
 use baton_report::Trouble;
 use baton_report::log;
+use baton_sys::open_below::open_below;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 /// The open logs.
 #[derive(Debug)]
@@ -121,7 +124,15 @@ fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, Troubl
 }
 
 fn open_file(what: &str, path: &Path) -> Result<OwnedFd, Trouble> {
-    log::open(path).map(File::into).map_err(|error| {
-        Trouble::of(format_args!("open the {what} log {}", path.display()), &error).about_file(path, &error)
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    // The folder of the logs may belong to the workers' user.
+    open_below(path, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP).map(File::into).map_err(|error| {
+        let trouble = Trouble::of(format_args!("open the {what} log {}", path.display()), &error);
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::LOOP | Errno::XDEV | Errno::PERM) => trouble
+                .cause("it is a link, no file, or has another name, in a folder that another user owns: root does not follow")
+                .remedy("name the file itself, or let root own the folder"),
+            _ => trouble.about_file(path, &error),
+        }
     })
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Cluster, ClusterNode};
+use baton_confine::Limits;
 use baton_members::{FromMembers, Member, Order, Report, Settings, ToMembers};
 use baton_report::{Trouble, log, utc};
 use baton_sys::process::Ended;
@@ -52,10 +53,10 @@ pub(super) enum Wanted {
 
 impl Members {
     /// Follows nothing yet.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(limits: Limits, now: Instant) -> Self {
         Self {
             settings: None,
-            child: Child::new(&KIND, now),
+            child: Child::new(&KIND, limits, now),
             report: Report::default(),
             news_due: None,
             refused: Vec::new(),

@@ -1,20 +1,30 @@
 //! The user as which the workers run.
 //!
 //! A master that was started as root stays root: on a reload it binds ports and opens logs again. Its workers parse the
-//! clients' input, so they run as root only if the configuration says `user = "root"`. By default they run as the first
-//! user of [`CUSTOMARY`] that the system has.
+//! clients' input, so they run as root only if the configuration says `user = "root"`. By default they run as [`OWN`], or,
+//! where the system has no such user, as [`SHARED`]: which has no files, so a server whose workers would have some refuses.
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, fchown};
 use std::path::Path;
 
+use baton_config::Config;
+use baton_confine::Limits;
 use baton_report::Trouble;
-use baton_sys::process::{Identity, drop_privileges, identity};
+use baton_sys::open_below::open_folder_below;
+use baton_sys::process::{Identity, identity};
 use rustix::thread::CapabilitySet;
 
-/// The users tried in order if the configuration names none: Debian's web user, then `nobody`.
-const CUSTOMARY: [&str; 2] = ["www-data", "nobody"];
+/// The user of the workers, if the configuration names none. Packages create it.
+const OWN: &str = "baton";
+
+/// The user of the workers on a system without it. Other services may have it, too. Not `www-data`: that is the user of
+/// Debian's php-fpm, which must not have the keys of certificates.
+const SHARED: &str = "nobody";
+
+/// The user of applications. Packages create it.
+const APPLICATION_USER: &str = "baton-app";
 
 /// The user as which the workers run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +41,12 @@ pub(super) enum WorkerUser {
 }
 
 impl WorkerUser {
-    /// Decides from the configured names.
+    /// Decides from the configured names. `has_files`: files will belong to that user that no other may read.
     ///
     /// # Errors
-    /// If a name is unknown, or the configured change is not possible.
-    pub(super) fn choose(user: Option<&str>, group: Option<&str>) -> Result<Self, Trouble> {
+    /// If a name is unknown, or the configured change is not possible; if the user would have to be one of its own, and the
+    /// system has none.
+    pub(super) fn choose(user: Option<&str>, group: Option<&str>, has_files: bool) -> Result<Self, Trouble> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Same(user.filter(|user| !is_current(user)).map(|user| {
                 format!("the workers run as the user who started the server, not as {user:?}: only root can change that")
@@ -44,12 +55,20 @@ impl WorkerUser {
         let lookup = |user: &str| identity(user, group).map_err(|error| Trouble::new(error.to_string()));
         let chosen = match user {
             Some(user) => Some((user, lookup(user)?)),
-            None => CUSTOMARY
-                .iter()
+            None => [OWN, SHARED]
+                .into_iter()
                 .find(|user| identity(user, None).is_ok())
-                .map(|user| Ok((*user, lookup(user)?)))
+                .map(|user| Ok((user, lookup(user)?)))
                 .transpose()?,
         };
+        if user.is_none() && has_files && may_change() && chosen.is_none_or(|(name, _)| name != OWN) {
+            return Err(Trouble::new("the keys of certificates would belong to a user whom other services have, too")
+                .cause(format!("the system has no user {OWN:?}, and `user` in [server] names no other"))
+                .remedy(format!(
+                    "create it (`useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {OWN}`), or \
+                     name a user that only this server has: `user = \"...\"` in [server], or `--user`"
+                )));
+        }
         match chosen {
             Some((_, identity)) if identity.uid == 0 => Ok(Self::Same(None)),
             Some((name, identity)) if may_change() => Ok(Self::Other { name: name.to_owned(), identity }),
@@ -63,7 +82,7 @@ impl WorkerUser {
                 "the workers run as root, which was denied the right to change users".into(),
             ))),
             None => Err(Trouble::new("the workers would run as root")
-                .cause(format!("the system has none of the users {CUSTOMARY:?}"))
+                .cause(format!("the system has neither a user {OWN:?} nor {SHARED:?}"))
                 .remedy("name a user: `user = \"…\"` in [server], or `--user`; \"root\" if it must be")),
         }
     }
@@ -74,6 +93,23 @@ impl WorkerUser {
             Self::Same(_) => None,
             Self::Other { name, .. } => Some(name),
         }
+    }
+
+    /// The user of applications that name none: one of their own, where the system and the master's rights have one.
+    pub(super) fn of_applications(&self) -> Option<String> {
+        let has_own = may_change() && identity(APPLICATION_USER, None).is_ok();
+        has_own.then_some(APPLICATION_USER).or(self.name()).map(str::to_owned)
+    }
+
+    /// Whether an application of this user has the user of a process of the server. Root needs no help of any.
+    pub(super) fn is_shared_with(&self, application: Option<&str>) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        let uid = match application {
+            Some(name) if may_change() => identity(name, None).map_or(own, |identity| identity.uid),
+            _ => own,
+        };
+        let of_workers = self.identity().map_or(own, |identity| identity.uid);
+        uid != 0 && (uid == own || uid == of_workers)
     }
 
     /// The remedy to print if the workers may not read a file.
@@ -96,24 +132,28 @@ impl WorkerUser {
             fs::create_dir_all(parent)?;
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        match self {
-            Self::Other { identity, .. } if fs::metadata(folder)?.uid() != identity.uid => {
-                chown(folder, Some(identity.uid), Some(identity.gid))
+        if let Self::Other { identity, .. } = self {
+            let folder = open_folder_below(folder)?;
+            if rustix::fs::fstat(&folder)?.st_uid != identity.uid {
+                fchown(&folder, Some(identity.uid), Some(identity.gid))?;
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
-    /// Changes to that user for good; only workers call it.
-    ///
-    /// # Errors
-    /// `EPERM`.
-    pub(super) fn assume(&self) -> io::Result<()> {
+    /// User and group, if they are not the master's.
+    pub(super) fn identity(&self) -> Option<Identity> {
         match self {
-            Self::Same(_) => Ok(()),
-            Self::Other { identity, .. } => drop_privileges(*identity),
+            Self::Same(_) => None,
+            Self::Other { identity, .. } => Some(*identity),
         }
     }
+}
+
+/// The limits that the configuration sets for all processes alike.
+pub(super) fn limits(config: &Config) -> Limits {
+    let server = &config.server;
+    Limits { calls: server.system_calls, is_debuggable: server.debuggable, ..Limits::default() }
 }
 
 fn is_current(user: &str) -> bool {
@@ -132,22 +172,39 @@ mod tests {
     #[test]
     fn unknown_users_are_named() {
         if rustix::process::geteuid().is_root() {
-            let trouble = WorkerUser::choose(Some("no-such-user"), None).unwrap_err();
+            let trouble = WorkerUser::choose(Some("no-such-user"), None, false).unwrap_err();
             assert!(trouble.to_string().contains("no user named \"no-such-user\""), "{trouble}");
         } else {
-            assert!(matches!(WorkerUser::choose(Some("no-such-user"), None), Ok(WorkerUser::Same(Some(_)))));
+            assert!(matches!(
+                WorkerUser::choose(Some("no-such-user"), None, false),
+                Ok(WorkerUser::Same(Some(_)))
+            ));
         }
     }
 
     #[test]
     fn root_is_given_up_unless_asked_for() {
-        let unasked = WorkerUser::choose(None, None);
-        let asked = WorkerUser::choose(Some("root"), None);
+        let unasked = WorkerUser::choose(None, None, false);
+        let asked = WorkerUser::choose(Some("root"), None, false);
         if rustix::process::geteuid().is_root() && may_change() {
             assert!(!matches!(unasked, Ok(WorkerUser::Same(_))), "{unasked:?}");
             assert_eq!(asked, Ok(WorkerUser::Same(None)));
         } else {
             assert!(matches!(unasked, Ok(WorkerUser::Same(_))), "{unasked:?}");
         }
+    }
+
+    #[test]
+    fn keys_belong_to_no_shared_user() {
+        let chosen = WorkerUser::choose(None, None, true);
+        if !rustix::process::geteuid().is_root() || !may_change() {
+            assert!(matches!(chosen, Ok(WorkerUser::Same(_))), "{chosen:?}");
+        } else if identity(OWN, None).is_ok() {
+            assert_eq!(chosen.unwrap().name(), Some(OWN));
+        } else {
+            let trouble = chosen.unwrap_err().to_string();
+            assert!(trouble.contains("useradd") && trouble.contains("no user \"baton\""), "{trouble}");
+        }
+        assert!(WorkerUser::choose(Some("root"), None, true).is_ok());
     }
 }

@@ -5,10 +5,12 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use baton_report::Trouble;
+use baton_sys::open_below::open_below;
+use rustix::fs::{Mode, OFlags};
 
 /// The suffix of the old server's names during an upgrade.
 const OLD: &str = ".oldbin";
@@ -76,7 +78,12 @@ impl PidFile {
     /// # Errors
     /// If the file cannot be written, with the likely cause.
     pub(crate) fn write(path: &Path) -> Result<Self, Trouble> {
-        fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
+        let write = || {
+            let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE;
+            let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+            writeln!(open_below(path, flags, mode)?, "{}", std::process::id())
+        };
+        write().map_err(|error| {
             Trouble::of(format_args!("write the pid file {}", path.display()), &error)
                 .about_file(path, &error)
         })?;

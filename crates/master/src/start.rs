@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
-use baton_config::{Config, ConfigSource};
+use baton_config::{Config, ConfigSource, Server, Site};
 use baton_engine::AddressTable;
 use baton_engine::arch::{self, Topology, topology};
 use baton_engine::figures::FigureTable;
@@ -36,7 +36,7 @@ use super::members::Members;
 use super::mover::Mover;
 use super::origins::Origins;
 use super::phase::Phase;
-use super::privileges::WorkerUser;
+use super::privileges::{WorkerUser, limits};
 use super::replaceable_file::PidFile;
 use super::siblings::Siblings;
 use super::ticket_keys::TicketKeys;
@@ -55,7 +55,7 @@ pub(super) fn prepare(
 ) -> Result<Master, Trouble> {
     let started_at = SystemTime::now();
     let listed_nodes = config.cluster.nodes.clone();
-    let mut members = Members::new(Instant::now());
+    let mut members = Members::new(limits(&config), Instant::now());
     members.restore(config.members_settings()?);
     config.cluster.nodes = members.merged(&config.cluster);
     descriptors::raise_limit();
@@ -148,8 +148,8 @@ pub(super) fn prepare(
         listeners,
         certificates,
         watching: Watching::new(Instant::now()),
-        acme: Acme::new(Instant::now()),
-        documents: Documents::new(Instant::now()),
+        acme: Acme::new(limits(&config), Instant::now()),
+        documents: Documents::new(limits(&config), Instant::now()),
         members,
         listed_nodes,
         ticket_keys,
@@ -225,7 +225,9 @@ impl Equipment {
         topology: &Topology,
         mut left_admin: Vec<(ListenAddress, OwnedFd)>,
     ) -> Result<Self, Trouble> {
-        let user = WorkerUser::choose(config.server.user.as_deref(), config.server.group.as_deref())?;
+        let Server { user, group, .. } = &config.server;
+        let user =
+            WorkerUser::choose(user.as_deref(), group.as_deref(), config.sites.iter().any(Site::has_acme))?;
         if let WorkerUser::Same(Some(advice)) = &user {
             log::warning(advice);
         }

@@ -6,7 +6,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use baton_sys::open_below::open_below;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Directive, Registration};
@@ -34,8 +35,8 @@ impl Saved {
     /// What open(2) and read(2) say; `InvalidData` if it is not such a file.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         // What another process could plant is not followed.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = match open_below(path, flags, Mode::empty()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };

@@ -14,6 +14,7 @@ pub mod kernel_tls;
 pub mod mailbox;
 pub mod memory;
 pub mod memory_bounds;
+pub mod open_below;
 pub mod passing;
 pub mod process;
 pub mod progress;

@@ -138,7 +138,7 @@ const ENTRY_BYTES_USUAL: usize = 1 << 10;
 /// A group with tens of thousands of members.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// Drops root for good: supplementary groups, group, user, in this order, and checks that it worked.
+/// Becomes another user for good: supplementary groups, group, user, in this order, and checks that it worked.
 ///
 /// # Errors
 /// `EPERM` if the process may not.
@@ -148,6 +148,12 @@ pub fn drop_privileges(to: Identity) -> io::Result<()> {
         check(libc::setgroups(0, std::ptr::null()))?;
         check(libc::setgid(to.gid))?;
         check(libc::setuid(to.uid))?;
+    }
+    if to.uid != 0 {
+        // The kernel takes the capabilities of root. Those of another user, whose service has given them to it, stay.
+        let none = rustix::thread::CapabilitySet::empty();
+        let sets = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+        rustix::thread::set_capabilities(None, sets)?;
     }
     // SAFETY: as above. Becoming root again must fail now.
     if to.uid != 0 && unsafe { libc::setuid(0) } == 0 {

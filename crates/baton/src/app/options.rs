@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use baton_config::{StopSignal, Target, find_program, libraries, target, words_of};
+use baton_confine::Kind;
 use baton_report::Trouble;
 use baton_sys::process::{Identity, identity};
 use clap::{Args, ValueHint};
+use rustix::thread::CapabilitySet;
 
 use super::program::Program;
 
@@ -110,6 +112,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PID", hide = true)]
     pub(super) parent: Option<u32>,
 
+    /// They have the server's user: they may neither signal nor trace its processes
+    #[arg(long, hide = true)]
+    as_server: bool,
+
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -143,7 +149,8 @@ impl Run {
             command: self.command.clone(),
             environment,
             directory: self.directory.clone(),
-            identity: identity.filter(|_| rustix::process::geteuid().is_root()),
+            identity: identity.filter(|_| may_change_users()),
+            kind: if self.as_server { Kind::ApplicationOfServer } else { Kind::Application },
         })
     }
 
@@ -210,6 +217,11 @@ impl Run {
 
 /// Variables that hardly any program can do without.
 const ALWAYS_KEPT: [&str; 5] = ["PATH", "TZ", "LANG", "LANGUAGE", "TMPDIR"];
+
+fn may_change_users() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+    rustix::thread::capabilities(None).is_ok_and(|has| has.effective.contains(needed))
+}
 
 fn look_up(user: &str, group: Option<&str>) -> Result<Identity, Trouble> {
     identity(user, group).map_err(|error| Trouble::new(error.to_string()))

@@ -7,6 +7,7 @@ use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use baton_confine::{Kind, Limits, confine};
 use baton_supervise::Lines;
 use baton_sys::process::{self, Fork, Identity};
 use baton_sys::signals;
@@ -27,6 +28,8 @@ pub(super) struct Program {
     pub(super) directory: Option<PathBuf>,
     /// As which user, if not the one who runs this.
     pub(super) identity: Option<Identity>,
+    /// What it is to the server.
+    pub(super) kind: Kind,
 }
 
 impl Program {
@@ -51,6 +54,12 @@ impl Program {
         }
     }
 
+    /// Whether it runs as root.
+    pub(super) fn is_of_root(&self) -> bool {
+        let uid = self.identity.map_or(rustix::process::geteuid(), |identity| Uid::from_raw(identity.uid));
+        uid.is_root()
+    }
+
     fn become_it(
         &self,
         listener: Option<BorrowedFd<'_>>,
@@ -65,8 +74,10 @@ impl Program {
             // So that /dev/stderr can be opened, as logs are.
             let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
             rustix::fs::fchown(output, Some(uid), Some(gid))?;
-            process::drop_privileges(identity)?;
         }
+        let limits =
+            Limits { user: self.identity, is_root_on_request: self.is_of_root(), ..Limits::default() };
+        confine(self.kind, &limits).map_err(|trouble| io::Error::other(trouble.to_string()))?;
         // After that, since the kernel forgets this wish when a process changes its user.
         process::die_with_parent()?;
         if parent_id() != manager {

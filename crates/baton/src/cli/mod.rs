@@ -36,6 +36,7 @@ mod top;
 use std::process::ExitCode;
 
 use baton_config::{Config, ConfigSource, Words};
+use baton_confine::Kind;
 use baton_engine::arch::ArchitectureName;
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -99,10 +100,12 @@ pub(crate) fn main() -> ExitCode {
         Command::HashPassword(hash) => hash.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
-        Command::Acme(acme) => acme.run(baton_acme::run).map_err(Failure::from),
-        Command::Members(members) => members.run(baton_members::run).map_err(Failure::from),
+        Command::Acme(acme) => acme.run(Kind::Acme, baton_acme::run).map_err(Failure::from),
+        Command::Members(members) => members.run(Kind::Members, baton_members::run).map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),
-        Command::Documents(documents) => documents.run(baton_documents::run).map_err(Failure::from),
+        Command::Documents(documents) => {
+            documents.run(Kind::Documents, baton_documents::run).map_err(Failure::from)
+        }
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),

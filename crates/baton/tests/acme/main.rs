@@ -35,6 +35,7 @@ impl Stage {
         let configuration = format!(
             r#"
                 processes = 2
+                user = "nobody"
                 [acme]
                 directory = "{directory}"
                 roots = "{roots}"
@@ -126,6 +127,7 @@ fn a_placeholder_stands_in_for_the_first_certificate() {
         folder,
         &format!(
             r#"
+                user = "nobody"
                 [acme]
                 directory = "https://localhost:{away}/dir"
                 store = "{{base}}/store"

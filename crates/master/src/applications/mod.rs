@@ -19,6 +19,7 @@ mod folder;
 mod pool;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use baton_config::{Application, Config, ProcessTables, Target, libraries};
 use baton_report::Trouble;
 use baton_report::log;
 use baton_sys::process::Ended;
+use rustix::process::Pid;
 use serde_json::Value;
 
 use self::folder::Folder;
@@ -67,7 +69,8 @@ impl Applications {
                 none => none.insert(Folder::create(user)?),
             };
             self.opened += 1;
-            let as_user = launch.user.clone().or_else(|| user.name().map(str::to_owned));
+            let as_user = launch.user.clone().or_else(|| user.of_applications());
+            let as_user = (as_user.clone(), user.is_shared_with(as_user.as_deref()));
             let path = folder.path().join(format!("{}-{}.sock", self.opened, launch.name()));
             self.pools.push(Pool::open(launch, as_user, path, patience, now)?);
         }
@@ -149,6 +152,20 @@ impl Applications {
         }
     }
 
+    /// The application that has started a process, itself or by other processes: their manager adopts those whose parents have
+    /// ended.
+    pub(super) fn origin_of(&self, process: Pid) -> Option<&str> {
+        let mut pid = Some(process.as_raw_nonzero().get());
+        for _ in 0..ANCESTORS_MAX {
+            let one = pid.filter(|pid| *pid > 1)?;
+            if let Some(pool) = self.pools.iter().find(|pool| pool.is_managed_by(one)) {
+                return Some(pool.name());
+            }
+            pid = parent_of(one);
+        }
+        None
+    }
+
     /// What each pool is called, by the name under which workers know it.
     pub(super) fn names(&self) -> BTreeMap<String, String> {
         self.pools
@@ -162,3 +179,12 @@ impl Applications {
         self.pools.iter().map(Pool::report).collect()
     }
 }
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may have blanks and brackets itself. The state follows, and the parent.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Deeper than processes are nested.
+const ANCESTORS_MAX: usize = 1 << 12;

@@ -25,6 +25,8 @@ pub(super) struct Pool {
     /// The command and its settings.
     pub(super) launch: Launch,
     user: Option<String>,
+    /// Whether a process of the server has the same user.
+    is_of_server: bool,
     name: String,
     /// The prefix of the paths at which its processes listen.
     path: PathBuf,
@@ -76,7 +78,7 @@ impl Pool {
     /// Why its process table cannot be created.
     pub(super) fn open(
         launch: Launch,
-        user: Option<String>,
+        (user, is_of_server): (Option<String>, bool),
         path: PathBuf,
         patience: Duration,
         now: Instant,
@@ -90,6 +92,7 @@ impl Pool {
         Ok(Self {
             launch,
             user,
+            is_of_server,
             name,
             path,
             table: Arc::new(table),
@@ -229,7 +232,9 @@ impl Pool {
         if let Some(directory) = &launch.directory {
             command.arg("--directory").arg(directory);
         }
-        for (flag, is_wanted) in [("--preload", launch.preload), ("--dropin", launch.dropin)] {
+        let flags =
+            [("--preload", launch.preload), ("--dropin", launch.dropin), ("--as-server", self.is_of_server)];
+        for (flag, is_wanted) in flags {
             command.args(is_wanted.then_some(flag));
         }
         command

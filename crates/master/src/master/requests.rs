@@ -1,12 +1,14 @@
 //! Requests over the control socket and to the admin listener, and the answers to them.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::SystemTime;
 use std::time::{Duration, Instant};
 
 use baton_http::Status;
 use baton_report::log;
 use rustix::net::SocketFlags;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 
 use super::Master;
 use crate::control::{self, Answer};
@@ -26,6 +28,7 @@ impl Master {
             (Endpoint::Control, None) => return,
         };
         match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(socket) if door == Endpoint::Control && !self.admits(&socket) => {}
             Ok(socket) => self.connections.add(door, socket, now),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
             Err(error) => {
@@ -34,6 +37,25 @@ impl Master {
                 self.accept_paused_until = Some(now + Duration::from_secs(1));
             }
         }
+    }
+
+    /// Whether the process at the other end of a connection may command the server: one of this user or of root that no
+    /// application has started. The mode of the socket's file says less: it may be changed, and applications may have the
+    /// server's user.
+    fn admits(&self, socket: &OwnedFd) -> bool {
+        let Ok(peer) = socket_peercred(socket) else { return false };
+        let why = if peer.uid != geteuid() && !peer.uid.is_root() {
+            format!("its user is {}", peer.uid.as_raw())
+        } else if let Some(application) = self.applications.origin_of(peer.pid) {
+            format!("the application {application} has started it")
+        } else {
+            return true;
+        };
+        log::warning(format_args!(
+            "process {} has connected to the control socket, and was refused: {why}",
+            peer.pid.as_raw_nonzero()
+        ));
+        false
     }
 
     /// A connection is readable, writable, or closed.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use baton_cache::{PurgeOrder, PurgeOutbox, SharedCache};
 use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTables, Proofs, Resources};
+use baton_confine::{Kind, Limits, confine};
 use baton_content::Roots;
 use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
@@ -28,14 +29,14 @@ use baton_report::log;
 use baton_sys::process;
 use baton_tls::{TicketSecrets, Tickets};
 use baton_upstream::{BacklogNotices, OriginTable, TemporaryCounters, TemporarySpace};
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::Signal;
 
 use self::cache_purges::CachePurges;
 use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker};
 use crate::mover::WorkerEnds;
-use crate::privileges::WorkerUser;
+use crate::privileges::{WorkerUser, limits};
 
 /// The inputs of a worker.
 #[derive(Debug)]
@@ -191,25 +192,31 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     .map_err(|error| format!("the engine failed: {error}"))
 }
 
-/// Gives up the privileges that a worker must not have.
+/// Gives up what a worker must not have.
 fn become_worker(setup: &WorkerSetup) -> Result<(), String> {
     // The master's signals stay blocked, except the one that the kernel sends when the master dies.
     baton_sys::signals::unblock(&[Signal::TERM.as_raw()])
         .map_err(|error| format!("cannot unblock SIGTERM: {error}"))?;
-    process::read_auxiliary_vector();
-    setup.user.assume().map_err(|error| format!("cannot become another user: {error}"))?;
+    let limits = Limits {
+        user: setup.user.identity(),
+        writes: folders_to_write(&setup.config),
+        is_root_on_request: setup.user.identity().is_none(),
+        ..limits(&setup.config)
+    };
+    confine(Kind::Worker, &limits).map_err(|trouble| trouble.to_string())?;
     // After the change of user, since the kernel resets this setting then.
     process::die_with_parent().map_err(|error| format!("cannot follow the master: {error}"))?;
     if std::os::unix::process::parent_id() != setup.master_pid {
         return Err("the master has died".into());
     }
-    if setup.config.has_tls() {
-        // A core dump, or another process of the same user, must not get the keys.
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-            .map_err(|error| format!("cannot protect the keys: {error}"))?;
-    }
     match setup.cpu {
         Some(cpu) => process::pin_to_cpu(cpu).map_err(|error| format!("cannot bind to CPU {cpu}: {error}")),
         None => Ok(()),
     }
+}
+
+/// Where a worker writes: what waits for slow clients and for the end of long bodies, and the shared cache.
+fn folders_to_write(config: &Config) -> Vec<PathBuf> {
+    let cache = config.shared_cache.settings_of_worker().disk.map(|disk| disk.folder);
+    config.temporary_folders().into_iter().chain(cache).collect()
 }

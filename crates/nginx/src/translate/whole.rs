@@ -142,7 +142,7 @@ fn longest(block: &[Directive], names: &[&str], of: fn(&Directive) -> Option<u64
 
 fn server(scope: &Scope<'_>) -> Keys {
     let mut keys = Keys::default();
-    // That is the user of Baton's workers, too, where Debian's nginx runs.
+    // The user of Debian's nginx is the package's choice, and php-fpm's user, too: Baton has one of its own.
     if let Some(user) = scope.find("user").filter(|user| user.argument(0) != "www-data") {
         keys.set("user", user.argument(0));
         if !user.argument(1).is_empty() {

@@ -24,12 +24,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use baton_confine::{Kind, Limits, confine};
 use baton_report::{Trouble, log};
 use baton_supervise::{self as supervise, Lines, Stopping, describe_end};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use self::readiness::Readiness;
@@ -51,12 +52,18 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
             return Err(Trouble::new("the process that started this one has ended"));
         }
     }
+    let sockets = Sockets::open(options)?;
+    let program = options.program()?;
+    confine(Kind::Manager, &Limits { is_root_on_request: program.is_of_root(), ..Limits::default() })?;
+    // By their ancestors the server knows which processes are of applications.
+    rustix::process::set_child_subreaper(Pid::from_raw(1))
+        .map_err(|error| Trouble::of("adopt processes", &error.into()))?;
     let now = Instant::now();
     let count = options.processes.max(options.processes_max.unwrap_or(0));
     let mut manager = Manager {
         name: options.name(),
-        program: options.program()?,
-        sockets: Sockets::open(options)?,
+        program,
+        sockets,
         readiness: readiness(options)?,
         signals,
         stop_signal: options.stop_signal(),
@@ -231,14 +238,18 @@ impl Manager {
         // An error means that there are no children.
         while let Ok(Some((pid, ended))) = process::reap() {
             self.has_changed = true;
-            // Children that the process has left behind.
-            supervise::kill(-pid);
-            if let Some(at) = self.stopping.iter().position(|one| one.process.pid == pid) {
+            let its = |replica: &Replica| replica.processes().any(|process| process.pid == pid);
+            let replica = self.replicas.iter().position(its);
+            let stopping = self.stopping.iter().position(|one| one.process.pid == pid);
+            if replica.is_some() || stopping.is_some() {
+                // Children that the process has left behind. Not so for one that was adopted.
+                supervise::kill(-pid);
+            }
+            if let Some(at) = stopping {
                 let slot = self.stopping.swap_remove(at).process.slot;
                 self.vacate(slot);
             }
-            let its = |replica: &Replica| replica.processes().any(|process| process.pid == pid);
-            if let Some(number) = self.replicas.iter().position(its) {
+            if let Some(number) = replica {
                 self.handle_end(number, pid, ended, now);
             }
         }
