@@ -48,12 +48,13 @@ simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \
 		cargo test -p baton-engine --lib --locked simulation::any -- --nocapture
 
-check: ## Format, lints, house rules, links: what must be clean before a commit
+check: ## Format, lints, house rules, links, licences: what must be clean before a commit
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/house-rules
 	@scripts/check-links
 	@scripts/check-site
+	@scripts/check-dependencies
 
 deny: ## Licences, advisories and sources of the dependencies (cargo-deny)
 	@scripts/deny
