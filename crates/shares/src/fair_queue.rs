@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ClientKey;
+use crate::client_key::ClientKey;
 
 /// A queue: of each client first come, first served, and of several clients one after the other. Who asks a thousand times waits
 /// for itself. What has no client takes turns as one.

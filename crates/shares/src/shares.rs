@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{ClientKey, has_room};
+use crate::client_key::ClientKey;
+use crate::room::{Full, has_room};
 
 /// Places that clients have. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -14,15 +15,6 @@ pub struct Shares(Arc<Mutex<Counts>>);
 pub struct Place {
     shares: Shares,
     client: Option<ClientKey>,
-}
-
-/// What has no room for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
-    /// The table.
-    Table,
-    /// The client's share of it: others have room.
-    Share,
 }
 
 #[derive(Debug, Default)]
