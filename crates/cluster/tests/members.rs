@@ -3,8 +3,8 @@
 
 use baton_cluster::Tuple;
 use baton_cluster::local::{Node, Report};
-use baton_cluster::mover::limits::{GATHER_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
-use baton_cluster::mover::{Action, HandOff, Mover, NodeId, Note, Peer};
+use baton_cluster::mover::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
+use baton_cluster::mover::{Action, ForServer, HandOff, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 use baton_passport::{Address, Passport};
 
@@ -143,7 +143,9 @@ fn a_flow_belongs_to_the_link_that_shipped_it() {
     assert_eq!(said(&taken, 2), [FromNode::Refused { flow: 9, why: RefuseReason::TooLate }]);
     assert!(host.hear(2, &FromFrontEnd::Release { flow: 9 }).is_empty());
     let taken = host.hear(1, &FromFrontEnd::Take { flow: 9 });
-    assert!(matches!(&taken[..], [Action::Give { socket: 77, passport, .. }] if passport.flow.is_some()));
+    assert!(
+        matches!(&taken[..], [Action::Give(ForServer { socket: 77, passport, .. })] if passport.flow.is_some())
+    );
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn a_server_gets_a_connection_only_when_the_front_end_says_so() {
     let shipped = host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")));
     let flow = restored(&shipped).unwrap();
     host.mover.handle_restored(flow, Ok(77), 0);
-    assert!(!host.actions().iter().any(|action| matches!(action, Action::Give { .. })));
+    assert!(!host.actions().iter().any(|action| matches!(action, Action::Give(_))));
     // It waits for long enough, then the socket ends without a word.
     host.mover.handle_time(NODE_LOST_MS + 1_000);
     let late = host.actions();
@@ -248,7 +250,7 @@ fn a_hand_off_that_no_node_has_confirmed_comes_back() {
     );
     host.mover.handle_restored(shipped, Ok(78), 0);
     let given = host.actions().into_iter().find_map(|action| match action {
-        Action::Give { socket: 78, passport, .. } => Some(passport),
+        Action::Give(ForServer { socket: 78, passport, .. }) => Some(passport),
         _ => None,
     });
     let given = given.expect("the server has it again");
@@ -288,7 +290,7 @@ fn a_port_that_is_used_again_waits_for_the_end_of_a_move() {
     };
     host.mover.handle_hand_off(again, 0);
     let actions = host.actions();
-    let is_given = |action: &Action<Socket>| matches!(action, Action::Give { socket: 78, passport, .. } if passport.stay);
+    let is_given = |action: &Action<Socket>| matches!(action, Action::Give(ForServer { socket: 78, passport, .. }) if passport.stay);
     assert!(actions.iter().any(is_given), "{actions:?}");
     // The older one goes on.
     let ready = FromNode::Ready { flow };
@@ -332,7 +334,7 @@ fn flows_end_with_the_worker_that_has_them() {
         let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(remote, client)))).unwrap();
         host.mover.handle_restored(flow, Ok(77), 0);
         let given = host.hear(1, &FromFrontEnd::Take { flow: remote });
-        assert!(given.iter().any(|action| matches!(action, Action::Give { .. })), "{given:?}");
+        assert!(given.iter().any(|action| matches!(action, Action::Give(_))), "{given:?}");
         host.mover.handle_report(&Report { worker, taken: vec![flow], ..Report::default() }, 0);
     };
     taken(1, "192.0.2.1:4000", 100);
@@ -346,6 +348,113 @@ fn flows_end_with_the_worker_that_has_them() {
     host.mover.handle_time(GATHER_MS);
     let told = host.actions();
     assert!(said(&told, 1).contains(&FromNode::Gone { flows: vec![1, 3] }), "{told:?}");
+}
+
+/// What the server is to get, and whether a socket is reset.
+fn given(actions: Vec<Action<Socket>>) -> (Option<ForServer<Socket>>, bool) {
+    let is_reset = actions.iter().any(|action| matches!(action, Action::Reset { .. }));
+    let given = actions.into_iter().find_map(|action| match action {
+        Action::Give(connection) => Some(connection),
+        _ => None,
+    });
+    (given, is_reset)
+}
+
+/// Has a server refuse a connection each time that it is given, until something else happens. Returns how long it was given.
+fn refuse(host: &mut Host, connection: ForServer<Socket>) -> u64 {
+    let (mut next, since_ms) = (Some(connection), host.now_ms);
+    while let Some(connection) = next {
+        host.mover.handle_not_given(connection, host.now_ms);
+        assert!(matches!(given(host.actions()), (None, false)), "it waits");
+        host.now_ms += GIVE_AGAIN_MS;
+        // A node would forget a silent front-end.
+        host.mover.handle_body(Peer::FrontEnd(1), &FromFrontEnd::Ping.to_bytes().unwrap()[4..], host.now_ms);
+        host.mover.handle_time(host.now_ms);
+        let is_reset;
+        (next, is_reset) = given(host.actions());
+        assert_ne!(next.is_some(), is_reset);
+    }
+    host.now_ms - since_ms
+}
+
+/// Bug: each try to give a connection to a server made it wait as long again, so that a client without a server waited for ever.
+#[test]
+fn a_connection_that_no_server_takes_is_reset_in_time() {
+    let mut host = Host::new(&[]);
+    let hand_off = HandOff {
+        node: "unknown".into(),
+        socket: 77,
+        tuple: tuple("192.0.2.1:4000"),
+        passport: Box::new(passport("192.0.2.1:4000")),
+        is_counted: true,
+    };
+    host.mover.handle_hand_off(hand_off, 0);
+    let (declined, _) = given(host.actions());
+    assert_eq!(refuse(&mut host, declined.unwrap()), SERVER_LOST_MS);
+    assert!(host.mover.is_empty());
+}
+
+/// A node that has a connection, which cannot be frozen; its server has given it back, or refused it. What the server is to get.
+fn unreadable(host: &mut Host, is_refused: bool) -> ForServer<Socket> {
+    host.front_end(1, 5, 1);
+    let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")))).unwrap();
+    host.mover.handle_restored(flow, Ok(77), 0);
+    host.actions();
+    let (taken, _) = given(host.hear(1, &FromFrontEnd::Take { flow: 9 }));
+    if is_refused {
+        host.mover.handle_not_given(taken.unwrap(), 0);
+    } else {
+        host.mover.handle_report(&Report { worker: 100, taken: vec![flow], ..Report::default() }, 0);
+        host.mover.handle_return(flow, 77, Box::new(passport("192.0.2.1:4000")), 0);
+    }
+    assert!(host.actions().iter().any(|action| matches!(action, Action::Freeze { .. })));
+    host.mover.handle_not_frozen(flow, 77, "the client has closed its half".into(), 0);
+    let (again, is_reset) = given(host.actions());
+    assert!(!is_reset, "no server has ended");
+    again.unwrap()
+}
+
+/// Bug: a node reset a connection that could not go back to its front-end if its server did not take it at once (seeds 7,901 and
+/// 19,829 of the simulation).
+#[test]
+fn a_connection_that_cannot_leave_waits_for_the_server() {
+    for is_refused in [false, true] {
+        let mut host = Host::new(&[]);
+        let again = unreadable(&mut host, is_refused);
+        assert!(again.passport.stay);
+        host.mover.handle_not_given(again, 0);
+        assert!(given(host.actions()).0.is_none());
+        // Another worker will take it.
+        host.mover.handle_worker_ended(100, 0);
+        host.mover.handle_server_gone(0);
+        assert_eq!(host.mover.deadline_ms().map(|due_ms| due_ms <= GIVE_AGAIN_MS), Some(true));
+        host.mover.handle_time(GIVE_AGAIN_MS);
+        let (taken, _) = given(host.actions());
+        assert_eq!(taken.map(|connection| connection.socket), Some(77));
+        assert_eq!(host.mover.status().kept, 1);
+    }
+}
+
+#[test]
+fn a_connection_that_can_neither_leave_nor_stay_is_reset_in_time() {
+    let mut host = Host::new(&[]);
+    let again = unreadable(&mut host, true);
+    host.mover.handle_server_gone(0);
+    assert_eq!(refuse(&mut host, again), SERVER_LOST_MS);
+    assert!(host.mover.is_empty());
+}
+
+/// Goal: what waits for a server ends with its front-end's flow.
+#[test]
+fn a_connection_that_waits_is_reset_if_its_front_end_releases_it() {
+    let mut host = Host::new(&[]);
+    let again = unreadable(&mut host, false);
+    host.mover.handle_not_given(again, 0);
+    host.hear(1, &FromFrontEnd::Release { flow: 9 });
+    assert!(!host.mover.is_empty(), "it has the socket still");
+    host.mover.handle_time(GIVE_AGAIN_MS);
+    let (given, is_reset) = given(host.actions());
+    assert!(given.is_none() && is_reset && host.mover.is_empty());
 }
 
 /// Goal: a mover that no server needs ends by itself, but not while it has a connection.

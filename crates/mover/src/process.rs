@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use baton_cluster::Tuple;
 use baton_cluster::local::{FromMaster, FromWorker, MoverStatus, Node, Settings, ToMaster, VERSION};
-use baton_cluster::mover::{Action, HandOff, Mover, Peer};
+use baton_cluster::mover::{Action, ForServer, HandOff, Mover, Peer};
 use baton_passport::Passport;
 use baton_report::{Trouble, log};
 use baton_sys::tcp_repair;
@@ -367,11 +367,12 @@ impl Process {
                 }
             }
             Action::Remove { tuple } => self.kernel.remove(tuple),
-            Action::Give { flow, socket, passport } => {
+            Action::Give(connection) => {
+                let ForServer { socket, passport, .. } = &connection;
                 // A socket that was never frozen stays as it is.
-                let thawed = tcp_repair::thaw(&socket).is_ok();
-                if !thawed || !self.serving().is_some_and(|server| server.give(&socket, &passport)) {
-                    self.mover.handle_not_given(flow, socket, passport, now_ms);
+                let thawed = tcp_repair::thaw(socket).is_ok();
+                if !thawed || !self.serving().is_some_and(|server| server.give(socket, passport)) {
+                    self.mover.handle_not_given(connection, now_ms);
                 }
             }
             // It is frozen: its end is silent.

@@ -34,8 +34,10 @@ pub(crate) struct Exchange {
     pub(crate) wants_body: bool,
     /// Whether pieces of the body were sent and dropped. Then the request cannot be repeated.
     pub(crate) is_partly_gone: bool,
-    /// Whether it was sent a second time after the application may have begun with it.
+    /// Whether it was sent a second time, on a new connection, after the application may have begun with it.
     pub(crate) is_retried: bool,
+    /// Whether it went on to another peer after one may have begun with it.
+    pub(crate) has_moved_on: bool,
     /// How often it was sent to a process that ended without reading it.
     pub(crate) times_unseen: u8,
     /// Addresses of the application's host that could not be connected to.
@@ -85,6 +87,7 @@ impl Exchange {
             wants_body: false,
             is_partly_gone: false,
             is_retried: false,
+            has_moved_on: false,
             times_unseen: 0,
             addresses_tried: 0,
             connecting_until_ms: None,

@@ -18,8 +18,9 @@ impl Gateway {
         }
     }
 
-    /// Sends a request to another peer although this one may have begun with it: if that does no harm, and once. False: it
-    /// stays where it is.
+    /// Sends a request to another peer although this one may have begun with it: if that does no harm, and once. A peer that
+    /// dies may have had it twice, since its socket still takes connections when the kept ones have ended. False: it stays
+    /// where it is.
     pub(crate) fn send_elsewhere(
         &mut self,
         id: ConnectionId,
@@ -31,11 +32,11 @@ impl Gateway {
         let is_idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
         let is_harmless = is_idempotent && !exchange.is_partly_gone && exchange.response.is_silent();
         let index = exchange.pool;
-        if !is_harmless || exchange.is_retried || !self.choose_next_peer(request_id, why, now_ms) {
+        if !is_harmless || exchange.has_moved_on || !self.choose_next_peer(request_id, why, now_ms) {
             return false;
         }
         if let Some(exchange) = self.exchanges.get_mut(&request_id) {
-            exchange.is_retried = true;
+            exchange.has_moved_on = true;
         }
         self.close(id);
         self.go_to_peer(request_id, now_ms);

@@ -156,6 +156,29 @@ pub(crate) fn ask_as(agent: &mut Agent, number: usize) -> u16 {
     agent.ask("GET", &format!("/as-{number}"), &format!("X-Forwarded-For: 192.0.2.{number}\r\n")).status
 }
 
+/// Bug: a request whose kept connection had ended was sent again to the same origin, which was dying. The end of the new
+/// connection was the client's error, although another origin was well.
+#[test]
+fn one_that_ends_its_kept_and_its_new_connections() {
+    fn dies(peer: &mut Peer) {
+        if peer.number() == 0 && peer.request().is_some() {
+            peer.answer("", "the last answer");
+        }
+        peer.request();
+    }
+    for (method, status_of_third, sent) in [("GET", 200, (2, 1)), ("POST", 502, (1, 0))] {
+        let (dying, good) = (Origin::start(dies), Origin::start(well));
+        let server = server(&urls(&[dying.address(), good.address()]), "eject = 'off'");
+        let mut agent = server.agent();
+        // They take turns.
+        assert_eq!(agent.get("/first").text(), "the last answer");
+        assert_eq!(agent.get("/second").text(), "well");
+        assert_eq!(status(&mut agent, method, "/third"), status_of_third);
+        assert_eq!((dying.seen("/third").len(), good.seen("/third").len()), sent);
+        assert_eq!(logged(&server, "/third")["origin"]["tries"], sent.0 + sent.1);
+    }
+}
+
 #[test]
 fn one_that_says_that_it_cannot_is_ejected() {
     let (busy, good) = (Origin::start(overloaded), Origin::start(well));

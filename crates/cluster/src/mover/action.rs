@@ -85,14 +85,7 @@ pub enum Action<S> {
     },
     /// Give a connection to the server. If that is impossible now:
     /// [`handle_not_given`](super::Mover::handle_not_given).
-    Give {
-        /// The flow.
-        flow: FlowId,
-        /// The client's socket.
-        socket: S,
-        /// What the server has to know.
-        passport: Box<Passport>,
-    },
+    Give(ForServer<S>),
     /// Close a socket without a word to the client.
     Discard {
         /// Which.
@@ -107,6 +100,25 @@ pub enum Action<S> {
     Tell(ToMaster),
     /// For the log.
     Log(Note),
+}
+
+/// A connection that the server is to get.
+#[derive(Debug)]
+pub struct ForServer<S> {
+    /// The flow.
+    pub flow: FlowId,
+    /// The client's socket.
+    pub socket: S,
+    /// What the server has to know.
+    pub passport: Box<Passport>,
+    /// How long it waits for a server, once none has taken it.
+    pub(super) until_ms: Option<u64>,
+}
+
+impl<S> ForServer<S> {
+    pub(super) fn new(flow: FlowId, socket: S, passport: Box<Passport>) -> Self {
+        Self { flow, socket, passport, until_ms: None }
+    }
 }
 
 /// What operators may want to know.

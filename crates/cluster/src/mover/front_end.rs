@@ -14,13 +14,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use baton_passport::Passport;
 
-use super::action::{Action, HandOffFailure, NodeId, Note, Out, Peer};
-use super::limits::{
-    CONFIRM_MS, FLOWS_MAX, GATHER_MS, GIVE_AGAIN_MS, LINGER_MS, SERVER_LOST_MS, WAITING_MAX,
-};
+use super::action::{Action, ForServer, HandOffFailure, NodeId, Note, Out, Peer};
+use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, LINGER_MS};
 use super::link::{Link, LinkState};
 use super::queue::pop_due;
 use super::secret::Secret;
+use super::waiting::Waiting;
 use crate::flow::{FlowId, Tuple};
 use crate::local::{Node, NodeStatus, ToMaster};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
@@ -37,8 +36,7 @@ pub(super) struct FrontEnd<S> {
     /// Flows that are gone, and how long their packets are forwarded.
     lingering: VecDeque<(u64, FlowId)>,
     /// Connections that no server has taken yet.
-    pub(super) waiting: VecDeque<Waiting<S>>,
-    give_again_ms: Option<u64>,
+    waiting: Waiting<S>,
 }
 
 /// A connection that is, was or is to be at a node.
@@ -67,15 +65,6 @@ pub(super) enum Phase {
     Lingering,
 }
 
-/// A connection without a server.
-#[derive(Debug)]
-pub(super) struct Waiting<S> {
-    until_ms: u64,
-    flow: FlowId,
-    socket: S,
-    passport: Box<Passport>,
-}
-
 /// A connection that a server gives away.
 #[derive(Debug)]
 pub struct HandOff<S> {
@@ -100,8 +89,7 @@ impl<S> FrontEnd<S> {
             by_tuple: HashMap::new(),
             awaited: VecDeque::new(),
             lingering: VecDeque::new(),
-            waiting: VecDeque::new(),
-            give_again_ms: None,
+            waiting: Waiting::new(),
         }
     }
 
@@ -144,7 +132,7 @@ impl<S> FrontEnd<S> {
             link.told_reachable = false;
         }
         self.tell_reachable(out);
-        self.give_waiting(out);
+        self.waiting.take().into_iter().for_each(|connection| out.push(Action::Give(connection)));
     }
 
     /// A server gives a connection away.
@@ -199,7 +187,7 @@ impl<S> FrontEnd<S> {
         out.log(Note::HandOffFailed { node, tuple, why });
         passport.stay = true;
         let flow = out.flow();
-        out.push(Action::Give { flow, socket, passport });
+        out.push(Action::Give(ForServer::new(flow, socket, passport)));
     }
 
     /// A socket's state has been read, and the socket closed.
@@ -283,7 +271,7 @@ impl<S> FrontEnd<S> {
             link.counts.note_given_back();
         }
         match restored {
-            Ok(socket) => out.push(Action::Give { flow, socket, passport }),
+            Ok(socket) => out.push(Action::Give(ForServer::new(flow, socket, passport))),
             Err(why) => {
                 link.counts.lost += 1;
                 out.log(Note::NotRestored { tuple, why });
@@ -293,28 +281,8 @@ impl<S> FrontEnd<S> {
     }
 
     /// No server has taken a connection: one will, or it is reset.
-    pub(super) fn handle_not_given(
-        &mut self,
-        flow: FlowId,
-        socket: S,
-        passport: Box<Passport>,
-        now_ms: u64,
-        out: &mut Out<S>,
-    ) {
-        self.give_again_ms = Some(now_ms + GIVE_AGAIN_MS);
-        if self.waiting.len() < WAITING_MAX {
-            self.waiting.push_back(Waiting { until_ms: now_ms + SERVER_LOST_MS, flow, socket, passport });
-        } else {
-            out.push(Action::Reset { socket });
-            out.log(Note::NoServer { connections: 1 });
-        }
-    }
-
-    fn give_waiting(&mut self, out: &mut Out<S>) {
-        self.give_again_ms = None;
-        for Waiting { flow, socket, passport, .. } in std::mem::take(&mut self.waiting) {
-            out.push(Action::Give { flow, socket, passport });
-        }
+    pub(super) fn handle_not_given(&mut self, connection: ForServer<S>, now_ms: u64, out: &mut Out<S>) {
+        self.waiting.add(connection, now_ms, out);
     }
 
     /// A node's mover has accepted the connection.
@@ -603,14 +571,8 @@ impl<S> FrontEnd<S> {
         while let Some(flow) = pop_due(&mut self.lingering, now_ms) {
             self.remove(flow, now_ms, out);
         }
-        let late = self.waiting.iter().take_while(|waiting| waiting.until_ms <= now_ms).count();
-        if late > 0 {
-            self.waiting.drain(..late).for_each(|waiting| out.push(Action::Reset { socket: waiting.socket }));
-            out.log(Note::NoServer { connections: late });
-        }
-        if self.give_again_ms.is_some_and(|due_ms| due_ms <= now_ms) {
-            self.give_waiting(out);
-        }
+        let (again, _) = self.waiting.handle_time(now_ms, out);
+        again.into_iter().for_each(|connection| out.push(Action::Give(connection)));
         let nodes: Vec<_> = self.links.keys().copied().collect();
         for node in nodes {
             self.look_after(node, secret, now_ms, out);
@@ -686,8 +648,7 @@ impl<S> FrontEnd<S> {
         let queues = [
             self.awaited.front().map(|(due_ms, _)| *due_ms),
             self.lingering.front().map(|(due_ms, _)| *due_ms),
-            self.waiting.front().map(|waiting| waiting.until_ms),
-            self.give_again_ms,
+            self.waiting.deadline_ms(),
         ];
         links.chain(queues.into_iter().flatten()).min()
     }

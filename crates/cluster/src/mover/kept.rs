@@ -28,15 +28,15 @@ pub(super) enum Phase<S> {
         passport: Box<Passport>,
         socket: S,
     },
-    /// The server has it. `open`: its requests that have not ended. `is_back`: it was given to the server again.
+    /// The server has it, or is to take it. `open`: its requests that have not ended. `is_back`: it was given to the server
+    /// again, since it cannot be given back to the front-end.
     Taken {
         open: u64,
         is_back: bool,
     },
-    /// On its way back. `is_refused`: by a server that does not take it.
+    /// On its way back.
     Freezing {
         passport: Box<Passport>,
-        is_refused: bool,
     },
     Returning(Box<Shipment>),
 }

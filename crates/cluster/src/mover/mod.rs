@@ -31,11 +31,12 @@ mod link;
 mod node;
 mod queue;
 mod secret;
+mod waiting;
 
 use std::fmt;
 
 use action::Out;
-pub use action::{Action, HandOffFailure, NodeId, Note, Peer};
+pub use action::{Action, ForServer, HandOffFailure, NodeId, Note, Peer};
 use front_end::FrontEnd;
 pub use front_end::HandOff;
 use node::NodeSide;
@@ -144,10 +145,10 @@ impl<S> Mover<S> {
     }
 
     /// [`Action::Give`] has failed: there is no server, or it does not keep up.
-    pub fn handle_not_given(&mut self, flow: FlowId, socket: S, passport: Box<Passport>, now_ms: u64) {
-        match self.node.kept.contains_key(&flow) {
-            true => self.node.handle_not_given(flow, socket, passport, now_ms, &mut self.out),
-            false => self.front_end.handle_not_given(flow, socket, passport, now_ms, &mut self.out),
+    pub fn handle_not_given(&mut self, connection: ForServer<S>, now_ms: u64) {
+        match self.node.kept.contains_key(&connection.flow) {
+            true => self.node.handle_not_given(connection, now_ms, &mut self.out),
+            false => self.front_end.handle_not_given(connection, now_ms, &mut self.out),
         }
     }
 
@@ -228,7 +229,7 @@ impl<S> Mover<S> {
 
     /// Whether no connection is here, on its way or at a node.
     pub fn is_empty(&self) -> bool {
-        self.front_end.is_empty() && self.node.kept.is_empty() && self.node.dropped.is_empty()
+        self.front_end.is_empty() && self.node.is_empty()
     }
 
     /// What the server is told about the mover. The process adds its own number.

@@ -7,6 +7,8 @@
 //!           forgotten   discarded               Freezing ─► Returning ─ Returned ─► forgotten
 //! ```
 //!
+//! The server may refuse a connection: it goes back, too. One whose state cannot be read is given to the server again.
+//!
 //! Packets of a connection that has been returned may be on their way here still. They are dropped for a second: no socket
 //! is left to take them, and the kernel would answer with a reset.
 
@@ -14,11 +16,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use baton_passport::Passport;
 
-use super::action::{Action, Note, Out};
+use super::action::{Action, ForServer, Note, Out};
 use super::inbound::{Connections, Inbound};
 use super::kept::{Kept, Phase};
 use super::limits::{FLOWS_MAX, LINK_FORGOTTEN_MS, STRAGGLERS_MS, UNDER_WAY_MAX};
 use super::queue::pop_due;
+use super::waiting::Waiting;
 use crate::flow::{FlowId, Tuple};
 use crate::local::Report;
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment};
@@ -34,7 +37,9 @@ pub(super) struct NodeSide<S> {
     /// Connections that have left, whose packets are dropped.
     stragglers: VecDeque<(u64, Tuple)>,
     /// Until when; a tuple that came again is not there any more.
-    pub(super) dropped: BTreeMap<Tuple, u64>,
+    dropped: BTreeMap<Tuple, u64>,
+    /// Connections that cannot go back, and that the server does not take yet.
+    waiting: Waiting<S>,
 }
 
 impl<S> NodeSide<S> {
@@ -45,7 +50,13 @@ impl<S> NodeSide<S> {
             inert: VecDeque::new(),
             stragglers: VecDeque::new(),
             dropped: BTreeMap::new(),
+            waiting: Waiting::new(),
         }
+    }
+
+    /// Whether it has nothing to look after.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.dropped.is_empty() && self.waiting.is_empty()
     }
 
     /// A front-end has said something. The connection is of no use after an error.
@@ -186,29 +197,25 @@ impl<S> NodeSide<S> {
         passport.flow = Some(flow);
         passport.stay = false;
         self.inbound.note_taken(link, now_ms);
-        out.push(Action::Give { flow, socket, passport });
+        out.push(Action::Give(ForServer::new(flow, socket, passport)));
     }
 
-    /// The server does not take the connection: it goes back to its front-end.
-    pub(super) fn handle_not_given(
-        &mut self,
-        flow: FlowId,
-        socket: S,
-        mut passport: Box<Passport>,
-        now_ms: u64,
-        out: &mut Out<S>,
-    ) {
-        let Some(kept) = self.kept.get_mut(&flow) else { return out.push(Action::Reset { socket }) };
-        match kept.phase {
-            Phase::Taken { open, is_back: false } => {
+    /// The server does not take the connection: it goes back to its front-end. If it cannot, the server will take it later.
+    pub(super) fn handle_not_given(&mut self, connection: ForServer<S>, now_ms: u64, out: &mut Out<S>) {
+        let flow = connection.flow;
+        match self.kept.get(&flow).map(|kept| &kept.phase) {
+            Some(&Phase::Taken { open, is_back: false }) => {
                 self.note_ended(flow, open, now_ms);
+                let ForServer { socket, mut passport, .. } = connection;
                 passport.stay = true;
-                self.freeze(flow, socket, passport, true, out);
+                self.freeze(flow, socket, passport, out);
             }
-            _ => {
-                out.push(Action::Reset { socket });
-                self.close(flow, now_ms);
+            Some(Phase::Taken { is_back: true, .. }) => {
+                if !self.waiting.add(connection, now_ms, out) {
+                    self.close(flow, now_ms);
+                }
             }
+            _ => out.push(Action::Reset { socket: connection.socket }),
         }
     }
 
@@ -228,29 +235,22 @@ impl<S> NodeSide<S> {
         let (link, open) = (*link, *open);
         self.note_ended(flow, open, now_ms);
         if self.inbound.may_return(link) {
-            self.freeze(flow, socket, passport, false, out);
+            self.freeze(flow, socket, passport, out);
         } else {
             self.give_back(flow, socket, passport, now_ms, out);
         }
     }
 
-    fn freeze(
-        &mut self,
-        flow: FlowId,
-        socket: S,
-        passport: Box<Passport>,
-        is_refused: bool,
-        out: &mut Out<S>,
-    ) {
+    fn freeze(&mut self, flow: FlowId, socket: S, passport: Box<Passport>, out: &mut Out<S>) {
         let Some(kept) = self.kept.get_mut(&flow) else { return };
-        kept.phase = Phase::Freezing { passport, is_refused };
+        kept.phase = Phase::Freezing { passport };
         if let Some(at) = self.inbound.get_mut(kept.link) {
             at.returning += 1;
         }
         out.push(Action::Freeze { flow, tuple: kept.tuple, socket });
     }
 
-    /// The node's own server answers a request that it would have given back.
+    /// The node's own server answers a request that would have gone back.
     fn give_back(
         &mut self,
         flow: FlowId,
@@ -261,15 +261,17 @@ impl<S> NodeSide<S> {
     ) {
         let Some(kept) = self.kept.get_mut(&flow) else { return out.push(Action::Reset { socket }) };
         kept.phase = Phase::Taken { open: 1, is_back: true };
+        // Another process may take it.
+        kept.worker = None;
         self.inbound.note_begun(kept.link, now_ms);
         (passport.flow, passport.stay) = (Some(flow), true);
-        out.push(Action::Give { flow, socket, passport });
+        out.push(Action::Give(ForServer::new(flow, socket, passport)));
     }
 
     /// A socket's state has been read, and the socket closed.
     pub(super) fn handle_frozen(&mut self, flow: FlowId, tcp: Vec<u8>, out: &mut Out<S>) {
         let Some(Kept { link, remote, tuple, phase, .. }) = self.kept.get_mut(&flow) else { return };
-        let Phase::Freezing { passport, .. } = phase else { return };
+        let Phase::Freezing { passport } = phase else { return };
         let mut passport = (**passport).clone();
         passport.flow = None;
         let shipment = Box::new(Shipment { flow: *remote, tuple: *tuple, tcp, passport });
@@ -295,8 +297,7 @@ impl<S> NodeSide<S> {
             return;
         }
         // Outside of all counts, until it is known where it goes.
-        let Phase::Freezing { passport, is_refused } =
-            std::mem::replace(phase, Phase::Taken { open: 0, is_back: true })
+        let Phase::Freezing { passport } = std::mem::replace(phase, Phase::Taken { open: 0, is_back: true })
         else {
             return;
         };
@@ -304,12 +305,7 @@ impl<S> NodeSide<S> {
             at.returning -= 1;
         }
         out.log(Note::NotRestored { tuple, why });
-        if is_refused {
-            out.push(Action::Reset { socket });
-            self.close(flow, now_ms);
-        } else {
-            self.give_back(flow, socket, passport, now_ms, out);
-        }
+        self.give_back(flow, socket, passport, now_ms, out);
     }
 
     fn handle_returned(&mut self, flow: FlowId, now_ms: u64) {
@@ -379,8 +375,10 @@ impl<S> NodeSide<S> {
     }
 
     fn close_taken(&mut self, is_closed: impl Fn(&Kept<S>) -> bool, now_ms: u64) {
-        let is_closed = |kept: &Kept<S>| matches!(kept.phase, Phase::Taken { .. }) && is_closed(kept);
-        let closed = self.kept.iter().filter(|(_, kept)| is_closed(kept)).map(|(flow, _)| *flow);
+        let closed = self.kept.iter().filter(|(flow, kept)| {
+            matches!(kept.phase, Phase::Taken { .. }) && !self.waiting.contains(**flow) && is_closed(kept)
+        });
+        let closed = closed.map(|(flow, _)| *flow);
         closed.collect::<Vec<_>>().into_iter().for_each(|flow| self.close(flow, now_ms));
     }
 
@@ -434,6 +432,15 @@ impl<S> NodeSide<S> {
             });
             self.forget_link(&at, now_ms, out);
         }
+        let (again, late) = self.waiting.handle_time(now_ms, out);
+        late.into_iter().for_each(|flow| self.close(flow, now_ms));
+        for connection in again {
+            match self.kept.contains_key(&connection.flow) {
+                true => out.push(Action::Give(connection)),
+                // Its front-end has released it, or is lost.
+                false => out.push(Action::Reset { socket: connection.socket }),
+            }
+        }
         self.inbound.report(now_ms, out);
     }
 
@@ -452,6 +459,7 @@ impl<S> NodeSide<S> {
         let queues = [
             self.inert.front().map(|(due_ms, _)| *due_ms),
             self.stragglers.front().map(|(due_ms, _)| *due_ms),
+            self.waiting.deadline_ms(),
             self.inbound.deadline_ms(),
         ];
         queues.into_iter().flatten().min()

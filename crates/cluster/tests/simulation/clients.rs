@@ -139,8 +139,7 @@ impl World {
         }
         let front_end = at.front_end;
         let is_hurt = |node: &usize| self.hosts[*node].is_hurt || self.was_cut.contains(&(front_end, *node));
-        let is_unreadable = self.unreadable.contains(&conn);
-        let is_excused = self.hosts[front_end].is_hurt || at.nodes.iter().any(is_hurt) || is_unreadable;
+        let is_excused = self.hosts[front_end].is_hurt || at.nodes.iter().any(is_hurt);
         assert!(is_excused, "connection {conn} is reset without a fault: {at:?}");
         self.sum.resets += 1;
         self.end_client(conn, State::Reset);

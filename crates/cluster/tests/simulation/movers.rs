@@ -2,7 +2,7 @@
 
 use baton_cluster::Tuple;
 use baton_cluster::local::ToMaster;
-use baton_cluster::mover::{Action, HandOff, HandOffFailure, Mover, NodeId, Note, Peer};
+use baton_cluster::mover::{Action, ForServer, HandOff, HandOffFailure, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{FromFrontEnd, FromNode};
 
 use crate::events::{Event, ToMover};
@@ -77,14 +77,14 @@ impl World {
                 conns.for_each(|conn| _ = conn.nodes.insert(to));
             }
             Action::Remove { tuple } => _ = self.hosts[host].table.remove(&tuple),
-            Action::Give { flow, socket, passport } => {
-                self.unreadable.remove(&socket.conn);
-                self.owner(host, socket.conn, Owner::Mover);
+            Action::Give(connection) => {
+                self.owner(host, connection.socket.conn, Owner::Mover);
                 let server = &self.hosts[host].server;
                 if !server.is_up || self.dice.percent(2) {
-                    self.input(host, |mover, now_ms| mover.handle_not_given(flow, socket, passport, now_ms));
+                    self.input(host, |mover, now_ms| mover.handle_not_given(connection, now_ms));
                 } else {
                     let life = server.life;
+                    let ForServer { socket, passport, .. } = connection;
                     self.owner(host, socket.conn, Owner::ToServer);
                     let delay_us = self.dice.range(10, 500);
                     self.after(delay_us, Event::ToServer { host, life, handle: socket, passport });
@@ -120,7 +120,6 @@ impl World {
         let at = &self.hosts[host].sockets[&socket.conn];
         if at.is_finished || self.dice.percent(2) {
             let why = "the client has closed its half".to_owned();
-            self.unreadable.insert(socket.conn);
             return self.input(host, |mover, now_ms| mover.handle_not_frozen(flow, socket, why, now_ms));
         }
         self.hosts[host].table.insert(tuple, Entry::Held);

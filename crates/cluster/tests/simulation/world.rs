@@ -49,8 +49,6 @@ pub(crate) struct World {
     /// Pairs between which nothing passes now, and those for which that was so once.
     pub(crate) cut: BTreeSet<(usize, usize)>,
     pub(crate) was_cut: BTreeSet<(usize, usize)>,
-    /// Connections whose state could not be read, until a server has them again: there is none that a refused one could go to.
-    pub(crate) unreadable: BTreeSet<u64>,
     /// Which node a mover means.
     pub(crate) names: BTreeMap<(usize, u64, NodeId), usize>,
     pub(crate) faults: Faults,
@@ -73,7 +71,6 @@ impl World {
             conns: BTreeMap::new(),
             cut: BTreeSet::new(),
             was_cut: BTreeSet::new(),
-            unreadable: BTreeSet::new(),
             names: BTreeMap::new(),
             faults,
             sum: Sum::default(),
