@@ -100,6 +100,8 @@ impl CachingGateway {
 
     /// The response is stored as it comes, and answers those who wait.
     fn begin_object(&mut self, fill: &Arc<Fill>, stored: Stored, part: Option<ContentRange>) -> Step {
+        // Its readers say how much is fetched, and when.
+        self.inner.hold_in_memory(fill.id);
         let Some(cache) = &mut self.cache else { return Step::Over };
         let from = part.map_or(0, |part| part.range.first);
         let (object, begun) = cache.shared.new_object(fill, stored, from, cache.now_ms);

@@ -74,6 +74,9 @@ impl CachingGateway {
                 continue;
             };
             has_taken = true;
+            if matches!(event, ResponseEvent::Head(..)) {
+                self.inner.hold_in_memory(id);
+            }
             self.handle_part_event(part, event);
         }
         if let Some(cache) = &mut self.cache {

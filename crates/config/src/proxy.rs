@@ -100,7 +100,8 @@ settings! {
         /// Bytes of a response that wait in memory for a slow client; the rest goes to a file.
         response_memory_bytes: u64 = 256 << 10, Bytes(4 << 10, 1 << 30);
         /// Bytes of a response that wait in a file for a slow client, so that the origin need not. Beyond them, or if there is no
-        /// room on the disk, the origin waits. 0: none. Tunnels use no files.
+        /// room on the disk, the origin waits. 0: none. Tunnels and fetches of
+        /// the shared cache use no files.
         response_file_bytes_max: u64 = 1 << 30, Bytes(0, 1 << 50);
         /// Folder for these files, which have no names. `auto`: as for applications.
         temporary_folder: Option<PathBuf> = None, Or("auto", Folder);

@@ -263,6 +263,14 @@ impl Gateway {
         }
     }
 
+    /// Has nothing of an origin's response wait in a file from now on: its reader sets the pace, and may not want the rest.
+    pub fn hold_in_memory(&mut self, request_id: RequestId) {
+        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        if self.pools[exchange.pool].as_ref().is_some_and(Pool::is_origin) {
+            exchange.response.hold_in_memory();
+        }
+    }
+
     /// Whether the application cannot have answered a running request by itself: it does not have the client's socket, or
     /// has written nothing to it. If the client is gone then, the request can be [abandoned](Self::abandon). Otherwise the
     /// application notices by itself and reports what it has sent.

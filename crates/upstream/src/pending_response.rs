@@ -136,13 +136,13 @@ impl PendingResponse {
         self.has_head = true;
         self.status = Some(head.status().code());
         self.head = Some(ResponseEvent::Switch(head));
-        self.spool.stay_in_memory();
+        self.hold_in_memory();
     }
 
     /// The session knows of the switch of protocols.
     pub(crate) fn resume_tunnel(&mut self) {
         (self.form, self.has_head) = (ResponseForm::Message, true);
-        self.spool.stay_in_memory();
+        self.hold_in_memory();
     }
 
     /// The fields behind the body.
@@ -250,6 +250,11 @@ impl PendingResponse {
     /// Whether the client was found to be slow.
     pub(crate) fn is_slow(&self) -> bool {
         self.spool.is_slow()
+    }
+
+    /// Has nothing wait in a file from now on.
+    pub(crate) fn hold_in_memory(&mut self) {
+        self.spool.hold_in_memory();
     }
 
     /// Whether the rest goes to a file, as far as there is room: the client is slow.

@@ -63,8 +63,8 @@ impl Spool {
         }
     }
 
-    /// Has it keep nothing in a file: what flows in a tunnel is to go on at once, or not at all.
-    pub(crate) fn stay_in_memory(&mut self) {
+    /// Has it keep nothing more in a file: beyond what is in memory, the application waits.
+    pub(crate) fn hold_in_memory(&mut self) {
         self.bounds.file = 0;
     }
 

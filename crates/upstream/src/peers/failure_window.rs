@@ -133,7 +133,7 @@ impl FailureWindow {
     }
 
     fn is_open(&self, window_ms: u64, now_ms: u64) -> bool {
-        self.unreachable + self.by_request > 0 && now_ms.saturating_sub(self.since_ms) < window_ms
+        (self.unreachable > 0 || self.by_request > 0) && now_ms.saturating_sub(self.since_ms) < window_ms
     }
 }
 
