@@ -130,8 +130,10 @@ mod tests {
         let rows = tables.filter_map(|line| line.split('|').nth(2));
         let names =
             rows.filter(|calls| !calls.contains(',')).flat_map(|calls| calls.split('`').skip(1).step_by(2));
+        // Other tables have packets in that place, and the names of flags.
+        let is_call = |name: &&str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
         let mut count = 0;
-        for name in names {
+        for name in names.filter(is_call) {
             let allowed = USED.iter().any(|(used, _)| used.strip_prefix("SYS_") == Some(name));
             assert!(allowed, "`{name}` is in docs/system-calls.md, but a worker may not call it");
             count += 1;

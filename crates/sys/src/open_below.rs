@@ -34,7 +34,7 @@ pub fn open_below(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
         Way::Foreign(folder, rest) => {
             // A pipe there must not block, and another's file not be emptied.
             let is_emptied = flags.contains(OFlags::TRUNC);
-            let flags = flags - OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let flags = (flags - OFlags::TRUNC) | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             let file = openat2(folder, rest, flags, mode, resolve)?;
             let stat = fstat(&file)?;
