@@ -71,7 +71,9 @@ pub(super) fn doors(
     }
     let route = unnamed(site, COPIES, None);
     let proxy = questions(&resources.documents.socket, route.guards().body_bytes_max);
-    let delegate = proxy_plan::delegate(&name, &route, &proxy, resources, bounds)?;
+    let mut delegate = proxy_plan::delegate(&name, &route, &proxy, resources, bounds)?;
+    // The head is judged before anything of the body is read.
+    delegate.upload.first_bytes = 0;
     doors.push((route, Action::Delegated(Arc::new(delegate))));
     Ok(doors)
 }

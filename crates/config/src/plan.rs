@@ -395,6 +395,7 @@ impl Planner<'_> {
                     .unwrap_or(BODY_BYTES_MAX),
                 timeout_ms: route.guards().body_ms,
                 memory_bytes_max: count(application.body_memory_bytes),
+                first_bytes: 0,
                 temporary,
             },
         });

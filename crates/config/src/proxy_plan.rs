@@ -155,6 +155,7 @@ fn to_origins(
             bytes_max: proxy.body_bytes_max.or(route.guards().body_bytes_max).unwrap_or(BODY_BYTES_MAX),
             timeout_ms: route.guards().body_ms,
             memory_bytes_max: 0,
+            first_bytes: 1,
             temporary,
         },
         terms: Terms::Proxy(Box::new(terms)),

@@ -3,7 +3,7 @@
 //! ```text
 //!   complete within memory_bytes_max ───────────────────────────► delegated
 //!   longer, of a known length, and the application admits it ───► delegated; the rest follows as it arrives
-//!   any, for an origin, when its first window has arrived ──────► delegated; the rest follows as it arrives
+//!   any, for an origin, when the first of it has arrived ───────► delegated; the rest follows as it arrives
 //!   longer ───► a file without a name ───► complete ────────────► delegated
 //! ```
 //!
@@ -25,6 +25,8 @@ pub struct UploadSettings {
     pub timeout_ms: Option<u64>,
     /// Bytes of it that are kept in memory; a longer one is streamed to the application, or goes to a file.
     pub memory_bytes_max: usize,
+    /// Bytes of it that have arrived before an origin gets the request: who sends none holds no connection to it.
+    pub first_bytes: u64,
     /// Where such files are.
     pub temporary: TemporaryFiles,
 }
@@ -131,7 +133,13 @@ mod tests {
     fn upload(folder: &Path) -> Upload {
         let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
         Upload::new(
-            UploadSettings { bytes_max: 100, timeout_ms: None, memory_bytes_max: 8, temporary },
+            UploadSettings {
+                bytes_max: 100,
+                timeout_ms: None,
+                memory_bytes_max: 8,
+                first_bytes: 0,
+                temporary,
+            },
             None,
             Begins::Complete,
         )

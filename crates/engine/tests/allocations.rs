@@ -215,6 +215,7 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
         bytes_max: 0,
         timeout_ms: None,
         memory_bytes_max: 0,
+        first_bytes: 0,
         temporary: settings.temporary.clone(),
     };
     let forwarding = Forwarding {

@@ -52,7 +52,8 @@ fn with_64_descriptors_every_protocol_is_spoken() {
 
 /// Requests more files than descriptors: small ones, which are kept in memory and open, then large ones, which are
 /// only kept open. Then the first ones again, and the application. Then more clients than descriptors connect: the
-/// surplus waits for others to leave. Each requests a file of its own, or the application.
+/// surplus waits for others to leave. Each requests a file of its own, or the application. They come by way of a proxy: a
+/// client of its own would have its share, and no more.
 fn serve_with(descriptors: usize, architecture: &str, protocol: Protocol) {
     eprintln!("{descriptors} descriptors, {architecture}, {protocol:?}:");
     let folder = Folder::new();
@@ -115,7 +116,8 @@ fn start(folder: Folder, descriptors: usize, architecture: &str) -> Server {
     let configuration = format!(
         "[server]\narchitecture = \"{architecture}\"\nprocesses = 2\nthreads = 2\ncontrol_socket = \"control\"\n\
          [[site]]\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0 tls\"]\nroot = \"root\"\n\
-         tls = {{ certificate = \"localhost.pem\", key = \"localhost.key\" }}\n{routes}"
+         tls = {{ certificate = \"localhost.pem\", key = \"localhost.key\" }}\n\
+         real_ip = {{ from = [\"127.0.0.1\"] }}\n{routes}"
     );
     certificate::install(folder.base());
     fs::write(folder.base().join("baton.toml"), configuration).expect("a configuration");

@@ -12,13 +12,14 @@ use crate::common::stream::connect_from;
 use crate::origin::{Origin, Peer};
 
 /// What a greedy client sends on each of its connections, and then waits.
-const ABUSES: [(&str, &str); 8] = [
+const ABUSES: [(&str, &str); 9] = [
     ("silence", ""),
     ("half a head", "GET /small.txt HTTP/1.1\r\nHo"),
     ("an idle connection", "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("no body", "POST /origin/take HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"),
     ("a body that ends early", "POST /app/take HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc"),
     ("an unread file", "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a window of no bytes", HTTP2_WITHOUT_WINDOW),
     ("an origin that never answers", "GET /origin/never HTTP/1.1\r\nHost: a\r\n\r\n"),
     (
         "a tunnel",
@@ -26,6 +27,14 @@ const ABUSES: [(&str, &str); 8] = [
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
     ),
 ];
+
+/// HTTP/2 in clear: no bytes of a response are taken (a setting), and the large file is asked for.
+const HTTP2_WITHOUT_WINDOW: &str = concat!(
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0",
+    "\0\0;\x01\x05\0\0\0\x01",
+    "\0\x07:method\x03GET\0\x07:scheme\x04http\0\x0a:authority\x01a\0\x05:path\x0a/large.bin",
+);
 
 /// Goal: whatever a client at one address fills, one at another address is served at once: a file, over a new connection and a
 /// new handshake, an application, an origin and an object in the cache. Method: the greedy client holds all that it gets, and

@@ -83,7 +83,8 @@ fn a_request_is_repeated_before_its_body_comes() {
             let mut agent = server.over(protocol).agent();
             assert_eq!(agent.get("/first").status, 200);
             let path = format!("/put?{protocol:?}-{}", matches!(body, Body::Open));
-            agent.begin("PUT", "localhost", &path, "", body);
+            // The origin is asked before anything of the body is there.
+            agent.begin("PUT", "localhost", &path, "Expect: 100-continue\r\n", body);
             wait_until("the head, twice", || origin.seen(&path).len() == 2);
             agent.send_body(b"a body");
             agent.finish_body();

@@ -117,6 +117,6 @@ fn the_page_has_a_strict_policy() {
     assert!(!policy.contains("unsafe"), "{policy}");
     assert_eq!(answer.field("x-content-type-options"), Some("nosniff"));
     let mut client = Client::connect(admin);
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(client.response().status, 405);
 }

@@ -152,9 +152,8 @@ impl Delegated {
             let begins = match head.framing {
                 // The origin says whether it wants any.
                 _ if is_proxied && head.expects_continue => Begins::With(0),
-                BodyFraming::Length(length) if is_proxied => Begins::With(length.min(FIRST_WINDOW_BYTES)),
                 // The client may wait for the answer to what it has sent.
-                _ if is_proxied => Begins::With(1),
+                _ if is_proxied => Begins::With(delegate.upload.first_bytes),
                 BodyFraming::Length(_) => {
                     Begins::Admitted(delegate.application.settings().streamed_bodies.clone())
                 }
@@ -666,10 +665,6 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a body that are held back until its end may tell its length.
 const HELD_BYTES_MAX: u64 = 256 * 1024;
-
-/// Bytes of a body that have arrived before a connection to an origin is taken for it: what a client sends in its first round
-/// trip or two.
-const FIRST_WINDOW_BYTES: u64 = 16 * 1024;
 
 /// Local redirects of one request; more are a loop.
 const REDIRECTS_MAX: u32 = 10;

@@ -277,6 +277,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
         bytes_max: 1 << 20,
         timeout_ms: None,
         memory_bytes_max: 1 << 10,
+        first_bytes: 0,
         temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };
     let terms = Terms::Cgi(CgiTerms::sharing("/app"));

@@ -142,6 +142,7 @@ impl Folder {
             bytes_max: limits.body_bytes_max,
             timeout_ms: None,
             memory_bytes_max: choices.one(&[100, 1_000_000]),
+            first_bytes: choices.one(&[0, 1]),
             temporary: application.settings().temporary.clone(),
         };
         let delegated = |path: &'static str, cache| {
