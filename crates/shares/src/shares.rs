@@ -66,8 +66,8 @@ impl Shares {
 }
 
 impl Counts {
-    fn held(&self, client: Option<ClientKey>) -> u64 {
-        client.and_then(|client| self.of.get(&client)).copied().unwrap_or(0)
+    fn held(&self, client: Option<ClientKey>) -> Option<u64> {
+        client.map(|client| self.of.get(&client).copied().unwrap_or(0))
     }
 
     fn add(&mut self, client: Option<ClientKey>) {

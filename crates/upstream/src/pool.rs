@@ -272,10 +272,8 @@ impl Pool {
     /// Puts a request at the end of the queue. False: the queue is full, or has the client's share already.
     pub(crate) fn enqueue(&mut self, request_id: RequestId, client: Option<ClientKey>, now_ms: u64) -> bool {
         let settings = self.application.settings();
-        let (held, taken) = (self.waiting.len_of(client), self.waiting.len());
-        // Those of which nothing is known are many clients.
-        let held = if client.is_some() { held } else { 0 };
-        let admitted = has_room(held as u64, taken as u64, 1, settings.queue_max as u64).is_ok();
+        let held = client.map(|_| self.waiting.len_of(client) as u64);
+        let admitted = has_room(held, self.waiting.len() as u64, 1, settings.queue_max as u64).is_ok();
         if admitted {
             let until_ms = now_ms.saturating_add(settings.queue_timeout_ms);
             self.waiting.push(client, Waiter { request_id, until_ms });

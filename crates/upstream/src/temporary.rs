@@ -114,12 +114,11 @@ impl TemporarySpace {
     /// Takes room for a client.
     fn take(&self, client: Option<ClientKey>, bytes: u64) -> Result<(), NoRoom> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_client = client.and_then(|client| held.get(&client)).copied().unwrap_or(0);
+        // The other workers may hold as much for the client, of which this one does not know.
+        let of_client = client.map(|client| held.get(&client).copied().unwrap_or(0) * self.all.len() as u64);
         // Count first, then compare: two workers that race for the last bytes cannot both pass the bound.
         self.worker.bytes.fetch_add(bytes, Ordering::Relaxed);
         let taken = self.used().saturating_sub(bytes);
-        // The other workers may hold as much for the client, of which this one does not know.
-        let of_client = of_client.saturating_mul(self.all.len() as u64);
         has_room(of_client, taken, bytes, self.bytes_max).map_err(|full| {
             self.subtract(bytes);
             self.refuse(if full == Full::Share { NoRoom::Share } else { NoRoom::Bound })

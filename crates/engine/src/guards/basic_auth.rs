@@ -96,8 +96,8 @@ impl BasicAuth {
         let is_right = match under_way.iter().find(|one| one.tag == tag) {
             Some(one) => Arc::clone(&one.is_right),
             None => {
-                let held = under_way.iter().filter(|one| one.from == from).count();
-                if let Err(full) = has_room(held as u64, under_way.len() as u64, 1, UNDER_WAY_MAX) {
+                let held = from.map(|_| under_way.iter().filter(|one| one.from == from).count() as u64);
+                if let Err(full) = has_room(held, under_way.len() as u64, 1, UNDER_WAY_MAX) {
                     return Standing::Busy { is_its_share: full == Full::Share };
                 }
                 let is_right = Arc::default();
