@@ -198,7 +198,7 @@ mod tests {
         let abuser = table.tag("site", 4, b"abuser");
         while table.take(abuser, 60_000_000, 10, now).is_ok() {}
         for other in 0..200_000_u32 {
-            let tag = table.tag("site", 4, &other.to_le_bytes());
+            let tag = table.tag("site", 4, other.to_le_bytes());
             assert!(table.take(tag, 1_000, 10, now).is_ok());
         }
         assert!(table.take(abuser, 60_000_000, 10, now).is_err());
