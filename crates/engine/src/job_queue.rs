@@ -16,7 +16,7 @@ pub(crate) enum JobClass {
     File,
     /// Milliseconds of the processor, for an answer that could do without.
     Compression,
-    /// Tens of milliseconds of the processor, which anybody can ask for.
+    /// Tens of milliseconds of the processor, which any client can ask for.
     Password,
 }
 
