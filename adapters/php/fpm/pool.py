@@ -1,5 +1,6 @@
 """A php-fpm with the extension, and a place for the files of a test."""
 
+import grp
 import json
 import os
 import pathlib
@@ -61,7 +62,7 @@ class Site:
                 "pm = static",
                 f"pm.max_children = {options.get('workers', 1)}",
                 f"user = {WORKER}",
-                f"group = {WORKER}",
+                f"group = {grp.getgrgid(pwd.getpwnam(WORKER).pw_gid).gr_name}",
                 "catch_workers_output = yes",
                 "pm.status_path = /status",
                 f"php_admin_value[baton.snapshot_dir] = {options.get('snapshots', self.snapshots)}",

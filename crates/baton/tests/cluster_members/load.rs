@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::common::server::Server;
+use crate::common::server::{Server, wait_until};
 
 /// A client for each front-end, until this is stopped.
 pub(crate) struct Load {
@@ -20,8 +20,11 @@ struct Shared {
 }
 
 impl Load {
-    /// Begins.
+    /// Begins when each front-end answers: its workers hear of nodes a moment after the master, which tells of them.
     pub(crate) fn on(fronts: &[&Server]) -> Self {
+        for front in fronts {
+            wait_until("a node for requests", || front.get("/").status == 200);
+        }
         let shared = Arc::<Shared>::default();
         let client = |front: &&Server| {
             let (shared, front) = (Arc::clone(&shared), front.over(front.protocol()));
