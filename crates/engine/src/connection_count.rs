@@ -24,13 +24,16 @@ impl ConnectionCount {
         self.max(ctx).saturating_sub(self.shares.taken())
     }
 
-    /// Counts a connection that was accepted. `None`: its client has its share, and others need what is left.
-    pub(crate) fn admit(&self, peer: Option<SocketAddr>, ctx: &Context) -> Option<Place> {
+    /// Counts a connection that was accepted.
+    ///
+    /// # Errors
+    /// Its client, which has its share: others need what is left.
+    pub(crate) fn admit(&self, peer: Option<SocketAddr>, ctx: &Context) -> Result<Place, Option<ClientKey>> {
         let client = client_of(peer, ctx);
         match self.shares.take(client, self.max(ctx)) {
-            Ok(place) => Some(place),
-            Err(Full::Table) => Some(self.shares.enter(client)),
-            Err(Full::Share) => None,
+            Ok(place) => Ok(place),
+            Err(Full::Table) => Ok(self.shares.enter(client)),
+            Err(Full::Share) => Err(client),
         }
     }
 

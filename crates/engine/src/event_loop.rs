@@ -30,7 +30,7 @@ use crate::clients::{Clients, Connection, Entry, Interest, Token};
 use crate::connection_count::ConnectionCount;
 use crate::context::Context;
 use crate::departures::Departures;
-use crate::eviction::Eviction;
+use crate::eviction::{Among, Eviction};
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::listen::Listener;
@@ -296,10 +296,13 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         self.ctx.tally.add(Metric::ConnectionsRefused, 1);
                         continue;
                     };
-                    let Some(place) = self.connection_count.admit(peer, &self.ctx) else {
-                        self.ctx.tally.add(Metric::ConnectionsOverShare, 1);
-                        self.evict();
-                        continue;
+                    let place = match self.connection_count.admit(peer, &self.ctx) {
+                        Ok(place) => place,
+                        Err(client) => {
+                            self.ctx.tally.add(Metric::ConnectionsOverShare, 1);
+                            self.evict(Among::Only(client));
+                            continue;
+                        }
                     };
                     let mut session = Session::new(socket, peer, listener, &mut self.ctx);
                     session.note_counted(counted);
@@ -353,17 +356,17 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// its end.
     fn make_room(&mut self) {
         if self.acceptor.resume_ms().is_some() && self.room() == 0 && self.ctx.connections_admitted > 1 {
-            self.evict();
+            self.evict(Among::All { first: self.connection_count.greediest() });
         }
     }
 
-    /// Ends connections of which little is lost, first of the client that has most.
-    fn evict(&mut self) {
+    /// Ends connections of which little is lost.
+    fn evict(&mut self, among: Among) {
         let now_ms = self.ctx.clock.now_ms();
         if !self.eviction.take_due(now_ms) {
             return;
         }
-        Eviction::choose(&self.clients, self.connection_count.greediest(), now_ms, &mut self.tokens);
+        Eviction::choose(&self.clients, among, now_ms, &mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
             self.ctx.tally.add(Metric::ConnectionsEvicted, 1);
             self.end(token, Outcome::TimedOut);

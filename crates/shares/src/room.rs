@@ -42,7 +42,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever has taken whatever before, one client leaves the last quarter to the others.
+        /// One client leaves the last quarter to the others, in whatever steps it takes places.
         #[test]
         fn one_client_never_has_all(max in 4_u64..1_000, steps in prop::collection::vec(1_u64..50, 0..200)) {
             let mut held = 0;
