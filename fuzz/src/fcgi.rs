@@ -1,12 +1,13 @@
 //! The readers of `baton-fcgi`: each against itself with the input split elsewhere, and against a naive reader or the
 //! writer.
 
-use baton_fcgi::cgi::{BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, push_http_head};
+use baton_fcgi::cgi::{BadHead, CgiHead, HEAD_BYTES_MAX, HeadReader, HeadStep};
 use baton_fcgi::offer::{self, Client, Offer, Transport};
 use baton_fcgi::params::{self, Params};
 use baton_fcgi::record::{MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_fcgi::zero_copy::{NAME_BYTES_MAX, NAMES_MAX, NameMap};
 use baton_fcgi::{Broken, RegionSlice, SLICES_MAX, application, response, scgi};
+use baton_http::response::Framing;
 
 /// Parts read from a stream; consecutive pieces of a stream are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,9 +245,9 @@ pub fn head(input: &[u8]) {
 
     let client = Client { minor: flags & 1, keep: flags & 2 != 0, head: flags & 4 != 0 };
     let body_len = (flags & 8 != 0).then_some(u64::from(*flags));
-    let framing = Framing::choose(&head, body_len, client);
+    let framing = head.framing(body_len, client);
     let mut text = Vec::new();
-    push_http_head(&mut text, &head, framing, client, b"Date: now\r\nServer: baton\r\n");
+    head.push_http_head(&mut text, framing, client, b"Date: now\r\nServer: baton\r\n");
     let mut slots = vec![httparse::EMPTY_HEADER; HEAD_BYTES_MAX];
     let mut read = httparse::Response::new(&mut slots);
     match read.parse(&text) {
@@ -261,7 +262,7 @@ pub fn head(input: &[u8]) {
     assert_eq!(&fields[2..2 + forwarded.len()], forwarded);
     let (dropped, mut edited) = (forwarded.first().map(|field| field.0).unwrap_or(b"X"), Vec::new());
     let edits = [b"/", dropped, b"\r\n?", dropped, b": d\r\n?x-default: d\r\n"].concat();
-    push_http_head(&mut edited, &head, framing, client, &edits);
+    head.push_http_head(&mut edited, framing, client, &edits);
     let lines = |text: &[u8], name: &[u8]| {
         let lines = text.split(|byte| *byte == b'\n');
         let is_named =

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use baton_fcgi::environment::Script;
+use baton_http::path_below;
 use baton_pattern::Pattern;
 
 /// Where a route is within its site.
@@ -86,7 +86,7 @@ impl Place {
     /// Whether it holds for a decoded path, without its first slash; of a pattern it is not known yet.
     fn holds(&self, decoded: &[u8]) -> bool {
         match &self.by {
-            By::Prefix { .. } => Script::below(decoded, self.path.as_bytes()).is_some(),
+            By::Prefix { .. } => path_below(decoded, self.path.as_bytes()).is_some(),
             By::Exact => self.path.as_bytes().strip_prefix(b"/").is_some_and(|own| is_same(own, decoded)),
             By::Pattern(_) => false,
         }

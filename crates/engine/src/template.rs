@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use baton_fcgi::environment::Script;
-use baton_http::{RequestHead, as_uri, decode_any_path, encode_path, encode_query};
+use baton_http::{RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below};
 
 use crate::place::{Place, make_absolute};
 
@@ -280,8 +279,8 @@ fn rest_of<'a>(path: &'a [u8], route_path: &str) -> Cow<'a, str> {
     }
     let mut decoded = Vec::with_capacity(path.len());
     let below = decode_any_path(path, &mut decoded).ok();
-    let below = below.and_then(|_| Script::below(&decoded, route_path.as_bytes()));
-    let rest = encode_path(below.map_or(&b""[..], |split| split.path_info));
+    let below = below.and_then(|_| path_below(&decoded, route_path.as_bytes()));
+    let rest = encode_path(below.unwrap_or_default());
     Cow::Owned(String::from_utf8_lossy(&rest).into_owned())
 }
 

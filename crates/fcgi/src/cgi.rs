@@ -1,22 +1,18 @@
 //! The head of a CGI response (RFC 3875 section 6): what an application writes before its body.
 //!
-//! [`HeadReader`] finds its end in a stream, [`CgiHead`] parses it, [`Framing`] and [`push_http_head`] turn it into
-//! an HTTP head. The server and the libraries inside applications share this code, so their responses are the same
-//! byte for byte.
+//! [`HeadReader`] finds its end in a stream, [`CgiHead`] parses it, and becomes an HTTP head by
+//! [`push_http_head`](CgiHead::push_http_head).
 
 mod bad_head;
-mod edits;
 mod reader;
 
 pub use bad_head::BadHead;
-pub use edits::{Edits, push_default, push_drop};
 pub use reader::{HeadReader, HeadStep, find_end};
 
-pub use crate::http_head::{
-    Framing, HeadParts, LAST_CHUNK, push_chunk_head, push_head_parts, push_http_head,
-};
+use baton_http::response::{Client, Framing, HeadParts, push_head_parts};
+use baton_http::{field_name_is_safe, field_value_is_safe, parse_decimal};
 
-use crate::text::{is_field_value, is_token, parse_decimal, trim_blanks};
+use crate::text::trim_blanks;
 use crate::zero_copy::NameMap;
 
 /// The longest head in bytes, its blank line included, unless the server is told otherwise.
@@ -65,10 +61,10 @@ impl CgiHead {
         let mut known = Known::default();
         for line in lines(&text) {
             let (name, value) = split_line(line).ok_or(BadHead::NotAField)?;
-            if !is_token(name) {
+            if !field_name_is_safe(name) {
                 return Err(BadHead::Name);
             }
-            if !is_field_value(value) {
+            if !field_value_is_safe(value) {
                 return Err(BadHead::Value);
             }
             known.note(name, value)?;
@@ -127,6 +123,17 @@ impl CgiHead {
     /// Content-Length, which the sender of the response adds.
     pub fn forwarded(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         self.fields().filter(|(name, _)| !is_kept_back(name))
+    }
+
+    /// How the client learns where the body ends. `body_len`: its length in bytes, if all of it is known.
+    pub const fn framing(&self, body_len: Option<u64>, client: Client) -> Framing {
+        Framing::of(self.status, self.content_length, body_len, client)
+    }
+
+    /// Appends the HTTP head, its blank line included, with the fields of an [offer](crate::offer::Offer::fields).
+    pub fn push_http_head(&self, out: &mut Vec<u8>, framing: Framing, client: Client, offer_fields: &[u8]) {
+        let head = HeadParts { status: self.status, reason: self.reason(), fields: self.forwarded() };
+        push_head_parts(out, head, framing, client, offer_fields);
     }
 
     /// Takes the head apart: the lines, whose memory it gives up, and the instruction.

@@ -9,7 +9,7 @@
 //!                    ▲ offer                                          │
 //!   response::ResponseReader ◄──────────────────── application::push_*
 //!        │ Stdout
-//!   cgi::HeadReader ─► CgiHead ─► push_http_head    (both ends: what answers the client)
+//!   cgi::HeadReader ─► CgiHead ─► http::response    (both ends: what answers the client)
 //!                        └─► Instruction: named files (zero_copy), redirects within the server
 //! ```
 //!
@@ -23,7 +23,6 @@ pub mod cgi;
 pub mod environment;
 pub mod frames;
 mod handover;
-mod http_head;
 pub mod offer;
 pub mod params;
 pub mod record;

@@ -1,10 +1,13 @@
 //! The offer that comes with a request: answer the client yourself, or through shared memory
 //! (`docs/handover-protocol.md`, section 2).
 
+pub use baton_http::response::Client;
+
+use baton_http::response::Edits;
+use baton_http::{parse_decimal, push_decimal};
+
 use crate::Broken;
-use crate::cgi::Edits;
 use crate::params::long_length;
-use crate::text::{parse_decimal, push_decimal};
 
 /// The name of the pair that is the offer: the first of a request's parameters, which no application sees.
 pub const NAME: &str = "BATON_OFFER";
@@ -22,7 +25,7 @@ pub struct Offer<'a> {
     pub fds: usize,
     /// How long a write may wait for the client before the rest is handed back, in milliseconds.
     pub patience_ms: u32,
-    /// Ready-made response fields: complete lines `Name: value CRLF`, preceded by [`Edits`](crate::cgi::Edits) of the
+    /// Ready-made response fields: complete lines `Name: value CRLF`, preceded by [`Edits`] of the
     /// application's own.
     pub fields: &'a [u8],
 }
@@ -36,17 +39,6 @@ pub enum Transport {
     Shm(Ring),
     /// Unknown to this library: decline it.
     Unknown,
-}
-
-/// What an answer has to know of the client whose request it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
-    /// The minor version of HTTP/1 that it speaks: 0 or 1.
-    pub minor: u8,
-    /// Whether the server is willing to go on with the connection.
-    pub keep: bool,
-    /// Whether it asked with `HEAD`: no body is sent.
-    pub head: bool,
 }
 
 /// Where an answer may be written in the region.

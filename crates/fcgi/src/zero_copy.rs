@@ -10,7 +10,9 @@
 //! second offset of this example, which counts wrongly, and separates by colons what its grammar separates by
 //! commas: both are read, colons written.)
 
-use crate::text::{parse_decimal, push_decimal, trim_blanks};
+use baton_http::{parse_decimal, push_decimal};
+
+use crate::text::trim_blanks;
 
 /// The most names in one response.
 pub const NAMES_MAX: usize = 1024;

@@ -2,7 +2,7 @@
 //! requests and answers of every kind under a counting allocator.
 
 use baton_fcgi::application::{self, RequestReader};
-use baton_fcgi::cgi::{Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, push_http_head};
+use baton_fcgi::cgi::{HEAD_BYTES_MAX, HeadReader, HeadStep};
 use baton_fcgi::environment::{Script, Variables, push_fields};
 use baton_fcgi::offer::{Client, Offer, Ring, Transport};
 use baton_fcgi::params::Params;
@@ -83,8 +83,8 @@ impl Connection {
                     let head = reader.finish().unwrap();
                     let client = Client { minor: 1, keep: true, head: false };
                     self.to_client.clear();
-                    let framing = Framing::choose(&head, None, client);
-                    push_http_head(&mut self.to_client, &head, framing, client, b"");
+                    let framing = head.framing(None, client);
+                    head.push_http_head(&mut self.to_client, framing, client, b"");
                     self.head = head.into_buffer();
                 }
                 response::Part::Slices => assert_eq!(self.server.slices().count(), 3),

@@ -1,12 +1,10 @@
 //! Goal: heads as real programs write them become HTTP heads, and what two readers could read differently is
 //! refused. Method: tables, each head in one piece and byte by byte.
 
-use baton_fcgi::cgi::{
-    BadHead, CgiHead, Framing, HEAD_BYTES_MAX, HeadReader, HeadStep, Instruction, find_end, push_chunk_head,
-    push_default, push_drop, push_http_head,
-};
+use baton_fcgi::cgi::{BadHead, CgiHead, HEAD_BYTES_MAX, HeadReader, HeadStep, Instruction, find_end};
 use baton_fcgi::offer::Client;
 use baton_fcgi::zero_copy::FileName;
+use baton_http::response::{Framing, push_default, push_drop};
 
 fn parse(text: &str) -> Result<CgiHead, BadHead> {
     let mut reader = HeadReader::new(HEAD_BYTES_MAX);
@@ -32,8 +30,8 @@ fn answer(text: &str, client: Client) -> String {
 fn answer_with(text: &str, body_len: Option<u64>, client: Client) -> String {
     let head = parse(text).unwrap();
     let mut out = b"before".to_vec();
-    let framing = Framing::choose(&head, body_len, client);
-    push_http_head(&mut out, &head, framing, client, b"Server: baton\r\n");
+    let framing = head.framing(body_len, client);
+    head.push_http_head(&mut out, framing, client, b"Server: baton\r\n");
     String::from_utf8(out).unwrap().strip_prefix("before").unwrap().to_owned()
 }
 
@@ -262,24 +260,6 @@ fn answers_without_a_body_tell_no_length() {
     assert_eq!(missing_phrase, "HTTP/1.1 204 \r\nServer: baton\r\nConnection: keep-alive\r\n\r\n");
 }
 
-#[test]
-fn the_connection_goes_on_where_the_body_has_an_end() {
-    for framing in [Framing::None, Framing::Length(5), Framing::Chunked] {
-        assert!(framing.may_go_on(MODERN));
-        assert!(!framing.may_go_on(Client { keep: false, ..MODERN }));
-    }
-    assert!(!Framing::Close.may_go_on(OLD));
-}
-
-#[test]
-fn chunks_have_their_length_in_front() {
-    for len in [1, 9, 10, 15, 16, 255, 256, 65_535, 1 << 20, u64::MAX] {
-        let mut out = Vec::new();
-        push_chunk_head(&mut out, len);
-        assert_eq!(out, format!("{len:x}\r\n").as_bytes());
-    }
-}
-
 /// Goal: the lines before the offered fields edit the application's fields, names in any case.
 #[test]
 fn edits_change_the_applications_fields() {
@@ -287,7 +267,7 @@ fn edits_change_the_applications_fields() {
     let client = Client { minor: 1, keep: true, head: false };
     let made = |fields: &str| {
         let mut text = Vec::new();
-        push_http_head(&mut text, &head, Framing::Length(0), client, fields.as_bytes());
+        head.push_http_head(&mut text, Framing::Length(0), client, fields.as_bytes());
         let text = String::from_utf8(text).unwrap();
         let text = text.strip_prefix("HTTP/1.1 200 OK\r\n").unwrap();
         text.strip_suffix("Content-Length: 0\r\n\r\n").unwrap().to_owned()

@@ -15,7 +15,8 @@
 //!
 //! HTTP/2 ([`h2`]) has heads of its own form, which are turned into this one and out of it.
 //!
-//! What a proxy says to an origin, and what it reads back, is in [`origin`].
+//! What a proxy says to an origin, and what it reads back, is in [`origin`]. Heads that an application or an origin has
+//! composed go to the client by [`response`].
 //!
 //! Requests that two servers in a row might read differently are refused: every reason is a [`Refusal`], with its
 //! status, a word for logs and metrics, and a sentence for people.
@@ -41,11 +42,13 @@ pub mod multipart;
 pub mod origin;
 mod path;
 mod preference;
+mod prefix;
 mod proxy_protocol;
 mod ranges;
 mod refusal;
 mod reply;
 mod request;
+pub mod response;
 mod rules;
 mod scanner;
 mod status;
@@ -66,6 +69,7 @@ pub use media::{MediaTypes, is_media_type};
 pub use method::{Method, Version};
 pub use path::{PathRefusal, decode_any_path, decode_path};
 pub use preference::preferred_media_type;
+pub use prefix::path_below;
 pub use proxy_protocol::{Announced, BadProxyHeader, PROXY_HEADER_BYTES_MAX, read_proxy_header};
 pub use ranges::{ByteRange, RangeList, RangeSpec, Ranges, select_ranges};
 pub use refusal::Refusal;

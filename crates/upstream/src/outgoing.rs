@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece, Pool, Sender, Slice, Stop, Unfrozen};
-use baton_fcgi::cgi::{LAST_CHUNK, push_chunk_head};
 use baton_fcgi::offer::WHOLE_BYTES;
 use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES};
 use baton_fcgi::{Broken, request, scgi};
+use baton_http::response::{LAST_CHUNK, push_chunk_head};
 use baton_sys::progress;
 
 use crate::channel::Channel;

@@ -4,8 +4,9 @@
 use std::io::IoSlice;
 
 use baton_fcgi::application::{push_answered, push_rest};
-use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, find_end, push_chunk_head, push_http_head};
+use baton_fcgi::cgi::{CgiHead, Instruction, find_end};
 use baton_fcgi::{AnswerOutcome, Answered, Rest, offer};
+use baton_http::response::{Framing, LAST_CHUNK, push_chunk_head};
 
 use super::reasons::{Ended, Why};
 use super::records::write_stdout;
@@ -146,14 +147,14 @@ impl HandOver {
         };
         self.stage = Stage::Client(client);
         self.status = head.status();
-        self.framing = Framing::choose(&head, body_len, self.about);
+        self.framing = head.framing(body_len, self.about);
         self.has_body = !self.about.head && self.framing != Framing::None;
         self.body_left = match self.framing {
             Framing::Length(length) if self.has_body => length,
             _ => 0,
         };
         self.head.clear();
-        push_http_head(&mut self.head, &head, self.framing, self.about, &self.fields);
+        head.push_http_head(&mut self.head, self.framing, self.about, &self.fields);
         self.text = head.into_buffer();
         true
     }

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use baton_buf::{Aggregate, Unfrozen};
 use baton_cache::Ask;
 use baton_content::{Tree, TreeConfig};
-use baton_fcgi::cgi;
 use baton_fcgi::environment::{self, Script, Variables};
-use baton_fcgi::offer::Client;
 use baton_fcgi::params;
 use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
+use baton_http::response::{self, Client};
 use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri, field_parts};
 use baton_shares::ClientKey;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
@@ -259,20 +258,20 @@ impl Delegate {
         let headers = &self.headers;
         let mut fields = ctx.heads.take();
         for name in headers.dropped() {
-            cgi::push_drop(&mut fields, name);
+            response::push_drop(&mut fields, name);
         }
         // Ours takes the place of the application's.
         let mark = ctx.mark.clone();
         let marked = mark.as_ref().and_then(|mark| mark.response_field());
         if let Some((name, _)) = marked {
-            cgi::push_drop(&mut fields, name);
+            response::push_drop(&mut fields, name);
         }
         for (name, value) in headers.defaults() {
-            cgi::push_default(&mut fields, name, value);
+            response::push_default(&mut fields, name, value);
         }
         if self.proxy().is_some() || self.cache.is_some() {
             // An origin has dated its response, or has no clock; what is stored is as old as its date.
-            cgi::push_default(&mut fields, "Date", ctx.clock.stamp().date);
+            response::push_default(&mut fields, "Date", ctx.clock.stamp().date);
         }
         let mut reply = ReplyHead::resume(&mut fields);
         if self.cgi().is_some() {

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
-use baton_fcgi::cgi::Framing;
 use baton_http::origin::ResponseHead;
+use baton_http::response::Framing;
 use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status, is_same_field};
 
 use super::application::Origin;

@@ -1,9 +1,8 @@
 //! Heads that others have written, of applications and of origins, as lines for the client.
 
-use baton_fcgi::cgi::{Framing, HeadParts, push_head_parts};
-use baton_fcgi::offer::Client;
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
+use baton_http::response::{Client, Framing, HeadParts, push_head_parts};
 
 /// How the client learns where the body ends. `body_len`: its length in bytes, if all of it is known.
 pub(super) fn framing(head: &ResponseHead, body_len: Option<u64>, client: Client) -> Framing {

@@ -2,8 +2,8 @@
 
 use baton_buf::{Aggregate, Piece, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::offer::Client;
 use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::response::Client;
 use baton_http::{Refusal, ReplyHead, Stamp, Status};
 
 use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};

@@ -1,9 +1,10 @@
 //! Header fields as variables (RFC 3875 section 4.1.18).
 
-use crate::params::push_lengths;
-use crate::text::is_same_name;
+use baton_http::is_same_field;
 
-/// Appends the fields of a request as `HTTP_*` variables and `CONTENT_TYPE`. Fields of [one name](is_same_name) become one
+use crate::params::push_lengths;
+
+/// Appends the fields of a request as `HTTP_*` variables and `CONTENT_TYPE`. Fields of [one name](is_same_field) become one
 /// variable, joined in order with `, `, cookies with `; ` (RFC 9110 section 5.3, RFC 9113 section 8.2.3).
 ///
 /// Left out are:
@@ -17,12 +18,12 @@ where
     F: Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
 {
     for (index, (name, value)) in fields.clone().enumerate() {
-        let same = move |field: &(&[u8], &[u8])| is_same_name(field.0, name);
+        let same = move |field: &(&[u8], &[u8])| is_same_field(field.0, name);
         if !is_told(name) || fields.clone().take(index).any(|field| same(&field)) {
             continue;
         }
         let others = fields.clone().skip(index + 1).filter(same).map(|field| field.1);
-        let separator: &[u8] = if is_same_name(name, b"Cookie") { b"; " } else { b", " };
+        let separator: &[u8] = if is_same_field(name, b"Cookie") { b"; " } else { b", " };
         let joined_len = others.clone().map(|other| separator.len() + other.len()).sum::<usize>();
         push_name(out, name, value.len() + joined_len);
         out.extend_from_slice(value);
@@ -35,7 +36,7 @@ where
 
 /// The beginning of a pair up to its value.
 fn push_name(out: &mut Vec<u8>, name: &[u8], value_len: usize) {
-    if is_same_name(name, b"Content-Type") {
+    if is_same_field(name, b"Content-Type") {
         push_lengths(out, CONTENT_TYPE.len(), value_len);
         out.extend_from_slice(CONTENT_TYPE);
         return;
@@ -49,7 +50,7 @@ fn push_name(out: &mut Vec<u8>, name: &[u8], value_len: usize) {
 }
 
 fn is_told(name: &[u8]) -> bool {
-    let is = |known: &str| is_same_name(name, known.as_bytes());
+    let is = |known: &str| is_same_field(name, known.as_bytes());
     let spells_a_variable =
         name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(*byte, b'-' | b'_'));
     spells_a_variable

@@ -1,5 +1,7 @@
 //! Which part of a path names the program, and which part is for the program.
 
+use baton_http::path_below;
+
 /// A decoded absolute path, split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script<'a> {
@@ -34,15 +36,10 @@ impl<'a> Script<'a> {
         scripts.min_by_key(|script| script.name.len())
     }
 
-    /// Splits after `prefix`, the path of a route: `/app/` and `/app` leave `/b` of `/app/b`. The leading slash of
-    /// `path` may be missing, and repeated slashes count as one. `None` if `path` is not below `prefix`.
+    /// Splits after `prefix`, the path of a route, as [`path_below`] does.
     pub fn below(path: &'a [u8], prefix: &'a [u8]) -> Option<Self> {
-        let mut rest = path;
-        for name in prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
-            rest = rest[slashes..].strip_prefix(name).filter(|rest| matches!(rest, [] | [b'/', ..]))?;
-        }
+        let path_info = path_below(path, prefix)?;
         let slashes = prefix.iter().rev().take_while(|byte| **byte == b'/').count();
-        Some(Self { name: &prefix[..prefix.len() - slashes], path_info: rest })
+        Some(Self { name: &prefix[..prefix.len() - slashes], path_info })
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a connection: its input, and the response under way.
 
 use baton_content::HeadForm;
-use baton_fcgi::cgi::Framing;
+use baton_http::response::Framing;
 use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
 use baton_parcel::{Packer, Unpacker};
 

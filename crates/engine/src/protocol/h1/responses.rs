@@ -2,9 +2,8 @@
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::cgi::{Framing, LAST_CHUNK, push_chunk_head};
-use baton_fcgi::offer::Client;
 use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::response::{Client, Framing, LAST_CHUNK, push_chunk_head};
 use baton_http::{Refusal, Status, Version};
 
 use super::body::BodyRead;

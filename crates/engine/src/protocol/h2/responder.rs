@@ -2,10 +2,10 @@
 
 use baton_buf::{Aggregate, Buffer, Piece, Pool, Slice, Unfrozen};
 use baton_content::{HeadForm, Whole};
-use baton_fcgi::cgi::Framing;
-use baton_fcgi::offer::Client;
 use baton_http::h2::{self, encode_response_head, encode_trailers};
 use baton_http::origin::{ResponseHead, Trailers};
+use baton_http::response::Client;
+use baton_http::response::Framing;
 use baton_http::{Method, RequestHead, Status};
 
 use super::StreamBody;

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use baton_fcgi::cgi::{CgiHead, Framing, Instruction, LAST_CHUNK, find_end, push_chunk_head, push_http_head};
-use baton_fcgi::offer::Client;
+use baton_fcgi::cgi::{CgiHead, Instruction, find_end};
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
+use baton_http::response::{Client, Framing, LAST_CHUNK, push_chunk_head};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
@@ -56,9 +56,9 @@ impl OnClient {
         }
         let mut body = &answer.bytes[body_at..];
         let knows_length = answer.ending == Ending::Complete && choices.chance(50);
-        let framing = Framing::choose(&head, knows_length.then_some(body.len() as u64), terms);
+        let framing = head.framing(knows_length.then_some(body.len() as u64), terms);
         let mut wire = Vec::new();
-        push_http_head(&mut wire, &head, framing, terms, fields);
+        head.push_http_head(&mut wire, framing, terms, fields);
         let (head_len, mut contents) = (wire.len(), Vec::new());
         let mut is_whole = true;
         match framing {

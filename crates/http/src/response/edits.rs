@@ -6,7 +6,7 @@
 //!   ?Name: value     this field is added where the application has none of this name, those that are dropped not counted
 //! ```
 
-use crate::text::is_same_name;
+use crate::fields::is_same_field;
 
 /// The lines, each with its CR LF.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl<'a> Edits<'a> {
 
     /// Whether the application's fields of this name are dropped.
     pub(crate) fn drop(self, name: &[u8]) -> bool {
-        self.lines(DROP).any(|dropped| is_same_name(dropped, name))
+        self.lines(DROP).any(|dropped| is_same_field(dropped, name))
     }
 
     /// Appends the defaults that the application's `fields` lack.
@@ -45,7 +45,7 @@ impl<'a> Edits<'a> {
     ) {
         for line in self.lines(DEFAULT) {
             let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-            let has_it = |(own, _): (&[u8], &[u8])| is_same_name(own, name) && !self.drop(own);
+            let has_it = |(own, _): (&[u8], &[u8])| is_same_field(own, name) && !self.drop(own);
             if !fields.clone().any(has_it) {
                 out.extend_from_slice(line);
                 out.extend_from_slice(b"\r\n");

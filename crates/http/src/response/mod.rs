@@ -1,0 +1,15 @@
+//! What answers a client of HTTP/1: the head in front of a body that an application or an origin has composed, and how the
+//! body is framed.
+//!
+//! The server and the libraries inside applications share this code, so their responses are the same byte for byte
+//! (`docs/handover-protocol.md`, section 4).
+
+mod chunk;
+mod edits;
+mod framing;
+mod head;
+
+pub use chunk::{LAST_CHUNK, push_chunk_head};
+pub use edits::{Edits, push_default, push_drop};
+pub use framing::{Client, Framing};
+pub use head::{HeadParts, push_head_parts};
