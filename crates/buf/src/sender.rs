@@ -48,7 +48,7 @@ impl Sender {
     /// [`Stop::Full`], [`Stop::PeerGone`].
     pub fn send_memory(
         &mut self,
-        sink: &impl Sink,
+        sink: &(impl Sink + ?Sized),
         more: bool,
         descriptor: Option<BorrowedFd<'_>>,
     ) -> Result<(), Stop> {
@@ -63,7 +63,7 @@ impl Sender {
     /// Any [`Stop`].
     pub fn send_file(
         &mut self,
-        sink: &impl Sink,
+        sink: &(impl Sink + ?Sized),
         bytes_max: u64,
         through: Option<&mut [u8]>,
         more: bool,
@@ -89,7 +89,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`Stop::Full`], [`Stop::PeerGone`].
-    pub fn send_piped(&mut self, sink: &impl Sink) -> Result<(), Stop> {
+    pub fn send_piped(&mut self, sink: &(impl Sink + ?Sized)) -> Result<(), Stop> {
         let Some(Piece::Piped(slice)) = self.queue.front() else { return Ok(()) };
         let sent = sink.send_piped(slice);
         self.handle_sent(sent)

@@ -1,6 +1,6 @@
 //! What takes the bytes of an aggregate: a socket, or another kind of transport.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::SendFlags;
@@ -32,8 +32,8 @@ pub trait Sink {
     fn send_piped(&self, slice: &PipedSlice) -> Result<u64, Errno>;
 }
 
-/// One system call each, with `MSG_MORE` if something follows.
-impl Sink for BorrowedFd<'_> {
+/// A socket: one system call each, with `MSG_MORE` if something follows.
+impl<S: AsFd> Sink for S {
     fn send(&self, bytes: &[u8], more: bool) -> Result<u64, Errno> {
         // No SIGPIPE: Rust's runtime ignores it, but a child of ours may be started with it.
         let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -63,6 +63,6 @@ impl Sink for BorrowedFd<'_> {
     }
 
     fn send_piped(&self, slice: &PipedSlice) -> Result<u64, Errno> {
-        slice.send(*self)
+        slice.send(self.as_fd())
     }
 }

@@ -13,20 +13,14 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Clock {
     now_us: u64,
     stamp: Stamp,
-    /// It shows what a test has set, and nothing else.
-    #[cfg(test)]
-    is_set: bool,
+    /// Reads the time at this moment.
+    exact_us: fn(&Self) -> u64,
 }
 
 impl Clock {
     /// A clock that shows the current time.
     pub(crate) fn new() -> Self {
-        let mut clock = Self {
-            now_us: 0,
-            stamp: Stamp::at(0),
-            #[cfg(test)]
-            is_set: false,
-        };
+        let mut clock = Self { now_us: 0, stamp: Stamp::at(0), exact_us: |_| monotonic_us() };
         clock.tick();
         clock
     }
@@ -38,14 +32,6 @@ impl Clock {
         if seconds != self.stamp.unix_seconds {
             self.stamp = Stamp::at(seconds);
         }
-    }
-
-    /// Shows another time than the kernel's.
-    #[cfg(test)]
-    pub(crate) fn set(&mut self, now_ms: u64, unix_seconds: u64) {
-        self.now_us = now_ms * 1000;
-        self.stamp = Stamp::at(unix_seconds);
-        self.is_set = true;
     }
 
     /// Milliseconds since some moment before the start; never goes back.
@@ -60,11 +46,7 @@ impl Clock {
 
     /// The time at this moment, in microseconds on the same scale.
     pub(crate) fn exact_us(&self) -> u64 {
-        #[cfg(test)]
-        if self.is_set {
-            return self.now_us;
-        }
-        monotonic_us()
+        (self.exact_us)(self)
     }
 
     /// Date and time of day.
@@ -76,4 +58,13 @@ impl Clock {
 fn monotonic_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
+}
+
+#[cfg(test)]
+impl Clock {
+    /// Shows another time than the kernel's, which does not pass.
+    pub(crate) fn set(&mut self, now_ms: u64, unix_seconds: u64) {
+        *self =
+            Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_us: |clock| clock.now_us };
+    }
 }

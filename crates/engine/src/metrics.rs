@@ -320,12 +320,6 @@ impl Tally {
         self.add(metric, amount.wrapping_neg());
     }
 
-    /// The counters that it flows into.
-    #[cfg(test)]
-    pub(crate) fn counters(&self) -> Counters {
-        self.counters
-    }
-
     /// Whether something has been counted since the last [`publish`](Self::publish).
     pub fn is_dirty(&self) -> bool {
         self.dirty
@@ -354,6 +348,13 @@ impl Drop for Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Tally {
+        /// The counters that it flows into.
+        pub(crate) fn counters(&self) -> Counters {
+            self.counters
+        }
+    }
 
     /// The log and the metrics name a reason by the same word.
     #[test]

@@ -159,7 +159,7 @@ impl Outlet {
     /// it, so that the kernel may keep the last packet until the FIN joins it.
     pub(crate) fn flush(
         &mut self,
-        sink: &impl Sink,
+        sink: &(impl Sink + ?Sized),
         policy: &SendPolicy,
         mut through: Option<&mut [u8]>,
         last: bool,

@@ -4,8 +4,8 @@
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
 //! happens here, without waiting.
 //!
-//! Bytes run over a [`Line`]: a socket, or memory, over which the simulation runs sessions without a kernel between. On
-//! the line they are as they are, or sealed by TLS ([`Layer`]).
+//! Bytes run over a [`Line`]: a socket, or in the simulation memory, without a kernel between. On the line they are as they
+//! are, or sealed by TLS ([`Layer`]).
 
 mod handshake;
 mod line;
@@ -46,7 +46,7 @@ pub(crate) use handshake::HandshakeNeed;
 /// Input: `handle_*`, what the loop is told of the socket. Getters say what is known without a system call.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    line: Line,
+    line: Arc<dyn Line>,
     layer: Layer,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
@@ -119,7 +119,7 @@ pub(crate) struct HandOverTerms {
 impl Transport {
     /// A connection that has just been accepted; `tls`: what it has to begin with, if anything.
     pub(crate) fn new(socket: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
-        Self::over(Line::Socket(Arc::new(socket.into())), peer, tls)
+        Self::over(Arc::new(ClientSocket::from(socket)), peer, tls)
     }
 
     /// The same of a load balancer, which first says whose connection it is.
@@ -136,7 +136,7 @@ impl Transport {
         is_from_mover: bool,
         tls: Option<&Arc<Server>>,
     ) -> Option<Self> {
-        let resumed = Self::resumed(Line::arrived(socket, passport), passport, tls)?;
+        let resumed = Self::resumed(arrived(socket, passport), passport, tls)?;
         Some(Self {
             flow: passport.flow,
             has_request: passport.flow.is_some() && is_from_mover,
@@ -145,28 +145,8 @@ impl Transport {
         })
     }
 
-    /// The connection as another process would go on with it. A handshake that is to come stays as it is.
-    #[cfg(test)]
-    pub(crate) fn moved(self, passport: &Passport) -> Option<Self> {
-        use std::os::fd::AsFd;
-
-        let layer = match passport.part(PartKind::Tls) {
-            Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
-            None => self.layer,
-        };
-        let line = match &self.line {
-            Line::Socket(socket) => {
-                Line::arrived((**socket).as_fd().try_clone_to_owned().expect("a descriptor"), passport)
-            }
-            Line::Memory(_) => self.line,
-        };
-        let moved = Self::over(line, passport.peer, None);
-        // A poller that watches a socket anew says again that the input has ended.
-        Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
-    }
-
     /// Like [`arrived`](Self::arrived), over any line.
-    fn resumed(line: Line, passport: &Passport, tls: Option<&Arc<Server>>) -> Option<Self> {
+    fn resumed(line: Arc<dyn Line>, passport: &Passport, tls: Option<&Arc<Server>>) -> Option<Self> {
         let established = passport.part(PartKind::Tls).map(Secured::unpack);
         let (begins_with, layer) = match (tls, established) {
             (None, None) if !passport.begins_with_tls => (None, None),
@@ -180,13 +160,8 @@ impl Transport {
         Some(Self { sent_by_others: passport.written, ..transport })
     }
 
-    /// A connection in memory.
-    #[cfg(test)]
-    pub(crate) fn in_memory(end: memory::ServerEnd, peer: SocketAddr, tls: Option<&Arc<Server>>) -> Self {
-        Self::over(Line::Memory(end), Some(peer), tls)
-    }
-
-    fn over(line: Line, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
+    /// A connection over any line.
+    fn over(line: Arc<dyn Line>, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self {
             line,
             layer: match tls {
@@ -211,13 +186,14 @@ impl Transport {
         }
     }
 
-    /// The socket, to wait on.
-    pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
-        match &self.line {
-            Line::Socket(socket) => socket,
-            #[cfg(test)]
-            Line::Memory(_) => unreachable!("the simulation waits for its clients without descriptors"),
-        }
+    /// The socket, to wait on. The simulation, whose lines are none, waits without descriptors.
+    pub(crate) fn socket(&self) -> &ClientSocket {
+        self.line.socket().expect("a line of a loop is a socket")
+    }
+
+    /// The socket, for another thread.
+    pub(crate) fn share_socket(&self) -> Arc<ClientSocket> {
+        Arc::clone(&self.line).share_socket().expect("a line of a loop is a socket")
     }
 
     /// The client's address; `None`: a client on a Unix socket.
@@ -227,12 +203,9 @@ impl Transport {
 
     /// Our end of the connection; `None`: a Unix socket.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        *self.local.get_or_init(|| match &self.line {
-            Line::Socket(socket) => {
-                SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok().map(canonical)
-            }
-            #[cfg(test)]
-            Line::Memory(_) => None,
+        *self.local.get_or_init(|| {
+            let name = rustix::net::getsockname(self.line.socket()?).ok()?;
+            SocketAddr::try_from(name).ok().map(canonical)
         })
     }
 
@@ -306,7 +279,8 @@ impl Transport {
 
     /// Whether bytes in a pipe can be sent: in clear, over a socket.
     pub(crate) fn takes_pipes(&self) -> bool {
-        matches!(self.layer, Layer::Clear { .. }) && self.line.takes_pipes()
+        matches!(self.layer, Layer::Clear { .. })
+            && self.line.socket().is_some_and(|socket| !socket.was_passed())
     }
 
     fn is_sealed_by_kernel(&self) -> bool {
@@ -329,11 +303,7 @@ impl Transport {
 
     /// Whether an application was given the connection, now or before.
     pub(crate) fn was_passed(&self) -> bool {
-        match &self.line {
-            Line::Socket(socket) => socket.was_passed(),
-            #[cfg(test)]
-            Line::Memory(_) => false,
-        }
+        self.line.socket().is_some_and(ClientSocket::was_passed)
     }
 
     /// The version of a passport with which another process can go on with the connection; `None`: none can. It can if all that
@@ -374,10 +344,8 @@ impl Transport {
         if let Layer::Tls(secured) = &mut self.layer {
             secured.forbid_end();
         }
-        match &self.line {
-            Line::Socket(socket) => socket.note_left(),
-            #[cfg(test)]
-            Line::Memory(_) => {}
+        if let Some(socket) = self.line.socket() {
+            socket.note_left();
         }
     }
 
@@ -459,7 +427,7 @@ impl Transport {
     pub(crate) fn shake_hands(&mut self) -> HandshakeNeed {
         if let Layer::Preamble(preamble, tls) = &mut self.layer {
             let (announced, early) =
-                match preamble.advance(&self.line, &mut self.readable, self.end_announced) {
+                match preamble.advance(&*self.line, &mut self.readable, self.end_announced) {
                     Read::More => return HandshakeNeed::Readable,
                     Read::Bad(bad) => return HandshakeNeed::Unannounced(Some(bad)),
                     Read::Ended => return HandshakeNeed::Unannounced(None),
@@ -475,7 +443,7 @@ impl Transport {
             };
         }
         let Layer::Handshake(handshaking) = &mut self.layer else { return HandshakeNeed::Nothing };
-        match handshaking.advance(&self.line, &mut self.readable, self.end_announced) {
+        match handshaking.advance(&*self.line, &mut self.readable, self.end_announced) {
             Ok(need) => need,
             Err(handshake::Over::Established(established, unsent)) => {
                 self.layer = Layer::Tls(Box::new(Secured::new(*established, unsent)));
@@ -508,7 +476,7 @@ impl Transport {
             }
             Layer::Clear { .. } => self.line.receive_and_note(into, &mut self.readable, self.end_announced),
             Layer::Preamble(..) | Layer::Handshake(_) => Err(Errno::AGAIN),
-            Layer::Tls(secured) => secured.receive(&self.line, into, &mut self.readable, self.end_announced),
+            Layer::Tls(secured) => secured.receive(&*self.line, into, &mut self.readable, self.end_announced),
         };
         match received {
             Ok(0) => {
@@ -535,9 +503,9 @@ impl Transport {
         match &mut self.layer {
             Layer::Clear { .. } => {
                 let through = (!by_reference).then_some(scratch);
-                outlet.flush(&self.line, policy, through, last, clock.stamp().unix_seconds)
+                outlet.flush(&*self.line, policy, through, last, clock.stamp().unix_seconds)
             }
-            Layer::Tls(secured) => secured.flush(&self.line, outlet, policy, scratch, last, clock),
+            Layer::Tls(secured) => secured.flush(&*self.line, outlet, policy, scratch, last, clock),
             Layer::Preamble(..) | Layer::Handshake(_) => Flush::Full,
         }
     }
@@ -560,7 +528,7 @@ impl Transport {
     /// Tells the client, where there is a way to, that what was sent is all. The connection has to end behind it.
     pub(crate) fn say_end(&mut self) {
         if let Layer::Tls(secured) = &mut self.layer {
-            secured.say_end(&self.line);
+            secured.say_end(&*self.line);
         }
     }
 
@@ -574,22 +542,19 @@ impl Transport {
         policy: &SendPolicy,
     ) -> Option<HandOver> {
         let HandOverTerms { minor, keep, head, fields } = terms;
-        let socket = match &self.line {
-            Line::Socket(socket) if !self.hung_up => socket,
-            _ => return None,
-        };
+        let client = Arc::clone(&self.line).share_socket().filter(|_| !self.hung_up)?;
         match &mut self.layer {
             // Without encryption the kernel's count of bytes is the same as this one.
-            Layer::Clear { .. } => socket.note_written(sent.saturating_add(self.sent_by_others)),
+            Layer::Clear { .. } => client.note_written(sent.saturating_add(self.sent_by_others)),
             Layer::Tls(secured) => {
-                if !policy.kernel_tls || !secured.give_to_kernel(&self.line) {
+                if !policy.kernel_tls || !secured.give_to_kernel(&*self.line) {
                     return None;
                 }
-                socket.note_written_so_far();
+                client.note_written_so_far();
             }
             Layer::Preamble(..) | Layer::Handshake(_) => return None,
         }
-        Some(HandOver { client: Arc::clone(socket), minor, keep, head, fields })
+        Some(HandOver { client, minor, keep, head, fields })
     }
 
     /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client
@@ -598,10 +563,15 @@ impl Transport {
         if let Layer::Tls(secured) = &mut self.layer {
             secured.forbid_end();
         }
-        match &self.line {
-            Line::Socket(socket) => socket.reset(),
-            #[cfg(test)]
-            Line::Memory(end) => end.reset(),
-        }
+        self.line.reset();
     }
+}
+
+/// A socket that another process has had until now.
+fn arrived(socket: OwnedFd, passport: &Passport) -> Arc<dyn Line> {
+    let socket = ClientSocket::from(socket);
+    if passport.was_passed {
+        socket.note_passed();
+    }
+    Arc::new(socket)
 }

@@ -113,7 +113,7 @@ impl Client for UserThread {
             session.end(Outcome::Failed, ctx);
             return None;
         };
-        let (socket, known) = (Arc::clone(session.socket()), Known::of(&session));
+        let (socket, known) = (session.share_socket(), Known::of(&session));
         let body = move |thread: &Yielder<Resume, Wait>, resume| serve_client(session, thread, resume);
         Some(Self { coroutine: Coroutine::with_stack(stack, body), socket, known })
     }

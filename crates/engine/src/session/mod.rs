@@ -80,8 +80,13 @@ impl Session {
     }
 
     /// The socket, to wait on.
-    pub(crate) fn socket(&self) -> &Arc<ClientSocket> {
+    pub(crate) fn socket(&self) -> &ClientSocket {
         self.wire.transport.socket()
+    }
+
+    /// The socket, for a thread that waits on it while another one has the session.
+    pub(crate) fn share_socket(&self) -> Arc<ClientSocket> {
+        self.wire.transport.share_socket()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.

@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// All that another process needs to know.
-    fn passport(&self, listener: Address, tunnel: Option<&TunnelEnd>, ctx: &Context) -> Passport {
+    pub(super) fn passport(&self, listener: Address, tunnel: Option<&TunnelEnd>, ctx: &Context) -> Passport {
         let mut passport = Passport {
             listener,
             peer: self.wire.transport.peer(),
@@ -109,7 +109,7 @@ impl Session {
         Self::resume(transport, files, passport, listener, ctx)
     }
 
-    fn resume(
+    pub(super) fn resume(
         transport: Transport,
         files: Vec<OwnedFd>,
         passport: Passport,
@@ -142,20 +142,5 @@ impl Session {
             },
         };
         Some(Self { wire, protocol })
-    }
-
-    /// The session as another process would go on with it, in memory.
-    #[cfg(test)]
-    pub(crate) fn moved(self, ctx: &mut Context) -> Self {
-        let passport = self.passport(Address::Unix("/run/listener".into()), None, ctx);
-        let Some(message) = passport.to_message() else { return self };
-        let files = self.wire.outlet.descriptors();
-        let files = files.into_iter().map(|file| file.try_clone_to_owned().expect("a descriptor")).collect();
-        let passport = Passport::from_message(&message).expect("a passport");
-        let Wire { mut transport, listener, .. } = self.wire;
-        transport.handle_left();
-        ctx.tally.subtract(crate::metrics::Metric::ConnectionsOpen, 1);
-        let transport = transport.moved(&passport).expect("a transport");
-        Self::resume(transport, files, passport, listener, ctx).expect("what was packed")
     }
 }

@@ -12,6 +12,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
+use baton_passport::Passport;
 use baton_upstream::{
     Address, Application, Endpoint, Failure, FailureReason, ResponseEvent, Settings, TemporaryFiles,
     TemporarySpace,
@@ -19,11 +20,12 @@ use baton_upstream::{
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::wire::Wire;
 use super::{Need, Session, Stage};
 use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::log::{AccessLogs, SiteLog};
-use crate::metrics::{Counters, Tally};
+use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
 use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms};
@@ -31,6 +33,22 @@ use crate::protocol::StreamId;
 use crate::send_way::SendWays;
 use crate::settings::{Limits, SendWay, SendfileMode};
 use crate::upload::UploadSettings;
+
+impl Session {
+    /// The session as another process would go on with it.
+    pub(crate) fn moved(self, ctx: &mut Context) -> Self {
+        let passport = self.passport(baton_passport::Address::Unix("/run/listener".into()), None, ctx);
+        let Some(message) = passport.to_message() else { return self };
+        let files = self.wire.outlet.descriptors();
+        let files = files.into_iter().map(|file| file.try_clone_to_owned().expect("a descriptor")).collect();
+        let passport = Passport::from_message(&message).expect("a passport");
+        let Wire { mut transport, listener, .. } = self.wire;
+        transport.handle_left();
+        ctx.tally.subtract(Metric::ConnectionsOpen, 1);
+        let transport = transport.moved(&passport).expect("a transport");
+        Self::resume(transport, files, passport, listener, ctx).expect("what was packed")
+    }
+}
 
 /// What happens to a session.
 #[derive(Clone, Debug)]

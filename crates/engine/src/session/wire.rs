@@ -1,6 +1,5 @@
 //! The connection under a protocol: its transport, what is being sent on it, how it ends, and its deadline.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use baton_buf::Stop;
@@ -128,7 +127,7 @@ impl Wire {
             Flush::Waits(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);
                 let patience = Duration::from_millis(ctx.plan.limits.send_timeout_ms.max(1));
-                Need::Job(Job::Send { socket: Arc::clone(self.transport.socket()), slice, patience })
+                Need::Job(Job::Send { socket: self.transport.share_socket(), slice, patience })
             }
             Flush::Over(Stop::FileShrank) => return Err(Outcome::FileChanged),
             Flush::Over(Stop::FileFailed) => return Err(Outcome::Failed),

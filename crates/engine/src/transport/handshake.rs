@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
-use baton_buf::Sink;
 use baton_http::BadProxyHeader;
 use baton_shares::{ClientKey, Full, Place, Shares};
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
@@ -93,7 +92,7 @@ impl Handshaking {
     /// The handshake is over, for better or worse.
     pub(super) fn advance(
         &mut self,
-        line: &Line,
+        line: &dyn Line,
         readable: &mut bool,
         end_announced: bool,
     ) -> Result<HandshakeNeed, Over> {

@@ -2,11 +2,19 @@
 //! opens, half-closes, closes and resets.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sink};
+use baton_passport::{PartKind, Passport};
+use baton_tls::{Alert, KernelTransmit, Server};
+use baton_upstream::ClientSocket;
 use rustix::io::Errno;
+
+use super::line::Line;
+use super::secured::Secured;
+use super::{Layer, Transport, arrived};
 
 /// The server's end. Dropping it closes the connection.
 #[derive(Debug)]
@@ -91,17 +99,37 @@ fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
     wire.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl ServerEnd {
-    /// Whether ranges of files may leave by reference.
-    pub(crate) fn sends_files(&self) -> bool {
-        self.sends_files
+impl Transport {
+    /// A connection in memory.
+    pub(crate) fn in_memory(end: ServerEnd, peer: SocketAddr, tls: Option<&Arc<Server>>) -> Self {
+        Self::over(Arc::new(end), Some(peer), tls)
     }
 
-    /// Reads what has arrived; 0: the input has ended.
-    ///
-    /// # Errors
-    /// `EAGAIN`: nothing for now. `ECONNRESET`: the client has reset the connection.
-    pub(crate) fn receive(&self, into: &mut [u8]) -> Result<usize, Errno> {
+    /// The connection as another process would go on with it. A handshake that is to come stays as it is.
+    pub(crate) fn moved(self, passport: &Passport) -> Option<Self> {
+        let layer = match passport.part(PartKind::Tls) {
+            Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
+            None => self.layer,
+        };
+        let copy =
+            self.line.socket().map(|socket| socket.as_fd().try_clone_to_owned().expect("a descriptor"));
+        let line = copy.map_or(self.line, |copy| arrived(copy, passport));
+        let moved = Self::over(line, passport.peer, None);
+        // A poller that watches a socket anew says again that the input has ended.
+        Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
+    }
+}
+
+impl Line for ServerEnd {
+    fn socket(&self) -> Option<&ClientSocket> {
+        None
+    }
+
+    fn share_socket(self: Arc<Self>) -> Option<Arc<ClientSocket>> {
+        None
+    }
+
+    fn receive(&self, into: &mut [u8]) -> Result<usize, Errno> {
         let mut wire = lock(&self.wire);
         if wire.reset_by_client {
             return Err(Errno::CONNRESET);
@@ -116,8 +144,21 @@ impl ServerEnd {
         Ok(count)
     }
 
-    /// Ends the output. `false`: the client is gone.
-    pub(crate) fn end_output(&self) -> bool {
+    fn sends_files(&self) -> bool {
+        self.sends_files
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    fn seal(&self, _keys: &KernelTransmit) -> bool {
+        false
+    }
+
+    fn send_alert(&self, _alert: Alert) {}
+
+    fn end_output(&self) -> bool {
         let mut wire = lock(&self.wire);
         if wire.left == Left::Not {
             wire.left = Left::InOrder;
@@ -125,11 +166,12 @@ impl ServerEnd {
         !wire.client_closed
     }
 
-    /// Drops what the client has not taken.
-    pub(crate) fn reset(&self) {
+    fn reset(&self) {
         lock(&self.wire).left = Left::ByReset;
     }
+}
 
+impl ServerEnd {
     /// Gives bytes away as far as there is room.
     fn give(&self, bytes: &mut dyn Iterator<Item = &[u8]>) -> Result<u64, Errno> {
         let mut wire = lock(&self.wire);

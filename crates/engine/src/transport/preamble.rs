@@ -26,7 +26,7 @@ pub(super) enum Read {
 
 impl Preamble {
     /// Reads what has arrived.
-    pub(super) fn advance(&mut self, line: &Line, readable: &mut bool, end_announced: bool) -> Read {
+    pub(super) fn advance(&mut self, line: &dyn Line, readable: &mut bool, end_announced: bool) -> Read {
         let mut bytes = [0; READ_BYTES];
         loop {
             match line.receive_and_note(&mut bytes, readable, end_announced) {

@@ -124,7 +124,7 @@ impl Secured {
     }
 
     /// Has the kernel seal from now on, if it can and nothing is left of what was sealed here. Returns whether it does.
-    pub(super) fn give_to_kernel(&mut self, line: &Line) -> bool {
+    pub(super) fn give_to_kernel(&mut self, line: &dyn Line) -> bool {
         if self.sealer != Sealer::Thread || !self.unsent.is_empty() || !self.records.suits_kernel() {
             return self.is_with_kernel();
         }
@@ -155,7 +155,7 @@ impl Secured {
     /// gone.
     pub(super) fn receive(
         &mut self,
-        line: &Line,
+        line: &dyn Line,
         into: &mut [u8],
         readable: &mut bool,
         end_announced: bool,
@@ -225,7 +225,7 @@ impl Secured {
     /// Sends what the outlet holds in records, as much as the line takes.
     pub(super) fn flush(
         &mut self,
-        line: &Line,
+        line: &dyn Line,
         outlet: &mut Outlet,
         policy: &SendPolicy,
         scratch: &mut [u8],
@@ -274,7 +274,7 @@ impl Secured {
     /// the rest if the connection is closed before there is.
     fn send_through_kernel(
         &mut self,
-        line: &Line,
+        line: &dyn Line,
         outlet: &mut Outlet,
         policy: &SendPolicy,
         scratch: &mut [u8],
@@ -302,7 +302,7 @@ impl Secured {
     /// Seals and sends what the outlet holds.
     fn seal_and_send(
         &mut self,
-        line: &Line,
+        line: &dyn Line,
         outlet: &mut Outlet,
         policy: &SendPolicy,
         scratch: &mut [u8],
@@ -326,7 +326,7 @@ impl Secured {
     ///
     /// # Errors
     /// `EAGAIN`: some are kept. Others: the client is gone.
-    fn send_records(&mut self, line: &Line, records: &[u8], more: bool) -> Result<(), Errno> {
+    fn send_records(&mut self, line: &dyn Line, records: &[u8], more: bool) -> Result<(), Errno> {
         let sent = match line.send(records, more) {
             Ok(sent) => usize::try_from(sent).unwrap_or(usize::MAX),
             Err(Errno::AGAIN) => 0,
@@ -364,7 +364,7 @@ impl Secured {
 
     /// Tells the client that nothing follows (RFC 8446, section 6.1), if the line takes it now. A connection that ends in
     /// the middle of a record says nothing: the client would take a part for the whole.
-    pub(super) fn say_end(&mut self, line: &Line) {
+    pub(super) fn say_end(&mut self, line: &dyn Line) {
         self.alert(line, Alert::CLOSE_NOTIFY);
     }
 
@@ -373,14 +373,14 @@ impl Secured {
         self.has_said_end = true;
     }
 
-    fn fail(&mut self, line: &Line, error: RecordError) {
+    fn fail(&mut self, line: &dyn Line, error: RecordError) {
         if let Some(alert) = error.alert() {
             self.alert(line, alert);
         }
         self.has_said_end = true;
     }
 
-    fn alert(&mut self, line: &Line, alert: Alert) {
+    fn alert(&mut self, line: &dyn Line, alert: Alert) {
         if self.has_said_end || !self.unsent.is_empty() {
             return;
         }
@@ -402,7 +402,7 @@ struct RecordSink<'a>(RefCell<Sealing<'a>>);
 /// Records on their way.
 struct Sealing<'a> {
     secured: &'a mut Secured,
-    line: &'a Line,
+    line: &'a dyn Line,
     /// Memory for records, of which the first `len` bytes are full.
     batch: &'a mut [u8],
     len: usize,

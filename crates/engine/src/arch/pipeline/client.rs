@@ -64,7 +64,7 @@ impl PipelineClient {
 
 impl Client for PipelineClient {
     fn begin(session: Session, _ctx: &mut Context) -> Option<Self> {
-        let socket = Arc::clone(session.socket());
+        let socket = session.share_socket();
         let session = Arc::new(SharedSession(Mutex::new(Some(session))));
         Some(Self { session, socket, is_away: false, missed: None, missed_of_applications: Vec::new() })
     }

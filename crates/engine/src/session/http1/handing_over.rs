@@ -34,7 +34,7 @@ impl Http1Driver {
         let Some(text) = text else { return false };
         let unread = [&text[..], &self.inbox].concat();
         let Some(passport) = passport(self.protocol.requests() - 1, unread, wire) else { return false };
-        if !mover.hand_off(node, passport, &**wire.transport.socket()) {
+        if !mover.hand_off(node, passport, wire.transport.socket()) {
             return false;
         }
         chosen.note_handed_over();
@@ -74,7 +74,7 @@ impl Http1Driver {
         self.keeps_next = self.inbox_untried;
         let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
         let passport = passport(self.protocol.requests(), self.inbox.clone(), wire)?;
-        let socket = &**wire.transport.socket();
+        let socket = wire.transport.socket();
         if !wire.transport.is_of_front_end() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
             return None;
         }
