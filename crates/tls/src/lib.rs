@@ -61,7 +61,7 @@ pub use origin_trouble::OriginTrouble;
 pub use pem::PemFile;
 pub use proofs::Proofs;
 pub use record_error::RecordError;
-pub use records::{ALERT_BYTES_MAX, Opened, RECORD_BYTES_MAX, Records, Sealed};
+pub use records::{ALERT_BYTES_MAX, Opened, RECORD_BYTES_MAX, Records, Sealed, Stopped};
 pub use self_signed::{SELF_SIGNED_LIFE, self_signed};
 pub use server::{Protocol, Server, Site};
 pub use system::system_authorities;

@@ -94,6 +94,17 @@ pub enum Opened {
     End,
 }
 
+/// Why no more records of a buffer are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The reader has no room for more data.
+    Full,
+    /// The next record is not complete.
+    Part,
+    /// The other side will send nothing more, and says so.
+    End,
+}
+
 impl Records {
     pub(crate) fn new(
         version: Version,
@@ -198,6 +209,33 @@ impl Records {
             ContentType::Handshake => self.handle_messages(&buffer[content])?,
         }
         Ok(if self.has_ended { Opened::End } else { Opened::Control { consumed } })
+    }
+
+    /// Opens the records of `buffer` one by one, as long as `take` wants more than the data that it is given. Returns how many
+    /// bytes of the buffer they took, and why the next one was not opened.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_each(
+        &mut self,
+        buffer: &mut [u8],
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(usize, Stopped), RecordError> {
+        let mut at = 0;
+        loop {
+            match self.open(&mut buffer[at..])? {
+                Opened::Data { data, consumed } => {
+                    let wants_more = take(&buffer[at..][data]);
+                    at += consumed;
+                    if !wants_more {
+                        return Ok((at, Stopped::Full));
+                    }
+                }
+                Opened::Control { consumed } => at += consumed,
+                Opened::Part => return Ok((at, Stopped::Part)),
+                Opened::End => return Ok((at, Stopped::End)),
+            }
+        }
     }
 
     /// Whether the kernel can seal in our place: not under TLS 1.2, whose nonces it would choose in another way, nor by

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
+use baton_buf::Unsent;
 use baton_http::BadProxyHeader;
 use baton_shares::{ClientKey, Full, Place, Shares};
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
@@ -20,7 +21,7 @@ pub(super) struct Handshaking {
     /// Bytes that were read already.
     early: Vec<u8>,
     /// What the line has not taken: one flight, a few KB.
-    unsent: Vec<u8>,
+    unsent: Unsent,
     /// How it has ended, which counts when everything has been sent.
     ended: Option<Result<Box<Established>, HandshakeFailure>>,
     _place: Option<Place>,
@@ -51,7 +52,7 @@ pub(crate) enum HandshakeNeed {
 #[derive(Debug)]
 pub(super) enum Over {
     /// With records that are to be sent before any other.
-    Established(Box<Established>, Vec<u8>),
+    Established(Box<Established>, Unsent),
     /// The client does not speak TLS, but this.
     NotTls(Vec<u8>),
     Failed(HandshakeFailure),
@@ -70,7 +71,7 @@ impl Handshaking {
             machine: Some(Box::new(Handshake::new(Arc::clone(server)))),
             has_begun: false,
             early: Vec::new(),
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
             ended: place.as_ref().err().map(|full| Err(refusal(*full))),
             _place: place.ok(),
         }
@@ -97,14 +98,12 @@ impl Handshaking {
         end_announced: bool,
     ) -> Result<HandshakeNeed, Over> {
         loop {
-            while !self.unsent.is_empty() {
-                match line.send(&self.unsent, false) {
-                    Ok(sent) => _ = self.unsent.drain(..usize::try_from(sent).unwrap_or(usize::MAX)),
-                    // Only tickets are left: they go with the first answer.
-                    Err(Errno::AGAIN) if matches!(self.ended, Some(Ok(_))) => break,
-                    Err(Errno::AGAIN) => return Ok(HandshakeNeed::Writable),
-                    Err(_) => return Err(Over::Failed(left())),
-                }
+            match self.unsent.flush(line, false) {
+                Ok(true) => {}
+                // Only tickets are left: they go with the first answer.
+                Ok(false) if matches!(self.ended, Some(Ok(_))) => {}
+                Ok(false) => return Ok(HandshakeNeed::Writable),
+                Err(_) => return Err(Over::Failed(left())),
             }
             if let Some(ended) = self.ended.take() {
                 return Err(match ended {
@@ -114,7 +113,7 @@ impl Handshaking {
             }
             let Some(machine) = &mut self.machine else { return Ok(HandshakeNeed::WorkUnderWay) };
             let needs = machine.poll();
-            self.unsent = machine.take_output();
+            self.unsent.0 = machine.take_output();
             match needs {
                 // The answer first: the client may wait for it.
                 Needs::Input if !self.unsent.is_empty() => {}

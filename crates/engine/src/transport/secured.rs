@@ -11,10 +11,9 @@ mod moving;
 
 use std::cell::RefCell;
 
-use baton_buf::gather::GATHERED_MAX;
-use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sink, Stop};
-use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Opened, Protocol};
-use baton_tls::{RECORD_BYTES_MAX, RecordError, Records};
+use baton_buf::{MemorySink, Stop, Unsent};
+use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Protocol};
+use baton_tls::{RECORD_BYTES_MAX, RecordError, Records, Stopped};
 use rustix::io::Errno;
 
 use super::line::Line;
@@ -34,7 +33,7 @@ pub(super) struct Secured {
     /// Data that the reader had no room for, of one record.
     opened: Vec<u8>,
     /// Records that the line has not taken: at most [`BATCH_BYTES`].
-    unsent: Vec<u8>,
+    unsent: Unsent,
     /// Bytes in front of the outlet that are in these records. They count as sent when the records are.
     unsent_data: u64,
     /// Bytes in front of these that have been sent since the outlet counted.
@@ -84,7 +83,7 @@ pub(super) fn with_batch<R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
 
 impl Secured {
     /// TLS that has just been established; `unsent`: records that the line has not taken.
-    pub(super) fn new(established: Established, unsent: Vec<u8>) -> Self {
+    pub(super) fn new(established: Established, unsent: Unsent) -> Self {
         let Established { records, facts, unread } = established;
         let sealed_untried = !unread.is_empty();
         Self { sealed: unread, sealed_untried, unsent, ..Self::with(records, facts) }
@@ -97,7 +96,7 @@ impl Secured {
             sealed: Vec::new(),
             sealed_untried: false,
             opened: Vec::new(),
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
             unsent_data: 0,
             uncounted_data: 0,
             early_data: 0,
@@ -198,27 +197,18 @@ impl Secured {
     /// Opens records as long as the reader has room, and keeps the rest. Returns the bytes of data, 0 at the end of the
     /// input, and `None` if there were no data.
     fn open(&mut self, batch: &mut [u8], into: &mut [u8]) -> Result<Option<usize>, RecordError> {
-        let (mut at, mut filled) = (0, 0);
-        let mut has_part = false;
-        let mut has_ended = false;
-        while filled < into.len() && !has_part && !has_ended {
-            match self.records.open(&mut batch[at..])? {
-                Opened::Data { data, consumed } => {
-                    let data = &batch[at..][data];
-                    let count = data.len().min(into.len() - filled);
-                    into[filled..filled + count].copy_from_slice(&data[..count]);
-                    self.opened = data[count..].to_vec();
-                    filled += count;
-                    at += consumed;
-                }
-                Opened::Control { consumed } => at += consumed,
-                Opened::Part => has_part = true,
-                Opened::End => has_ended = true,
-            }
-        }
+        let (mut filled, opened) = (0, &mut self.opened);
+        let (at, stopped) = self.records.open_each(batch, |data| {
+            let count = data.len().min(into.len() - filled);
+            into[filled..filled + count].copy_from_slice(&data[..count]);
+            *opened = data[count..].to_vec();
+            filled += count;
+            filled < into.len()
+        })?;
+        let has_ended = stopped == Stopped::End;
         // Behind the end of the input nothing counts; asked again, the records say so again.
         self.sealed = if has_ended { Vec::new() } else { batch[at..].to_vec() };
-        self.sealed_untried = has_ended || (!has_part && at < batch.len());
+        self.sealed_untried = has_ended || (stopped == Stopped::Full && at < batch.len());
         Ok(if filled > 0 || has_ended { Some(filled) } else { None })
     }
 
@@ -233,16 +223,13 @@ impl Secured {
         clock: &Clock,
     ) -> Flush {
         if !self.unsent.is_empty() {
-            let unsent = std::mem::take(&mut self.unsent);
+            let unsent_len = self.unsent.0.len();
             outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
             let more = outlet.queued() > self.unsent_data || last;
-            let sent = self.send_records(line, &unsent, more);
-            if !matches!(sent, Ok(()) | Err(Errno::AGAIN)) {
-                return Flush::Over(Stop::PeerGone);
-            }
-            self.count(self.early_data, self.unsent_data, unsent.len());
+            let Ok(is_all) = self.unsent.flush(line, more) else { return Flush::Over(Stop::PeerGone) };
+            self.count(self.early_data, self.unsent_data, unsent_len);
             outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
-            if sent.is_err() {
+            if !is_all {
                 return Flush::Full;
             }
         }
@@ -311,41 +298,22 @@ impl Secured {
     ) -> Flush {
         with_batch(|batch| {
             let now_ms = clock.now_ms();
-            let sealing = Sealing { secured: self, line, batch, len: 0, early: 0, now_ms, last };
-            let sink = RecordSink(RefCell::new(sealing));
+            let mut sealing = Sealing { secured: self, line, batch, len: 0, early: 0, now_ms, last };
+            let sink = MemorySink::new(BATCH_BYTES, |pieces, more| sealing.take(pieces, more));
             // The last piece has nothing behind it, so that it is sent before it counts as sent.
             let flush = outlet.flush(&sink, policy, Some(scratch), false, clock.stamp().unix_seconds);
-            match sink.0.into_inner().send(0, false) {
+            match sealing.send(0, false) {
                 Ok(()) | Err(Errno::AGAIN) => flush,
                 Err(_) => Flush::Over(Stop::PeerGone),
             }
         })
     }
 
-    /// Sends records, and keeps those that the line does not take.
-    ///
-    /// # Errors
-    /// `EAGAIN`: some are kept. Others: the client is gone.
-    fn send_records(&mut self, line: &dyn Line, records: &[u8], more: bool) -> Result<(), Errno> {
-        let sent = match line.send(records, more) {
-            Ok(sent) => usize::try_from(sent).unwrap_or(usize::MAX),
-            Err(Errno::AGAIN) => 0,
-            Err(error) => return Err(error),
-        };
-        match records.get(sent..) {
-            Some(rest) if !rest.is_empty() => {
-                self.unsent = rest.to_vec();
-                Err(Errno::AGAIN)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The outlet has counted the first `early` bytes of data in records of this size, and not the `data` behind them. Those
     /// in what is left of the records are not sent. They are found in proportion, so that a client that takes a little at a
     /// time is seen to take it.
     fn count(&mut self, early: u64, data: u64, records_len: usize) {
-        let unsent = ((early + data) * self.unsent.len() as u64).div_ceil(records_len.max(1) as u64);
+        let unsent = ((early + data) * self.unsent.0.len() as u64).div_ceil(records_len.max(1) as u64);
         self.early_data = unsent.saturating_sub(data);
         self.unsent_data = unsent.min(data);
         self.uncounted_data = data - self.unsent_data;
@@ -397,9 +365,6 @@ impl Secured {
 }
 
 /// Takes the bytes of an outlet, and sends records.
-struct RecordSink<'a>(RefCell<Sealing<'a>>);
-
-/// Records on their way.
 struct Sealing<'a> {
     secured: &'a mut Secured,
     line: &'a dyn Line,
@@ -460,51 +425,16 @@ impl Sealing<'_> {
         if len == 0 {
             return Ok(());
         }
-        let sent = self.secured.send_records(self.line, &self.batch[..len], more || self.last);
-        match sent {
-            Ok(()) => {}
-            Err(Errno::AGAIN) => self.secured.count(early, data, len),
-            Err(_) => self.secured.early_data = early,
+        match self.secured.unsent.send(self.line, &self.batch[..len], more || self.last) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.secured.count(early, data, len);
+                Err(Errno::AGAIN)
+            }
+            Err(error) => {
+                self.secured.early_data = early;
+                Err(error)
+            }
         }
-        sent
-    }
-}
-
-impl Sink for RecordSink<'_> {
-    fn send(&self, bytes: &[u8], more: bool) -> Result<u64, Errno> {
-        self.0.borrow_mut().take(&[bytes], more)
-    }
-
-    fn send_memory(
-        &self,
-        queue: &Aggregate,
-        more: bool,
-        _descriptor: Option<std::os::fd::BorrowedFd<'_>>,
-    ) -> Result<u64, Errno> {
-        // What an application may still change cannot be sealed where it lies.
-        if let Some(Piece::Shared(slice)) = queue.front() {
-            let mut copy = Vec::new();
-            slice.copy_prefix_to(slice.len().min(BATCH_BYTES), &mut copy);
-            let more = more || (copy.len() as u64) < queue.len();
-            return self.0.borrow_mut().take(&[&copy], more);
-        }
-        let mut pieces: [&[u8]; GATHERED_MAX] = [&[]; GATHERED_MAX];
-        let mut count = 0;
-        for (place, piece) in pieces.iter_mut().zip(queue.pieces()) {
-            let Piece::Memory(slice) = piece else { break };
-            *place = slice;
-            count += 1;
-        }
-        let more = more || count < queue.pieces().len();
-        self.0.borrow_mut().take(&pieces[..count], more)
-    }
-
-    fn send_file(&self, _slice: &FileSlice, _bytes_max: u64) -> Result<u64, Errno> {
-        Err(Errno::INVAL)
-    }
-
-    // See `Transport::takes_pipes`.
-    fn send_piped(&self, _slice: &PipedSlice) -> Result<u64, Errno> {
-        Err(Errno::INVAL)
     }
 }

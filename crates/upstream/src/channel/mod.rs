@@ -11,12 +11,12 @@ mod sealed;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use baton_buf::{Piece, Sender, Stop};
+use baton_buf::{Piece, Sender, Stop, Unsent};
 use baton_tls::{OriginHandshake, OriginNeeds, OriginPolicy, OriginTrouble};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use self::sealed::{Sealed, Unsent};
+use self::sealed::Sealed;
 
 /// A socket, and what lies on it.
 #[derive(Debug)]

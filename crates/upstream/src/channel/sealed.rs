@@ -1,11 +1,9 @@
 //! TLS that is established: seals what is sent, opens what arrives.
 
-use std::cell::RefCell;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use baton_buf::gather::GATHERED_MAX;
-use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sender, Sink, Stop};
-use baton_tls::{ALERT_BYTES_MAX, Alert, Opened, OriginEstablished, RECORD_BYTES_MAX, Records};
+use baton_buf::{MemorySink, Sender, Stop, Unsent};
+use baton_tls::{ALERT_BYTES_MAX, Alert, OriginEstablished, RECORD_BYTES_MAX, Records, Stopped};
 use rustix::io::Errno;
 
 /// The records of a connection.
@@ -18,10 +16,6 @@ pub(super) struct Sealed {
     has_ended: bool,
     unsent: Unsent,
 }
-
-/// Records that the socket has not taken.
-#[derive(Debug, Default)]
-pub(super) struct Unsent(pub(super) Vec<u8>);
 
 impl Sealed {
     pub(super) fn new(established: OriginEstablished, unsent: Unsent) -> Self {
@@ -71,19 +65,15 @@ impl Sealed {
 
     /// Opens records while `into` has less than `room` bytes: it takes the last one whole.
     fn open(&mut self, into: &mut Vec<u8>, room: usize) -> Result<(), Errno> {
-        let mut at = 0;
-        while into.len() < room && !self.has_ended {
-            match self.records.open(&mut self.arrived[at..]).map_err(|_| Errno::PROTO)? {
-                Opened::Data { data, consumed } => {
-                    into.extend_from_slice(&self.arrived[at..][data]);
-                    at += consumed;
-                }
-                Opened::Control { consumed } => at += consumed,
-                Opened::Part => break,
-                Opened::End => self.has_ended = true,
-            }
-        }
-        self.arrived.drain(..at);
+        let (taken, stopped) = self
+            .records
+            .open_each(&mut self.arrived, |data| {
+                into.extend_from_slice(data);
+                into.len() < room
+            })
+            .map_err(|_| Errno::PROTO)?;
+        self.has_ended = stopped == Stopped::End;
+        self.arrived.drain(..taken);
         Ok(())
     }
 
@@ -92,7 +82,7 @@ impl Sealed {
         if self.has_unsent() {
             return Err(Stop::Full);
         }
-        let sink = Sealer(RefCell::new(self));
+        let sink = MemorySink::new(BATCH_BYTES, |pieces, _| self.seal(pieces));
         if !is_file {
             return sender.send_memory(&sink, false, None);
         }
@@ -110,65 +100,6 @@ impl Sealed {
         let sealed = self.records.seal(pieces, 0, out).map_err(|_| Errno::PIPE)?;
         out.truncate(sealed.written);
         Ok(sealed.taken as u64)
-    }
-}
-
-impl Unsent {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Sends as much as the socket takes; whether that is all. `more`: other bytes follow at once.
-    pub(super) fn flush(&mut self, socket: &OwnedFd, more: bool) -> Result<bool, Errno> {
-        while !self.0.is_empty() {
-            match socket.as_fd().send(&self.0, more) {
-                Ok(count) => _ = self.0.drain(..usize::try_from(count).unwrap_or(usize::MAX)),
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        self.0 = Vec::new();
-        Ok(true)
-    }
-}
-
-/// Takes the bytes of a queue, and seals them.
-struct Sealer<'a>(RefCell<&'a mut Sealed>);
-
-impl Sink for Sealer<'_> {
-    // Only responses come through pipes.
-    fn send_piped(&self, _slice: &PipedSlice) -> Result<u64, Errno> {
-        Err(Errno::INVAL)
-    }
-
-    fn send(&self, bytes: &[u8], _more: bool) -> Result<u64, Errno> {
-        self.0.borrow_mut().seal(&[bytes])
-    }
-
-    fn send_memory(
-        &self,
-        queue: &Aggregate,
-        _more: bool,
-        _descriptor: Option<BorrowedFd<'_>>,
-    ) -> Result<u64, Errno> {
-        // What an application may still change cannot be sealed where it lies.
-        if let Some(Piece::Shared(slice)) = queue.front() {
-            let mut copy = Vec::new();
-            slice.copy_prefix_to(slice.len().min(BATCH_BYTES), &mut copy);
-            return self.0.borrow_mut().seal(&[&copy]);
-        }
-        let mut pieces: [&[u8]; GATHERED_MAX] = [&[]; GATHERED_MAX];
-        let mut count = 0;
-        for (place, piece) in pieces.iter_mut().zip(queue.pieces()) {
-            let Piece::Memory(slice) = piece else { break };
-            *place = slice;
-            count += 1;
-        }
-        self.0.borrow_mut().seal(&pieces[..count])
-    }
-
-    fn send_file(&self, _slice: &FileSlice, _bytes_max: u64) -> Result<u64, Errno> {
-        Err(Errno::INVAL)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A process that has the part of a passport that is packed here can read what the client sends, and speak in the server's place.
 //! It goes over the socket pair between two processes of one host, and nowhere else; its memory is cleared.
 
+use baton_buf::Unsent;
 use baton_parcel::{Packer, Unpacker};
 use baton_tls::{Facts, Records};
 use zeroize::Zeroizing;
@@ -18,7 +19,7 @@ impl Secured {
 
     /// What the process needs that goes on. Nothing may be sealed or opened here after that.
     pub(in crate::transport) fn pack(&self) -> Zeroizing<Vec<u8>> {
-        let bytes = [&self.sealed, &self.opened, &self.unsent];
+        let bytes = [&self.sealed, &self.opened, &self.unsent.0];
         let len: usize = bytes.iter().map(|bytes| bytes.len()).sum();
         let mut packer = Packer::with_room(FIXED_BYTES + len);
         self.records.pack(&mut packer);
@@ -58,7 +59,7 @@ impl Secured {
             sealed,
             sealed_untried,
             opened,
-            unsent,
+            unsent: Unsent(unsent),
             unsent_data,
             uncounted_data,
             early_data,
