@@ -85,8 +85,11 @@ impl Stopwatch {
 
 /// Observes a loop once a second and adjusts it.
 pub(crate) trait Tuner<J> {
+    /// A second has passed.
+    fn tick(&mut self, ctx: &mut Context, jobs: &mut J, load: &Load);
+
     /// What it changed and why, for the status of the worker.
-    fn tick(&mut self, ctx: &mut Context, jobs: &mut J, load: &Load) -> Value;
+    fn report(&self) -> Value;
 }
 
 /// What a tuner is told.
@@ -102,7 +105,6 @@ pub(crate) struct Load {
 
 /// One event loop.
 pub(crate) struct EventLoop<C, J> {
-    name: String,
     epoll: OwnedFd,
     ctx: Takeable<Context>,
     clients: Clients<C>,
@@ -129,9 +131,8 @@ pub(crate) struct EventLoop<C, J> {
 }
 
 impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
-    /// A loop that is not running yet. `name`: its name in the worker's status.
+    /// A loop that is not running yet.
     pub(crate) fn new(
-        name: String,
         mut ctx: Context,
         acceptor: Acceptor,
         connection_count: ConnectionCount,
@@ -151,7 +152,6 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             None => CachingGateway::new(epoll.try_clone()?),
         };
         Ok(Self {
-            name,
             gateway,
             epoll,
             ctx: Takeable::new(ctx),
@@ -579,28 +579,31 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.advance(token, Wake::TimedOut);
         }
         self.tokens = tokens;
-        let load =
-            Load { connections: self.clients.len(), jobs: self.jobs_begun, busy_us: self.busy.total_us() };
-        let tuning = self.tuner.as_mut().map(|tuner| tuner.tick(&mut self.ctx, &mut self.jobs, &load));
-        self.subscription.report(
-            &self.name,
-            json!({
-                "connections": load.connections,
-                "jobs": self.jobs.report(),
-                "cache": crate::cache_status::report(&self.ctx.cache),
-                "shared_cache": self.ctx.shared_cache.as_ref().map(|cache| cache.stats().report()),
-                "applications": self.gateway.report(),
-                "ways_of_sending": self.ctx.send_ways.report(),
-                "tuning": tuning,
-            }),
-        );
+        if let Some(tuner) = &mut self.tuner {
+            let (connections, jobs, busy_us) = (self.clients.len(), self.jobs_begun, self.busy.total_us());
+            tuner.tick(&mut self.ctx, &mut self.jobs, &Load { connections, jobs, busy_us });
+        }
+    }
+
+    /// What the status of the worker says of the loop.
+    fn report(&self) -> Value {
+        json!({
+            "connections": self.clients.len(),
+            "jobs": self.jobs.report(),
+            "cache": crate::cache_status::report(&self.ctx.cache),
+            "shared_cache": self.ctx.shared_cache.as_ref().map(|cache| cache.stats().report()),
+            "applications": self.gateway.report(),
+            "ways_of_sending": self.ctx.send_ways.report(),
+            "tuning": self.tuner.as_ref().map(|tuner| tuner.report()),
+        })
     }
 
     fn apply_new_orders(&mut self) -> io::Result<()> {
-        match self.subscription.poll() {
-            Some(orders) => self.apply(&orders),
-            None => Ok(()),
+        let Some(orders) = self.subscription.poll() else { return Ok(()) };
+        if orders.wants_report {
+            self.subscription.report(self.report());
         }
+        self.apply(&orders)
     }
 
     /// Lets another process go on with the clients that are between two requests.

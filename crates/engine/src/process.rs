@@ -87,15 +87,7 @@ impl Process {
     ) -> io::Result<EventLoop<C, J>> {
         let acceptor = Acceptor::new(&self.tuning, &self.arrivals, self.remarks);
         let connection_count = self.connection_count.clone();
-        EventLoop::new(
-            name.to_owned(),
-            ctx,
-            acceptor,
-            connection_count,
-            self.steering.subscribe()?,
-            jobs,
-            tuner,
-        )
+        EventLoop::new(ctx, acceptor, connection_count, self.steering.subscribe(name)?, jobs, tuner)
     }
 
     /// Runs a task on so many threads, this one among them, and waits for all. Each thread prepares its own.
@@ -204,7 +196,7 @@ mod tests {
 
     /// Waits for orders, as event loops do.
     fn follow_orders(process: &Process) -> io::Result<()> {
-        let mut orders = process.steering.subscribe()?;
+        let mut orders = process.steering.subscribe("test")?;
         while orders.poll().is_none_or(|orders| orders.phase != WorkerPhase::Stopping) {
             let waker = orders.descriptor().unwrap();
             poll(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], None)?;

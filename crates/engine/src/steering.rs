@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::event::EventfdFlags;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::departures::{Departures, Destination};
 use crate::listen::Listener;
@@ -48,6 +49,8 @@ pub(crate) struct Orders {
     pub(crate) listeners: Vec<Arc<Listener>>,
     /// Where clients go that another process serves on.
     pub(crate) departures: Option<Departures>,
+    /// Whether the thread is asked for a report.
+    pub(crate) wants_report: bool,
 }
 
 /// The orders of a worker process and the way to tell its threads; shared by them and a control thread.
@@ -56,6 +59,7 @@ pub struct Steering {
     /// Grows with each order.
     epoch: AtomicU64,
     state: Mutex<State>,
+    reported: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -65,8 +69,19 @@ struct State {
     wakers: Vec<Arc<OwnedFd>>,
     log: Option<Arc<LogWriter>>,
     held: Option<Held>,
-    reports: BTreeMap<String, Value>,
+    /// How often the threads were asked for reports.
+    reports_asked: u64,
+    /// The last report of each thread that gives any.
+    reports: BTreeMap<String, Report>,
     departures: Option<Departures>,
+}
+
+/// What a thread has reported.
+#[derive(Clone, Debug, Default)]
+struct Report {
+    /// Which question it answers.
+    asked: u64,
+    value: Value,
 }
 
 /// Dropped when no thread needs it.
@@ -143,14 +158,22 @@ impl Steering {
         }
     }
 
-    /// The status reports of the worker's threads, a JSON object.
+    /// The status reports of the worker's threads, a JSON object. Each thread is asked for its own. One that has not answered
+    /// within [`REPORT_PATIENCE`] is busy or stuck, and the status says so.
     pub fn status(&self) -> String {
-        Value::from_iter(self.lock().reports.clone()).to_string()
-    }
-
-    /// Stores a thread's status report.
-    pub(crate) fn report(&self, thread: &str, report: Value) {
-        self.lock().reports.insert(thread.to_owned(), report);
+        self.order(|state| state.reports_asked += 1);
+        let state = self.lock();
+        let asked = state.reports_asked;
+        let is_awaited = |report: &Report| report.asked < asked;
+        let (state, _) = self
+            .reported
+            .wait_timeout_while(state, REPORT_PATIENCE, |state| state.reports.values().any(is_awaited))
+            .unwrap_or_else(PoisonError::into_inner);
+        let told = state.reports.iter().map(|(thread, report)| {
+            let silent = || json!({ "no_answer_within_ms": REPORT_PATIENCE.as_millis() as u64 });
+            (thread.clone(), if is_awaited(report) { silent() } else { report.value.clone() })
+        });
+        Value::from_iter(told).to_string()
     }
 
     /// The worker begins with this work, unless a reload was quicker.
@@ -161,19 +184,28 @@ impl Steering {
         });
     }
 
-    /// A waker and the orders, for a thread that runs steps.
+    /// A waker and the orders, for a thread that runs steps, and reports under this name.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.
-    pub(crate) fn subscribe(self: &Arc<Self>) -> io::Result<Subscription> {
+    pub(crate) fn subscribe(self: &Arc<Self>, thread: &str) -> io::Result<Subscription> {
         let waker = Arc::new(rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        self.lock().wakers.push(Arc::clone(&waker));
-        Ok(Subscription { waker: Some(waker), ..self.follow() })
+        let mut state = self.lock();
+        state.wakers.push(Arc::clone(&waker));
+        let report = Report { asked: state.reports_asked, value: Value::Null };
+        state.reports.insert(thread.to_owned(), report);
+        drop(state);
+        Ok(self.subscription(Some(waker), Some(thread)))
     }
 
     /// The orders without a waker, for a thread that waits for something else.
     pub(crate) fn follow(self: &Arc<Self>) -> Subscription {
-        Subscription { steering: Arc::clone(self), waker: None, seen: 0, held: None, rests: false }
+        self.subscription(None, None)
+    }
+
+    fn subscription(self: &Arc<Self>, waker: Option<Arc<OwnedFd>>, thread: Option<&str>) -> Subscription {
+        let (steering, thread) = (Arc::clone(self), thread.map(str::to_owned));
+        Subscription { steering, waker, thread, seen: 0, held: None, rests: false }
     }
 
     fn order(&self, change: impl FnOnce(&mut State)) {
@@ -196,6 +228,8 @@ impl Steering {
 pub(crate) struct Subscription {
     steering: Arc<Steering>,
     waker: Option<Arc<OwnedFd>>,
+    /// The name under which the thread reports, if it does.
+    thread: Option<String>,
     seen: u64,
     held: Option<Held>,
     /// The thread will ask for orders before it serves a client.
@@ -227,7 +261,10 @@ impl Subscription {
         }
         let (plan, listeners) = state.work.clone()?;
         let departures = state.departures.clone();
-        Some(Orders { phase: state.phase.unwrap_or(WorkerPhase::Serving), plan, listeners, departures })
+        let report = self.thread.as_ref().and_then(|thread| state.reports.get(thread));
+        let wants_report = report.is_some_and(|report| report.asked < state.reports_asked);
+        let phase = state.phase.unwrap_or(WorkerPhase::Serving);
+        Some(Orders { phase, plan, listeners, departures, wants_report })
     }
 
     /// The thread may wait for long without being woken by orders, and asks for them before it serves a client. Nothing
@@ -236,8 +273,73 @@ impl Subscription {
         (self.held, self.rests) = (None, true);
     }
 
-    /// Reports this thread's status.
-    pub(crate) fn report(&self, thread: &str, report: Value) {
-        self.steering.report(thread, report);
+    /// Reports this thread's status, as orders have asked it to.
+    pub(crate) fn report(&self, value: Value) {
+        let mut state = self.steering.lock();
+        let asked = state.reports_asked;
+        if let Some(report) = self.thread.as_ref().and_then(|thread| state.reports.get_mut(thread)) {
+            *report = Report { asked, value };
+            self.steering.reported.notify_all();
+        }
+    }
+}
+
+/// A thread that has ended is asked no more.
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(thread) = &self.thread {
+            self.steering.lock().reports.remove(thread);
+            self.steering.reported.notify_all();
+        }
+    }
+}
+
+/// How long the status waits for the threads of a worker: shorter than the master waits for the worker.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+    use crate::Limits;
+
+    /// Answers the next question of a status.
+    fn answer(subscription: &mut Subscription, value: u64) {
+        while subscription.poll().is_none_or(|orders| !orders.wants_report) {
+            poll(&mut [PollFd::from_borrowed_fd(subscription.descriptor().unwrap(), PollFlags::IN)], None)
+                .unwrap();
+        }
+        subscription.report(value.into());
+    }
+
+    /// Goal: threads report when a status is asked for, and only then; one that is stuck is named, and holds nothing up for
+    /// ever; one that has ended is not waited for.
+    #[test]
+    fn a_status_is_composed_when_it_is_asked_for() {
+        let steering = Arc::new(Steering::new());
+        steering.begin(Arc::new(Plan::new(Vec::new(), Limits::default(), true)), Vec::new(), None);
+        let [mut one, mut stuck] = ["one", "stuck"].map(|name| steering.subscribe(name).unwrap());
+        assert!([&mut one, &mut stuck].iter_mut().all(|thread| !thread.poll().unwrap().wants_report));
+        let ask = || {
+            let steering = Arc::clone(&steering);
+            thread::spawn(move || serde_json::from_str::<Value>(&steering.status()).unwrap())
+        };
+        let asked = ask();
+        answer(&mut one, 7);
+        let silent = json!({ "no_answer_within_ms": REPORT_PATIENCE.as_millis() as u64 });
+        assert_eq!(asked.join().unwrap(), json!({ "one": 7, "stuck": silent }));
+        // Too late.
+        answer(&mut stuck, 8);
+        let asked = ask();
+        answer(&mut stuck, 9);
+        answer(&mut one, 10);
+        assert_eq!(asked.join().unwrap(), json!({ "one": 10, "stuck": 9 }));
+        drop(stuck);
+        let asked = ask();
+        answer(&mut one, 11);
+        assert_eq!(asked.join().unwrap(), json!({ "one": 11 }));
     }
 }

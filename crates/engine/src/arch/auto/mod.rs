@@ -77,6 +77,8 @@ fn loops(tuning: &Tuning) -> usize {
 struct SelfTuner {
     tuning: SelfTuning,
     blocked: BlockedTime,
+    /// The last second.
+    measured: Measured,
     jobs_before: u64,
     blocked_ms_total: u64,
     /// Seconds since files are sent from where they are sent now.
@@ -86,7 +88,7 @@ struct SelfTuner {
 }
 
 impl Tuner<Helpers> for SelfTuner {
-    fn tick(&mut self, ctx: &mut Context, helpers: &mut Helpers, load: &Load) -> Value {
+    fn tick(&mut self, ctx: &mut Context, helpers: &mut Helpers, load: &Load) {
         let measured = Measured {
             jobs: load.jobs - std::mem::replace(&mut self.jobs_before, load.jobs),
             blocked_ms: self.blocked.since_last(load.busy_us) / 1000,
@@ -100,8 +102,9 @@ impl Tuner<Helpers> for SelfTuner {
         helpers.set_helpers_max(choice.helpers_max);
         ctx.connections_admitted = choice.connections_max.unwrap_or(usize::MAX);
         self.sending_s = self.sending_s.saturating_add(1);
+        self.measured = measured;
         if !self.tunes_files {
-            return self.report(&measured);
+            return;
         }
         if choice.sending != before.sending {
             self.sending_s = 0;
@@ -111,23 +114,9 @@ impl Tuner<Helpers> for SelfTuner {
             // What the cache lets go of is of no use as long as the allocator holds it.
             baton_sys::memory::give_back();
         }
-        self.report(&measured)
-    }
-}
-
-impl SelfTuner {
-    fn new(helpers_limit: usize, tunes_files: bool) -> Self {
-        Self {
-            tuning: SelfTuning::new(helpers_limit),
-            blocked: BlockedTime::default(),
-            jobs_before: 0,
-            blocked_ms_total: 0,
-            sending_s: 0,
-            tunes_files,
-        }
     }
 
-    fn report(&self, measured: &Measured) -> Value {
+    fn report(&self) -> Value {
         let choice = self.tuning.choice();
         let (sending, why_sending) = match choice.sending {
             Sending::FromMemory => {
@@ -143,8 +132,8 @@ impl SelfTuner {
             Some(_) => "more jobs wait for the disk than helpers can do",
         };
         json!({
-            "jobs_last_second": measured.jobs,
-            "blocked_ms_last_second": measured.blocked_ms,
+            "jobs_last_second": self.measured.jobs,
+            "blocked_ms_last_second": self.measured.blocked_ms,
             "blocked_ms_total": self.blocked_ms_total,
             "disk_needed_s": self.tuning.disk_needed_s,
             "disk_quiet_s": self.tuning.disk_quiet_s,
@@ -154,6 +143,20 @@ impl SelfTuner {
             "connections_admitted": choice.connections_max,
             "connections_admitted_why": why_admitted,
         })
+    }
+}
+
+impl SelfTuner {
+    fn new(helpers_limit: usize, tunes_files: bool) -> Self {
+        Self {
+            tuning: SelfTuning::new(helpers_limit),
+            blocked: BlockedTime::default(),
+            measured: Measured::default(),
+            jobs_before: 0,
+            blocked_ms_total: 0,
+            sending_s: 0,
+            tunes_files,
+        }
     }
 }
 
@@ -213,11 +216,11 @@ mod tests {
         let mut tuner = SelfTuner::new(8, true);
         let mut load = Load { connections: 70, jobs: 0, busy_us: 0 };
         let mut pass = |seconds, jobs, ctx: &mut Context, helpers: &mut Helpers| {
-            let told = (0..seconds).map(|_| {
+            for _ in 0..seconds {
                 load.jobs += jobs;
-                tuner.tick(ctx, helpers, &load)
-            });
-            told.last().unwrap()
+                tuner.tick(ctx, helpers, &load);
+            }
+            tuner.report()
         };
         let bytes_in_memory = |ctx: &Context| {
             for file in 0..8 {
