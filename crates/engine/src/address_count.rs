@@ -1,24 +1,24 @@
 //! How many connections each client has, over all workers of the server.
 //!
 //! ```text
-//!   key of the hash │ part: owner, places … │ part: owner, places … │ …
+//!   part: owner, places … │ part: owner, places … │ …
 //! ```
 //!
 //! A worker counts in a part of its own, which it claims with its process id, and adds up all parts. Only the end of a
 //! connection takes its count back, and a killed worker ends none. So the master empties a part once the kernel has said that
 //! its owner has ended: no process writes there then.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use baton_shares::ClientKey;
+use baton_sys::shared_table::{KEY, Shape, SharedTable};
 
 /// Counts of all workers: memory that processes share.
-#[derive(Clone, Copy)]
-pub struct AddressTable(&'static [AtomicU64]);
+#[derive(Clone, Copy, Debug)]
+pub struct AddressTable(SharedTable);
 
 /// A worker's part of it.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +31,6 @@ pub(crate) struct AddressCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Counted(Option<(&'static AtomicU64, u64)>);
 
-impl std::fmt::Debug for AddressTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AddressTable")
-    }
-}
-
 impl AddressTable {
     /// An empty table for so many workers, and those that are about to take their places; to be called before they are forked.
     /// It takes memory only where it is used.
@@ -44,48 +38,26 @@ impl AddressTable {
     /// # Errors
     /// `ENOMEM`.
     pub fn allocate(workers: usize) -> io::Result<Self> {
-        let words = SECRET_WORDS + workers * PARTS_PER_WORKER * PART_WORDS;
-        let table = Self(baton_sys::shared::shared_counters(words)?);
-        let mut secret = [0; 16];
-        // With a key that is known, a client could choose addresses that fill a set of places.
-        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
-        for (word, bytes) in table.0.iter().zip(secret.chunks_exact(8)) {
-            word.store(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), Relaxed);
-        }
-        Ok(table)
+        let ways = workers * PARTS_PER_WORKER;
+        SharedTable::allocate(Shape { sets: 1, ways, row_words: PART_WORDS }).map(Self)
     }
 
     /// A free part for this process. `None`: all are taken, by processes that have not ended.
     pub(crate) fn claim(self, pid: u32) -> Option<AddressCounts> {
-        let is_claimed =
-            |part: &[AtomicU64]| part[0].compare_exchange(0, pid.into(), AcqRel, Relaxed).is_ok();
-        let part = self.parts().position(is_claimed)?;
+        let part = self.0.claim(pid.into())?;
         Some(AddressCounts { table: self, part })
     }
 
     /// A process has ended: what it has counted is gone.
     pub fn release(self, pid: u32) {
-        for part in self.parts().filter(|part| part[0].load(Acquire) == u64::from(pid)) {
-            part[1..]
-                .iter()
-                .filter(|place| place.load(Relaxed) != 0)
-                .for_each(|place| place.store(0, Relaxed));
-            part[0].store(0, Release);
+        if let Some(part) = self.0.find(pid.into()) {
+            self.0.end(part);
         }
-    }
-
-    fn parts(self) -> impl Iterator<Item = &'static [AtomicU64]> {
-        self.0[SECRET_WORDS..].chunks_exact(PART_WORDS)
     }
 
     /// What stands for a client: of IPv6, for its network.
     fn tag(self, address: IpAddr) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for word in &self.0[..SECRET_WORDS] {
-            hasher.write_u64(word.load(Relaxed));
-        }
-        ClientKey::of(address).hash(&mut hasher);
-        (hasher.finish() >> COUNT_BITS).max(1)
+        (self.0.key(ClientKey::of(address)) >> COUNT_BITS).max(1)
     }
 }
 
@@ -110,8 +82,7 @@ impl AddressCounts {
     /// Counts a connection. Where a set of places is full, it does not count.
     pub(crate) fn enter(self, address: IpAddr) -> Counted {
         let tag = self.table.tag(address);
-        let Some(part) = self.table.parts().nth(self.part) else { return Counted::default() };
-        let places = places(part, tag);
+        let places = places(self.table.0.row(self.part), tag);
         let one_more = |word| count_of(word, tag).filter(|count| *count < COUNT_MAX).map(|_| word + 1);
         let known = places.iter().find(|place| place.fetch_update(AcqRel, Acquire, one_more).is_ok());
         let first = tag << COUNT_BITS | 1;
@@ -122,7 +93,7 @@ impl AddressCounts {
     /// How many connections the client has.
     fn open(self, address: IpAddr) -> u64 {
         let tag = self.table.tag(address);
-        let claimed = self.table.parts().filter(|part| part[0].load(Acquire) != 0);
+        let claimed = self.table.0.rows().filter(|part| part[KEY].load(Acquire) != 0);
         claimed
             .flat_map(|part| places(part, tag))
             .filter_map(|place| count_of(place.load(Acquire), tag))
@@ -139,9 +110,6 @@ impl Drop for Counted {
         }
     }
 }
-
-/// What the hashes begin with.
-const SECRET_WORDS: usize = 2;
 
 /// A word has the tag of a client and, in its last bits, a count.
 const COUNT_BITS: u32 = 16;
@@ -214,6 +182,6 @@ mod tests {
         assert!(many.iter().filter(|one| one.0.is_some()).count() <= SETS * WAYS);
         drop(many);
         let is_empty = |part: &[AtomicU64]| part[1..].iter().all(|place| place.load(Relaxed) == 0);
-        assert!(part.table.parts().all(is_empty));
+        assert!(part.table.0.rows().all(is_empty));
     }
 }

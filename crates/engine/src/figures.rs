@@ -1,12 +1,13 @@
 //! What is counted for each site, application and origin: statuses, durations, requests in flight.
 //!
-//! The table is in memory that the master shares with its workers, as [`Counters`](crate::Counters) are. A row belongs to a
-//! subject by the hash of its name, so that every process finds it by itself, whatever configuration it has; the first one
-//! that looks for it takes a free row. When all are taken, the rest is counted in one row together: labels stay bounded.
+//! The table is in memory that the master shares with its workers, as [`Counters`](crate::Counters) are. Every process finds
+//! the row of a subject by itself, whatever configuration it has; the first one that looks for it takes a free row. When all
+//! are taken, the rest is counted in one row together: labels stay bounded.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use baton_sys::shared_table::{Shape, SharedTable};
 
 /// What a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +20,11 @@ pub enum Subject<'a> {
 
 /// The rows of all workers. A copy is the same table.
 #[derive(Clone, Copy, Debug)]
-pub struct FigureTable(&'static [AtomicU64]);
+pub struct FigureTable {
+    subjects: SharedTable,
+    /// The rows of each worker, one behind the other.
+    cells: &'static [AtomicU64],
+}
 
 /// A row of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,36 +76,20 @@ impl FigureTable {
     /// # Errors
     /// `ENOMEM`.
     pub fn allocate(workers: usize) -> io::Result<Self> {
-        baton_sys::shared::shared_counters(Self::ROWS_MAX * (1 + workers * STRIDE)).map(Self)
+        let shape = Shape { sets: 1, ways: Self::ROWS_MAX - 1, row_words: 1 };
+        let cells = baton_sys::shared::shared_counters(Self::ROWS_MAX * workers * STRIDE)?;
+        Ok(Self { subjects: SharedTable::allocate(shape)?, cells })
     }
 
     /// The row of a subject.
     pub fn row(&self, subject: Subject<'_>) -> Row {
-        let mut hasher = DefaultHasher::new();
-        subject.hash(&mut hasher);
-        // 0 is a free row.
-        let key = hasher.finish().max(1);
-        let last = Self::ROWS_MAX - 1;
-        let start = (key % last as u64) as usize;
-        for at in (start..last).chain(0..start) {
-            // A row that is taken is only read: other workers have it in their caches, too.
-            let seen = match self.0[at].load(Ordering::Relaxed) {
-                0 => self.0[at]
-                    .compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed)
-                    .err()
-                    .unwrap_or(key),
-                seen => seen,
-            };
-            if seen == key {
-                return Row(at as u16);
-            }
-        }
-        Row(last as u16)
+        let row = self.subjects.claim(self.subjects.key(subject));
+        row.map_or_else(Self::rest, |row| Row(row as u16))
     }
 
     /// Whether it is the row of all that has no row of its own.
     pub fn is_rest(row: Row) -> bool {
-        usize::from(row.0) == Self::ROWS_MAX - 1
+        row == Self::rest()
     }
 
     /// The row of all that has no row of its own.
@@ -110,7 +99,7 @@ impl FigureTable {
 
     /// What a row says, of all workers together.
     pub fn sum(&self, row: Row) -> Figures {
-        let workers = self.0[Self::ROWS_MAX..].chunks(STRIDE * Self::ROWS_MAX);
+        let workers = self.cells.chunks(STRIDE * Self::ROWS_MAX);
         let value = |cell: usize| {
             let of_worker =
                 |rows: &[AtomicU64]| rows[usize::from(row.0) * STRIDE + cell].load(Ordering::Relaxed);
@@ -133,7 +122,7 @@ impl FigureTable {
     }
 
     fn cell(&self, worker: usize, row: usize, cell: usize) -> &'static AtomicU64 {
-        &self.0[Self::ROWS_MAX * (1 + worker * STRIDE) + row * STRIDE + cell]
+        &self.cells[(worker * Self::ROWS_MAX + row) * STRIDE + cell]
     }
 }
 

@@ -20,6 +20,7 @@ pub mod process;
 pub mod progress;
 pub mod residency;
 pub mod shared;
+pub mod shared_table;
 pub mod signals;
 mod socket_option;
 pub mod tcp;

@@ -4,7 +4,7 @@
 //! takes to come back, and is refused if that is further away than a whole bucket takes. So a bucket is changed by one
 //! compare-and-swap, and needs neither a timer nor a lock.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use baton_http::RequestHead;
 use baton_shares::ClientKey;
+use baton_sys::shared_table::{Shape, SharedTable};
 
 /// How often requests with the same key pass.
 #[derive(Clone, Debug)]
@@ -46,14 +47,8 @@ pub(crate) struct Exceeded {
 }
 
 /// Buckets by a hash of their key: memory that is shared between processes, or one process's own.
-#[derive(Clone, Copy)]
-pub struct RateTable(&'static [AtomicU64]);
-
-impl std::fmt::Debug for RateTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RateTable")
-    }
-}
+#[derive(Clone, Copy, Debug)]
+pub struct RateTable(SharedTable);
 
 impl RateTable {
     /// An empty table; to be called before workers are forked. It takes memory only where it is used.
@@ -61,46 +56,18 @@ impl RateTable {
     /// # Errors
     /// `ENOMEM`.
     pub fn allocate() -> io::Result<Self> {
-        let table = Self(baton_sys::shared::shared_counters(SECRET_WORDS + SETS * WAYS * WORDS)?);
-        let mut secret = [0; 16];
-        // With a secret that is known, a client could choose keys that drive out each other's buckets.
-        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
-        for (word, bytes) in table.0.iter().zip(secret.chunks_exact(8)) {
-            word.store(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), Relaxed);
-        }
-        Ok(table)
+        SharedTable::allocate(Shape { sets: SETS, ways: WAYS, row_words: WORDS }).map(Self)
     }
 
+    /// A key that a client chooses is never that of another scope.
     fn tag(&self, scope: &str, kind: u8, key: impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for word in &self.0[..SECRET_WORDS] {
-            hasher.write_u64(word.load(Relaxed));
-        }
-        // No key that a client chooses can begin with the rest of another scope.
-        hasher.write_usize(scope.len());
-        hasher.write(scope.as_bytes());
-        hasher.write_u8(kind);
-        key.hash(&mut hasher);
-        // 0 is a free place.
-        hasher.finish().max(1)
+        self.0.key((scope, kind, key))
     }
 
     /// The time at which the bucket with this tag is full. A new bucket takes the place of the one of its set that is full
     /// first, which loses least. Another process may be as quick; then a few requests count for the wrong bucket.
     fn bucket(&self, tag: u64) -> &AtomicU64 {
-        let set = SECRET_WORDS + (tag % SETS as u64) as usize * WAYS * WORDS;
-        let places = || self.0[set..set + WAYS * WORDS].chunks_exact(WORDS);
-        if let Some(place) = places().find(|place| place[0].load(Acquire) == tag) {
-            return &place[1];
-        }
-        let first = places().min_by_key(|place| match place[0].load(Relaxed) {
-            0 => 0,
-            _ => place[1].load(Relaxed),
-        });
-        let place = first.unwrap_or(&self.0[set..set + WORDS]);
-        place[1].store(0, Relaxed);
-        place[0].store(tag, std::sync::atomic::Ordering::Release);
-        &place[1]
+        &self.0.row(self.0.replace(tag, |bucket| bucket[FULL_AT].load(Relaxed)))[FULL_AT]
     }
 
     /// Takes a token.
@@ -158,11 +125,9 @@ impl RateLimit {
 /// A client address has the buckets of so many values of a field: it could otherwise make up a value for each request.
 const VALUES_MAX: u64 = 16;
 
-/// What the hashes of keys begin with.
-const SECRET_WORDS: usize = 2;
-
 /// Tag and time.
 const WORDS: usize = 2;
+const FULL_AT: usize = 1;
 
 /// Places for a key.
 const WAYS: usize = 8;

@@ -33,7 +33,7 @@ const COUNT_WORDS: usize = 48;
 pub(crate) mod word {
     use std::ops::Range;
 
-    pub(super) const NAME: usize = 0;
+    pub(super) const NAME: usize = baton_sys::shared_table::KEY;
     pub(super) const DRAINED: usize = 1;
     /// See `Standing`.
     pub(crate) const STANDING: Range<usize> = 2..12;

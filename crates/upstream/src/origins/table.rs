@@ -1,8 +1,9 @@
 //! The rows of all origins.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use baton_sys::shared_table::{Shape, SharedTable};
 
 use super::counts::OriginCounts;
 use super::record::OriginRecord;
@@ -22,7 +23,7 @@ pub struct OriginName {
 /// The rows of all origins, in memory that the processes of a server share.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginTable {
-    words: &'static [AtomicU64],
+    rows: SharedTable,
     workers: usize,
 }
 
@@ -36,27 +37,26 @@ impl OriginTable {
     /// # Errors
     /// `ENOMEM`.
     pub fn allocate(workers: usize) -> io::Result<Self> {
-        let words = baton_sys::shared::shared_counters(Self::ROWS_MAX * row_words(workers))?;
-        Ok(Self { words, workers })
+        let row_words = SHARED_WORDS + workers * COUNT_WORDS;
+        let rows = SharedTable::allocate(Shape { sets: 1, ways: Self::ROWS_MAX, row_words })?;
+        Ok(Self { rows, workers })
     }
 
     /// Begins a row, for an origin that has none. What another origin has left in it is cleared.
     pub fn begin(&self, row: usize, name: &OriginName) {
-        let words = self.row(row);
-        words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        words[word::NAME].store(name.key(), Ordering::Release);
+        self.rows.begin(row, self.rows.key(name));
     }
 
     /// Ends a row: no worker finds it any more. Those that have found it go on to count in it.
     pub fn end(&self, row: usize) {
-        self.row(row)[word::NAME].store(0, Ordering::Relaxed);
+        self.rows.row(row)[word::NAME].store(0, Ordering::Relaxed);
     }
 
     /// An origin's row as a worker sees it. One that is in no row gets a record of its own.
     pub fn record(&self, name: &OriginName, worker: usize) -> OriginRecord {
-        let key = name.key();
-        let mut rows = 0..Self::ROWS_MAX;
-        let found = rows.find(|row| self.row(*row)[word::NAME].load(Ordering::Acquire) == key);
+        let key = self.rows.key(name);
+        // From the first row: those behind the last origin were never touched, and take no memory.
+        let found = self.rows.rows().position(|row| row[word::NAME].load(Ordering::Acquire) == key);
         found.map_or_else(OriginRecord::default, |row| self.record_of(row, worker))
     }
 
@@ -77,35 +77,16 @@ impl OriginTable {
     /// A worker has ended: its requests have, too.
     pub fn reset_gauges(&self, worker: usize) {
         (0..Self::ROWS_MAX)
-            .filter(|row| self.row(*row)[word::NAME].load(Ordering::Relaxed) != 0)
+            .filter(|row| self.rows.row(*row)[word::NAME].load(Ordering::Relaxed) != 0)
             .for_each(|row| OriginCounts::reset_gauges(self.counts_of(row, worker)));
     }
 
     fn record_of(&self, row: usize, worker: usize) -> OriginRecord {
-        OriginRecord::in_table(&self.row(row)[..SHARED_WORDS], self.counts_of(row, worker))
-    }
-
-    fn row(&self, row: usize) -> &'static [AtomicU64] {
-        let words = row_words(self.workers);
-        &self.words[row * words..][..words]
+        OriginRecord::in_table(&self.rows.row(row)[..SHARED_WORDS], self.counts_of(row, worker))
     }
 
     fn counts_of(&self, row: usize, worker: usize) -> &'static [AtomicU64] {
-        &self.row(row)[SHARED_WORDS + worker * COUNT_WORDS..][..COUNT_WORDS]
-    }
-}
-
-const fn row_words(workers: usize) -> usize {
-    SHARED_WORDS + workers * COUNT_WORDS
-}
-
-impl OriginName {
-    /// What a row knows it by: never 0.
-    fn key(&self) -> u64 {
-        // Without a seed: all processes of a server compute the same.
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish().max(1)
+        &self.rows.row(row)[SHARED_WORDS + worker * COUNT_WORDS..][..COUNT_WORDS]
     }
 }
 
