@@ -317,6 +317,17 @@ impl CachingGateway {
         })
     }
 
+    /// Compares what the cache and the gateway have of this loop's requests: for simulations, after every event.
+    ///
+    /// # Panics
+    /// They differ.
+    pub fn check_invariants(&self) {
+        self.inner.check_invariants();
+        if let Some(cache) = &self.cache {
+            cache.check_invariants();
+        }
+    }
+
     /// See [`Gateway::watch`].
     pub fn watch(&mut self, peers: &Arc<Peers>) {
         self.inner.watch(peers);
@@ -395,6 +406,20 @@ impl CacheOfLoop {
         if fill.leave(name) {
             self.tell_fill(fill);
         }
+    }
+
+    fn check_invariants(&self) {
+        let is_passed = |name: &RequestId| {
+            self.exchanges.get(name).is_some_and(|exchange| matches!(exchange.state, State::Passing(_)))
+        };
+        for (name, exchange) in &self.exchanges {
+            let is_told = !exchange.is_announced || self.ready.contains(name);
+            assert!(is_told, "{name:?} has events that the loop is not told of");
+            if let State::Passing(Passing { inner, .. }) = exchange.state {
+                assert_eq!(self.passing.get(&inner), Some(name), "{name:?} is passed on for another client");
+            }
+        }
+        assert!(self.passing.values().all(is_passed), "the gateway has a request that no client waits for");
     }
 }
 

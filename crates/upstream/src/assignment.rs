@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::channel::Channel;
 use crate::codec::{Codec, OfferedTransport};
-use crate::connection::{Connection, ConnectionState};
+use crate::connection::{Connection, Deadlines, OtherEnd, Phase};
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
@@ -22,28 +22,17 @@ use crate::{Application, FailureReason, Protocol, RequestId, proxy_header, socke
 impl Gateway {
     /// The pool of an application.
     pub(crate) fn pool_of(&mut self, application: &Arc<Application>) -> usize {
-        let is_its =
-            |pool: &Option<Pool>| pool.as_ref().is_some_and(|pool| pool.application.id() == application.id());
-        if let Some(index) = self.pools.iter().position(is_its) {
+        if let Some(index) = self.pools.find(application) {
             return index;
         }
-        let pool = Pool::new(Arc::clone(application), self.precise_us);
-        let free = self.pools.iter().position(Option::is_none);
-        let index = free.unwrap_or_else(|| {
-            self.pools.push(None);
-            self.pools.len() - 1
-        });
-        self.watch_waker(&pool, index);
-        self.pools[index] = Some(pool);
+        let index = self.pools.add(application);
+        self.watch_waker(index);
         index
     }
 
     /// Drops a pool that has no connections, no requests and no other user of its application: an old configuration's.
     pub(crate) fn retire(&mut self, index: usize) {
-        let is_done = |pool: &Pool| {
-            pool.open() + pool.tunnels() + pool.waiting() == 0 && Arc::strong_count(&pool.application) == 1
-        };
-        if let Some(pool) = self.pools[index].take_if(|pool| is_done(pool)) {
+        if let Some(pool) = self.pools.take_unused(index) {
             self.unwatch_waker(&pool);
         }
     }
@@ -51,24 +40,24 @@ impl Gateway {
     /// Gives a new request a connection, or a place in the queue.
     pub(crate) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let client = self.client_of(request_id);
-        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         pool.tally.requests += 1;
         pool.retry_budget.note_request();
         if self.lacks_tunnels(index, request_id) {
             return self.try_next_peer_or_fail(request_id, FailureReason::TunnelsFull, now_ms);
         }
-        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         if pool.waiting() == 0 && !pool.is_wanted_by_others() && pool.has_share(client) {
             match self.acquire(index, request_id, now_ms) {
                 Acquired::Nothing => {}
                 acquired => return self.assign(request_id, index, acquired, now_ms),
             }
         }
-        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         if pool.enqueue(request_id, client, now_ms) {
             let due_ms = pool.deadline_ms(now_ms);
             self.note_due(due_ms.unwrap_or(u64::MAX));
-            if self.pools[index].as_ref().is_some_and(|pool| !pool.is_wanted_by_others()) {
+            if self.pools.get(index).is_some_and(|pool| !pool.is_wanted_by_others()) {
                 // Another loop may have given a process back before it saw this request in the queue.
                 self.advance_queue(index, now_ms);
             }
@@ -79,9 +68,9 @@ impl Gateway {
 
     /// Assigns connections to waiting requests, as far as the pool has any.
     pub(crate) fn advance_queue(&mut self, index: usize, now_ms: u64) {
-        while let Some(request_id) = self.pools[index].as_ref().and_then(Pool::first_waiter) {
+        while let Some(request_id) = self.pools.get(index).and_then(Pool::first_waiter) {
             if self.lacks_tunnels(index, request_id) {
-                if let Some(pool) = &mut self.pools[index] {
+                if let Some(pool) = self.pools.get_mut(index) {
                     pool.leave(request_id);
                 }
                 self.try_next_peer_or_fail(request_id, FailureReason::TunnelsFull, now_ms);
@@ -91,7 +80,7 @@ impl Gateway {
             if acquired == Acquired::Nothing {
                 break;
             }
-            if let Some(pool) = &mut self.pools[index] {
+            if let Some(pool) = self.pools.get_mut(index) {
                 pool.next_waiter();
             }
             self.assign(request_id, index, acquired, now_ms);
@@ -101,20 +90,21 @@ impl Gateway {
     /// Finds a connection for a request. One that has said whose it is serves that client only; if there are no others, and
     /// no room for another, an idle one makes room.
     fn acquire(&mut self, index: usize, request_id: RequestId, now_ms: u64) -> Acquired {
-        let Some(pool) = &mut self.pools[index] else { return Acquired::Nothing };
+        let Some(pool) = self.pools.get_mut(index) else { return Acquired::Nothing };
         if pool.application.settings().send_proxy.is_none() {
             return pool.acquire(now_ms, |_| true);
         }
-        let request = self.exchanges.get(&request_id).and_then(|exchange| exchange.request.as_ref());
+        let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
         let ends = request.and_then(|request| request.ends);
         let connections = &mut self.connections;
-        let suits = |id: &ConnectionId| connections.get_mut(*id).is_some_and(|one| one.ends == ends);
+        let suits =
+            |id: &ConnectionId| connections.get_mut(*id).is_some_and(|one| one.other_end.ends == ends);
         let acquired = pool.acquire(now_ms, suits);
         if acquired == Acquired::Nothing
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             self.close(oldest);
-            return self.pools[index].as_mut().map_or(acquired, |pool| pool.acquire(now_ms, |_| false));
+            return self.pools.get_mut(index).map_or(acquired, |pool| pool.acquire(now_ms, |_| false));
         }
         acquired
     }
@@ -122,12 +112,12 @@ impl Gateway {
     /// Sends a request on the connection it acquired. If that is of no use, acquires the next one.
     fn assign(&mut self, request_id: RequestId, index: usize, mut acquired: Acquired, now_ms: u64) {
         let client = self.client_of(request_id);
-        if let (Some(pool), Some(exchange)) = (&self.pools[index], self.exchanges.get_mut(&request_id)) {
+        if let (Some(pool), Some(exchange)) = (self.pools.get(index), self.exchanges.get_mut(request_id)) {
             exchange.place.get_or_insert_with(|| pool.take_share(client));
         }
         loop {
             match acquired {
-                Acquired::Idle(id) if self.pools[index].as_ref().is_some_and(Pool::has_others_starving) => {
+                Acquired::Idle(id) if self.pools.get(index).is_some_and(Pool::has_others_starving) => {
                     self.close(id);
                 }
                 // Bytes that no request has asked for would be taken for the response of this one.
@@ -136,7 +126,7 @@ impl Gateway {
                 Acquired::Open(lane) => match self.open(index, lane, request_id, now_ms) {
                     Ok(id) => return self.begin_connecting(id, request_id, now_ms),
                     Err(error) => {
-                        let Some(pool) = &mut self.pools[index] else { return };
+                        let Some(pool) = self.pools.get_mut(index) else { return };
                         let is_gone = matches!(error, Errno::CONNREFUSED | Errno::NOENT);
                         let has_others = pool.give_up_lane(lane, is_gone) && is_gone;
                         if is_gone {
@@ -147,7 +137,7 @@ impl Gateway {
                         if error == Errno::AGAIN || descriptors::ran_out(error) {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
-                            if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+                            if let Some(exchange) = self.exchanges.get_mut(request_id) {
                                 exchange.connecting_until_ms.get_or_insert(limit_ms);
                             }
                             return self.put_back(request_id, index, now_ms);
@@ -155,7 +145,7 @@ impl Gateway {
                         if !has_others {
                             pool.address(lane).note_unreachable();
                             let why = FailureReason::NoConnection(error);
-                            if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+                            if let Some(exchange) = self.exchanges.get_mut(request_id) {
                                 exchange.trail.note_try();
                             }
                             return self.try_next_peer_or_fail(request_id, why, now_ms);
@@ -170,7 +160,7 @@ impl Gateway {
 
     /// Whose share a request takes.
     fn client_of(&self, request_id: RequestId) -> Option<ClientKey> {
-        self.exchanges.get(&request_id)?.request.as_ref()?.client
+        self.exchanges.get(request_id)?.request.as_ref()?.client
     }
 
     /// Whether a kept connection to an origin has ended, or has input, and the loop has not heard of it yet.
@@ -180,8 +170,8 @@ impl Gateway {
 
     /// Requeues a request at the front.
     pub(crate) fn put_back(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
-        let Some(pool) = &mut self.pools[index] else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
         let client = exchange.request.as_ref().and_then(|request| request.client);
         (exchange.state, exchange.place) = (ExchangeState::Queued, None);
@@ -191,7 +181,7 @@ impl Gateway {
 
     /// Notes the next deadline of a pool.
     fn note_pool_due(&mut self, index: usize, now_ms: u64) {
-        let due_ms = self.pools[index].as_ref().and_then(|pool| pool.deadline_ms(now_ms));
+        let due_ms = self.pools.get(index).and_then(|pool| pool.deadline_ms(now_ms));
         self.note_due(due_ms.unwrap_or(u64::MAX));
     }
 
@@ -203,7 +193,7 @@ impl Gateway {
         request_id: RequestId,
         now_ms: u64,
     ) -> Result<ConnectionId, Errno> {
-        let Some(pool) = &mut self.pools[index] else { return Err(Errno::INVAL) };
+        let Some(pool) = self.pools.get_mut(index) else { return Err(Errno::INVAL) };
         let connecting = socket::connect(&pool.address(lane))?;
         let id = self.connections.reserve().ok_or(Errno::MFILE)?;
         let flags = if connecting.under_way { INPUT | EventFlags::OUT } else { INPUT };
@@ -213,16 +203,19 @@ impl Gateway {
             return Err(error);
         }
         let settings = pool.application.settings();
-        let request = self.exchanges.get(&request_id).and_then(|exchange| exchange.request.as_ref());
+        let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
         let ends = request.and_then(|request| request.ends).filter(|_| settings.send_proxy.is_some());
         let greeting = settings.send_proxy.map(|version| proxy_header::header(version, ends));
         let channel = Channel::new(connecting.socket, greeting.unwrap_or_default(), settings.tls.as_ref());
-        let mut connection = Connection::new(channel, Codec::new(settings), (index, lane), request_id);
+        let other_end = OtherEnd {
+            is_local: connecting.is_local,
+            is_trusted: pool.negotiation.trusts(&channel),
+            shows_acceptance: connecting.is_local && pool.shares_address(),
+            ends,
+        };
+        let begun = (request_id, now_ms + settings.connect_timeout_ms);
+        let mut connection = Connection::new(channel, Codec::new(settings), (index, lane), other_end, begun);
         connection.watches_room = connecting.under_way;
-        connection.is_local = connecting.is_local;
-        connection.ends = ends;
-        connection.shows_acceptance = connecting.is_local && pool.shares_address();
-        connection.is_trusted = pool.negotiation.trusts(&connection.channel);
         self.connections.put(id, Box::new(connection));
         pool.opened(id, connecting.is_local, now_ms);
         self.note_pool_due(index, now_ms);
@@ -236,12 +229,10 @@ impl Gateway {
         if is_connected && connection.channel.is_established() {
             return self.send_request(id, request_id, now_ms);
         }
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.state = ExchangeState::Assigned(id);
-        let timeout_ms = self.pools[connection.pool]
-            .as_ref()
-            .map_or(0, |pool| pool.application.settings().connect_timeout_ms);
-        self.set_deadline(id, now_ms + timeout_ms);
+        let due_ms = connection.phase().due_ms();
+        self.note_due(due_ms);
         if is_connected {
             self.secure(id, request_id, now_ms);
         }
@@ -253,12 +244,12 @@ impl Gateway {
         if region.is_some_and(SharedRegion::is_crowded) {
             self.make_room(id, request_id);
         }
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = &mut self.pools[connection.pool] else { return };
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return };
         let settings = request.application.settings();
-        let offered = pool.negotiation.offered(request, connection.is_trusted, now_ms);
+        let offered = pool.negotiation.offered(request, connection.other_end.is_trusted, now_ms);
         if let Some(leases) = &pool.leases {
             leases.count(connection.lane);
         }
@@ -273,9 +264,12 @@ impl Gateway {
         }
         let looks = if offered == OfferedTransport::PassFd { u64::from(LOOKS) } else { 1 };
         exchange.trail.note_sent(now_ms);
-        connection.head_due_ms = settings.head_timeout_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
-        let deadline_ms = connection.head_due_ms.min(now_ms + settings.timeout_ms.div_ceil(looks));
-        self.set_deadline(id, deadline_ms);
+        let head_until_ms = settings.head_timeout_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
+        let until_ms = head_until_ms.min(now_ms + settings.timeout_ms.div_ceil(looks));
+        if let Some(deadlines) = connection.deadlines() {
+            *deadlines = Deadlines { until_ms, head_until_ms, grace_until_ms: u64::MAX };
+        }
+        self.note_due(until_ms);
         if !self.write(id) {
             return self.read(id, now_ms);
         }
@@ -286,10 +280,10 @@ impl Gateway {
     /// spools go to their files, bytes being sent go into memory.
     pub(crate) fn make_room(&mut self, id: ConnectionId, request_id: RequestId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = &self.pools[connection.pool] else { return };
+        let Some(pool) = self.pools.get(connection.pool) else { return };
         let Some(region) = connection.region() else { return };
         for borrower in region.others(request_id) {
-            if let Some(exchange) = self.exchanges.get_mut(&borrower)
+            if let Some(exchange) = self.exchanges.get_mut(borrower)
                 && !exchange.response.is_slow()
             {
                 exchange.response.mark_slow(&pool.application.settings().temporary);
@@ -304,53 +298,53 @@ impl Gateway {
         let index = connection.pool;
         let idle_ms = connection.idle_ms();
         let idle_ms = idle_ms.map_or(u64::MAX, |idle_ms| idle_ms.saturating_sub(MARGIN_MS).max(idle_ms / 2));
-        (connection.release, connection.state) = (Some(Release::Done), ConnectionState::Idle);
-        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         pool.note_answer(now_ms);
         let keeps_any = pool.application.settings().idle_max > 0;
         let reusable = reusable && keeps_any && !pool.is_wanted_elsewhere(connection.lane);
+        let settings = pool.application.settings();
+        // The other side would close it while a request is on its way.
+        let kept_ms = settings.idle_timeout_ms.min(idle_ms);
+        let kept_ms = if pool.idle() >= settings.idle_max { kept_ms.min(SURPLUS_MS) } else { kept_ms };
+        let idle_until_ms = now_ms.saturating_add(kept_ms);
+        connection.rest(idle_until_ms);
         let connections = &mut self.connections;
         if !reusable || pool.has_starving(|id| is_unaccepted(connections, id)) {
             self.close(id);
-            if self.pools[index].as_ref().is_some_and(Pool::is_wanted_by_others) {
+            if self.pools.get(index).is_some_and(Pool::is_wanted_by_others) {
                 // Closing has woken the other loops. They will wake this one in turn.
                 return;
             }
             return self.advance_queue(index, now_ms);
         }
         pool.keep(id);
-        let settings = pool.application.settings();
-        // The other side would close it while a request is on its way.
-        let kept_ms = settings.idle_timeout_ms.min(idle_ms);
-        let kept_ms = if pool.idle() > settings.idle_max { kept_ms.min(SURPLUS_MS) } else { kept_ms };
-        let idle_until_ms = now_ms.saturating_add(kept_ms);
         if pool.waiting() > 0 {
             // Send the answer first, while it is in the CPU's caches. That also frees its part of the region, which the
             // next request would otherwise have to free by copying.
-            self.released.push(index);
+            self.pools.note_released(index);
         } else {
             self.note_pool_due(index, now_ms);
         }
-        self.set_deadline(id, idle_until_ms);
+        self.note_due(idle_until_ms);
     }
 
     /// Closes idle connections so that processes accept those that starve in the application's backlog, and tells other
     /// loops if this one has too few idle ones.
     pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
         let connections = &mut self.connections;
-        while let Some(pool) = &mut self.pools[index]
+        while let Some(pool) = self.pools.get_mut(index)
             && pool.idle() > 0
             && pool.has_starving(|id| is_unaccepted(connections, id))
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             if let Some(connection) = connections.remove(oldest) {
-                if connection.is_counted {
+                if connection.is_counted() {
                     pool.note_process_left();
                 }
                 pool.closed(oldest, connection.lane, connection.release);
             }
         }
-        if let Some(pool) = &mut self.pools[index] {
+        if let Some(pool) = self.pools.get_mut(index) {
             pool.tell_of_starving(now_ms, |id| is_unaccepted(connections, id));
         }
     }
@@ -358,8 +352,8 @@ impl Gateway {
     /// Closes a connection.
     pub(crate) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
-        if let Some(pool) = &mut self.pools[connection.pool] {
-            if connection.is_counted {
+        if let Some(pool) = self.pools.get_mut(connection.pool) {
+            if connection.is_counted() {
                 pool.note_process_left();
             }
             match connection.counts_as_tunnel {
@@ -379,7 +373,7 @@ impl Gateway {
         now_ms: u64,
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let request = exchange.request.as_ref();
         let possible = connection.was_used() && !exchange.is_partly_gone;
         let idempotent = request.is_some_and(|request| request.idempotent);
@@ -394,18 +388,18 @@ impl Gateway {
             return self.fail_on_connection(id, request_id, why, now_ms);
         }
         let index = connection.pool;
-        if !self.pools[index].as_mut().is_some_and(Pool::may_retry) {
+        if !self.pools.get_mut(index).is_some_and(Pool::may_retry) {
             return self.fail_on_connection(id, request_id, why, now_ms);
         }
         self.close(id);
-        let Some(pool) = &mut self.pools[index] else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         pool.tally.retries += 1;
         if !pool.may_open(now_ms)
             && let Some(oldest) = pool.give_up_oldest_idle()
         {
             self.close(oldest);
         }
-        let fresh = self.pools[index].as_mut().and_then(|pool| pool.take_lane(now_ms));
+        let fresh = self.pools.get_mut(index).and_then(|pool| pool.take_lane(now_ms));
         self.assign(request_id, index, fresh.map_or(Acquired::Nothing, Acquired::Open), now_ms);
     }
 
@@ -419,14 +413,14 @@ impl Gateway {
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (index, lane) = (connection.pool, connection.lane);
-        let Some(pool) = &mut self.pools[index] else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let address = pool.address(lane);
         exchange.addresses_tried += 1;
         exchange.trail.note_try();
         let has_others = exchange.addresses_tried < address.choices();
         self.close(id);
-        let lane = self.pools[index].as_mut().filter(|_| has_others).and_then(|pool| pool.take_lane(now_ms));
+        let lane = self.pools.get_mut(index).filter(|_| has_others).and_then(|pool| pool.take_lane(now_ms));
         if let Some(lane) = lane {
             return self.assign(request_id, index, Acquired::Open(lane), now_ms);
         }
@@ -449,20 +443,19 @@ impl Gateway {
             connection.release = connection.release.map(|_| Release::Overdue);
         }
         let mut client_lost = false;
-        let was_ended =
-            matches!(connection.state, ConnectionState::Ending { .. }) && connection.has_hung_up();
+        let was_ended = matches!(connection.phase(), Phase::Ending { .. }) && connection.has_hung_up();
         let is_gone = why == FailureReason::Ended || was_ended;
         if let Some(handed) = connection.handed_over() {
             // An application that still runs may be about to write.
             client_lost = !is_gone || !handed.is_untouched();
             if client_lost {
                 handed.cut();
-            } else if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+            } else if let Some(exchange) = self.exchanges.get_mut(request_id) {
                 exchange.response.note_must_end();
             }
         }
         self.close(id);
-        if let Some(turn) = self.exchanges.get_mut(&request_id).and_then(|exchange| exchange.turn.as_mut()) {
+        if let Some(turn) = self.exchanges.get_mut(request_id).and_then(|exchange| exchange.turn.as_mut()) {
             self.news.push(turn.note_failure(why, now_ms));
         }
         self.fail(request_id, why, client_lost);
@@ -471,9 +464,9 @@ impl Gateway {
 
     /// A request fails.
     pub(crate) fn fail(&mut self, request_id: RequestId, why: FailureReason, client_lost: bool) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.response.fail(why, client_lost);
-        if let Some(pool) = &mut self.pools[exchange.pool] {
+        if let Some(pool) = self.pools.get_mut(exchange.pool) {
             pool.tally.note_failure(why);
             if exchange.at_origin.is_some() {
                 pool.application.settings().record.note_failure(why.label());
@@ -484,7 +477,7 @@ impl Gateway {
 
     /// Finishes a request: its application will send no more.
     pub(crate) fn finish(&mut self, request_id: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.state = ExchangeState::Finished;
         (exchange.turn, exchange.at_origin, exchange.place) = (None, None, None);
         if let Some(request) = &exchange.request
@@ -493,18 +486,9 @@ impl Gateway {
             exchange.response.handle_trail(Arc::clone(&request.application), exchange.trail.told());
         }
         if let Some(request) = exchange.request.take() {
-            self.keep_memory(request.text);
+            self.exchanges.keep_memory(request.text);
         }
-        self.announce(request_id);
-    }
-
-    /// Sets the deadline of a connection.
-    pub(crate) fn set_deadline(&mut self, id: ConnectionId, deadline_ms: u64) {
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.deadline_ms = deadline_ms;
-            connection.grace_until_ms = u64::MAX;
-            self.note_due(deadline_ms);
-        }
+        self.exchanges.announce(request_id);
     }
 }
 

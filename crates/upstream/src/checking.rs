@@ -114,7 +114,7 @@ impl Gateway {
             return None;
         }
         let was_sent =
-            self.exchanges.get(&check.request_id).is_some_and(|one| one.state != ExchangeState::Queued);
+            self.exchanges.get(check.request_id).is_some_and(|one| one.state != ExchangeState::Queued);
         self.abandon(check.request_id, now_ms);
         Some(match was_sent {
             true => Answer::Verdict(Some(Cause::Failure(FailureReason::HeadTimedOut))),

@@ -36,6 +36,11 @@ impl Waiting {
         if self.queues.is_empty() { u64::MAX } else { self.due_ms }
     }
 
+    /// Number of requests that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queues.iter().map(|queue| queue.waiters.len()).sum()
+    }
+
     /// Whether requests wait for these peers: another one has to wait behind them.
     pub(crate) fn is_wanted(&self, peers: &Arc<Peers>) -> bool {
         self.queues.iter().any(|queue| Arc::ptr_eq(&queue.peers, peers))

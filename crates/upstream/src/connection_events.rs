@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::assignment::INPUT;
 use crate::channel::Established;
-use crate::connection::{Connection, ConnectionState, ReadOutcome};
+use crate::connection::{Connection, Deadlines, Phase, ReadOutcome, Serving};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::passfd::{HandedOver, LOOKS};
@@ -23,14 +23,14 @@ impl Gateway {
         now_ms: u64,
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        match connection.state {
-            ConnectionState::Connecting { request_id } => {
+        match *connection.phase() {
+            Phase::Connecting { request_id, .. } => {
                 if writable {
                     self.handle_connected(id, request_id, now_ms);
                 }
             }
-            ConnectionState::Securing { request_id } => self.secure(id, request_id, now_ms),
-            ConnectionState::Serving { .. } => {
+            Phase::Securing { request_id, .. } => self.secure(id, request_id, now_ms),
+            Phase::Serving(_) => {
                 connection.handle_ready(readable, hung_up);
                 if writable && connection.has_to_write() {
                     self.write(id);
@@ -41,14 +41,14 @@ impl Gateway {
             }
             // No request is under way: the application has closed the connection or sends what was not asked for, unless
             // the event announces bytes that a requeued read has consumed already.
-            ConnectionState::Idle => {
+            Phase::Idle { .. } => {
                 if hung_up || connection.has_input() {
                     connection.release = Some(Release::Unsure);
                     self.close(id);
                 }
             }
             // Too late for an answer: only the end of the process counts.
-            ConnectionState::Ending { request_id } => {
+            Phase::Ending { request_id, .. } => {
                 connection.handle_ready(readable, hung_up);
                 if hung_up {
                     self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
@@ -60,14 +60,13 @@ impl Gateway {
     /// The client has taken everything: resume reading from the application.
     pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.grace_until_ms != u64::MAX {
-            connection.grace_until_ms = u64::MAX;
-            self.extend_deadline(id, now_ms);
-        }
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let ConnectionState::Serving { request_id } = connection.state else { return };
+        let Some(&Serving { request_id, deadlines, .. }) = connection.serving() else { return };
         if connection.is_readable() {
             self.requeue(id);
+        }
+        if deadlines.grace_until_ms != u64::MAX {
+            self.end_grace(id);
+            self.extend_deadline(id, now_ms);
         }
         self.serve_region(id, request_id, now_ms);
     }
@@ -96,22 +95,23 @@ impl Gateway {
     /// Reads an answer as far as it has come.
     pub(crate) fn read(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let ConnectionState::Serving { request_id } = connection.state else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(&Serving { request_id, .. }) = connection.serving() else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let Some(request) = &exchange.request else { return };
         let outcome = connection.read(
             &mut self.input,
             &mut exchange.response,
             &request.application.settings().temporary,
         );
-        if connection.is_accepted
-            && !std::mem::replace(&mut connection.is_counted, true)
-            && let Some(pool) = &mut self.pools[connection.pool]
+        if connection.take_acceptance()
+            && let Some(pool) = self.pools.get_mut(connection.pool)
         {
             pool.note_process(now_ms);
         }
         if exchange.response.has_head() {
-            connection.head_due_ms = u64::MAX;
+            if let Some(deadlines) = connection.deadlines() {
+                deadlines.head_until_ms = u64::MAX;
+            }
             exchange.trail.note_head(now_ms);
             if let Some(at_origin) = &mut exchange.at_origin {
                 at_origin.note_head(now_ms);
@@ -134,13 +134,13 @@ impl Gateway {
                 self.give_grace(id, CLIENT_GRACE_MS, now_ms);
             }
             ReadOutcome::PipeFull => {
-                connection.deadline_ms = u64::MAX;
+                self.stop_deadline(id);
                 self.give_grace(id, PIPE_GRACE_MS, now_ms);
             }
             // Without a deadline: the client is the one to act.
-            ReadOutcome::Full { grace: false } => connection.deadline_ms = u64::MAX,
+            ReadOutcome::Full { grace: false } => self.stop_deadline(id),
             ReadOutcome::Done { reusable } => {
-                if let Some(pool) = &mut self.pools[connection.pool] {
+                if let Some(pool) = self.pools.get_mut(connection.pool) {
                     let (offered, was_taken_up) = connection.offer();
                     pool.negotiation.note_answer(offered, was_taken_up, now_ms);
                 }
@@ -159,29 +159,31 @@ impl Gateway {
             }
             ReadOutcome::Failed(why) => return self.fail_on_connection(id, request_id, why, now_ms),
         }
-        self.announce(request_id);
+        self.exchanges.announce(request_id);
     }
 
     /// The deadline of a connection has passed.
     pub(crate) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
-        match connection.state {
-            ConnectionState::Idle => {
+        match *connection.phase() {
+            Phase::Idle { .. } => {
                 self.close(id);
                 self.retire(index);
             }
-            ConnectionState::Connecting { request_id } | ConnectionState::Securing { request_id } => {
+            Phase::Connecting { request_id, .. } | Phase::Securing { request_id, .. } => {
                 let why = match connection.is_http() {
                     true => FailureReason::ConnectTimedOut,
                     false => FailureReason::NoConnection(Errno::TIMEDOUT),
                 };
                 self.connect_elsewhere_or_fail(id, request_id, why, now_ms);
             }
-            ConnectionState::Serving { request_id } if connection.grace_until_ms <= now_ms => {
+            Phase::Serving(Serving { request_id, deadlines: Deadlines { grace_until_ms, .. }, .. })
+                if grace_until_ms <= now_ms =>
+            {
                 self.handle_grace_over(id, request_id, now_ms);
             }
-            ConnectionState::Serving { request_id } => {
+            Phase::Serving(Serving { request_id, .. }) => {
                 let why = connection.overdue();
                 let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
                 if !stuck {
@@ -190,11 +192,11 @@ impl Gateway {
                 }
                 let goes_elsewhere =
                     why == FailureReason::HeadTimedOut && self.send_elsewhere(id, request_id, why, now_ms);
-                if !goes_elsewhere && !self.end_process(id, request_id, now_ms) {
+                if !goes_elsewhere && !self.end_process(id, now_ms) {
                     self.fail_on_connection(id, request_id, why, now_ms);
                 }
             }
-            ConnectionState::Ending { request_id } => {
+            Phase::Ending { request_id, .. } => {
                 self.fail_on_connection(id, request_id, FailureReason::TimedOut, now_ms);
             }
         }
@@ -202,18 +204,18 @@ impl Gateway {
 
     /// Ends a process that holds the client's socket and has timed out. When the process is gone, the client can still get
     /// an error response. False: the process has begun to answer, or may not be ended.
-    fn end_process(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) -> bool {
+    fn end_process(&mut self, id: ConnectionId, now_ms: u64) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let (index, lane) = (connection.pool, connection.lane);
         if !connection.handed_over().is_some_and(|handed| handed.is_untouched()) {
             return false;
         }
-        let Some(pool) = &mut self.pools[index] else { return false };
+        let Some(pool) = self.pools.get_mut(index) else { return false };
         if !pool.end_process(lane) {
             return false;
         }
-        (connection.state, connection.release) = (ConnectionState::Ending { request_id }, None);
-        self.set_deadline(id, now_ms + END_MS);
+        connection.note_process_ending(now_ms + END_MS);
+        self.note_due(now_ms + END_MS);
         self.advance_queue(index, now_ms);
         true
     }
@@ -231,7 +233,7 @@ impl Gateway {
     /// Sends a request on a connection as soon as bytes may flow on it.
     pub(crate) fn secure(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.state = ConnectionState::Securing { request_id };
+        connection.note_connected();
         match connection.channel.establish() {
             Ok(Established::Yes) => self.send_request(id, request_id, now_ms),
             Ok(Established::NeedsInput) => {}
@@ -254,11 +256,10 @@ impl Gateway {
 
     /// The client has taken nothing in its grace period: spool the rest, so that the application can go on.
     fn handle_grace_over(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let Some(request) = &exchange.request else { return };
-        connection.grace_until_ms = u64::MAX;
         exchange.response.mark_slow(&request.application.settings().temporary);
+        self.end_grace(id);
         self.make_room(id, request_id);
         if let Some(region) = self.connections.get_mut(id).and_then(Connection::region) {
             region.move_out();
@@ -290,10 +291,23 @@ impl Gateway {
     }
 
     fn give_grace(&mut self, id: ConnectionId, grace_ms: u64, now_ms: u64) {
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.grace_until_ms = connection.grace_until_ms.min(now_ms + grace_ms);
-            let due_ms = connection.grace_until_ms;
+        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
+            deadlines.grace_until_ms = deadlines.grace_until_ms.min(now_ms + grace_ms);
+            let due_ms = deadlines.grace_until_ms;
             self.note_due(due_ms);
+        }
+    }
+
+    fn end_grace(&mut self, id: ConnectionId) {
+        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
+            deadlines.grace_until_ms = u64::MAX;
+        }
+    }
+
+    /// The client is the one to act: the application may wait as long as it takes.
+    pub(crate) fn stop_deadline(&mut self, id: ConnectionId) {
+        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
+            deadlines.until_ms = u64::MAX;
         }
     }
 
@@ -309,31 +323,34 @@ impl Gateway {
     /// Some of the request's body was passed on: the head of the response may take its whole time from now on.
     pub(crate) fn restart_head_deadline(&mut self, id: ConnectionId, now_ms: u64) {
         if let Some(connection) = self.connections.get_mut(id)
-            && connection.head_due_ms != u64::MAX
-            && let Some(pool) = &self.pools[connection.pool]
+            && let Some(pool) = self.pools.get(connection.pool)
+            && let Some(deadlines) = connection.deadlines()
+            && deadlines.head_until_ms != u64::MAX
         {
             let head_ms = pool.application.settings().head_timeout_ms;
-            connection.head_due_ms = head_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
+            deadlines.head_until_ms = head_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
         }
     }
 
     /// There was progress: restart the application's timeout, or stop it while the gateway waits for the client.
     pub(crate) fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = &self.pools[connection.pool] else { return };
+        let Some(pool) = self.pools.get(connection.pool) else { return };
         let settings = pool.application.settings();
         let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
-        connection.deadline_ms = if connection.is_tunnel() {
+        let (is_tunnel, awaits_client) = (connection.is_tunnel(), connection.awaits_client());
+        let Some(deadlines) = connection.deadlines() else { return };
+        let until_ms = if is_tunnel {
             now_ms + settings.tunnel_idle_timeout_ms
-        } else if connection.awaits_client() {
+        } else if awaits_client {
             u64::MAX
-        } else if connection.head_due_ms != u64::MAX {
-            connection.head_due_ms
+        } else if deadlines.head_until_ms != u64::MAX {
+            deadlines.head_until_ms
         } else {
             now_ms + settings.timeout_ms.div_ceil(looks)
         };
-        let due_ms = connection.deadline_ms;
-        self.note_due(due_ms);
+        deadlines.until_ms = until_ms;
+        self.note_due(until_ms);
     }
 }
 

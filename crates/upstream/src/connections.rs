@@ -67,6 +67,12 @@ impl Connections {
     }
 
     /// The connection, if it still exists.
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        let slot = self.slots.get(usize::from(id.index))?;
+        slot.connection.as_deref().filter(|_| slot.generation == id.generation)
+    }
+
+    /// The same, to change it.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(usize::from(id.index))?;
         slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)

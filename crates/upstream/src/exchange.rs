@@ -95,6 +95,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the session has something to take or to learn.
+    pub(crate) fn has_news(&self) -> bool {
+        self.wants_body || self.response.has_event()
+    }
+
     /// The request goes to its peer through the gateway.
     pub(crate) fn note_relayed(&mut self) {
         let choice = self.turn.as_ref().and_then(Turn::choice);

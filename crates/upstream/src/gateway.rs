@@ -1,24 +1,24 @@
 //! The applications of one event loop.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use rustix::event::epoll::{self, EventFlags};
 use serde_json::Value;
 
-use crate::backlog::precise_us;
 use crate::chosen::Chosen;
 use crate::cluster_queue::Waiting;
 use crate::connection::Connection;
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::{Exchange, ExchangeState};
+use crate::exchanges::Exchanges;
 use crate::input::Input;
 use crate::loop_checks::Checks;
 use crate::origins::AtOrigin;
 use crate::peers::{Begun, NewsQueue, Turn};
 use crate::pool::Pool;
+use crate::pools::Pools;
 use crate::{FailureReason, PeerNews, Protocol, Request, RequestId, ResponseEvent, report};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
@@ -28,9 +28,9 @@ use crate::{FailureReason, PeerNews, Protocol, Request, RequestId, ResponseEvent
 #[derive(Debug)]
 pub struct Gateway {
     pub(crate) epoll: Arc<OwnedFd>,
-    pub(crate) pools: Vec<Option<Pool>>,
+    pub(crate) pools: Pools,
     pub(crate) connections: Connections,
-    pub(crate) exchanges: HashMap<RequestId, Exchange, RandomState>,
+    pub(crate) exchanges: Exchanges,
     pub(crate) input: Input,
     /// Scratch memory for blocks of parameters.
     pub(crate) block: Vec<u8>,
@@ -38,19 +38,11 @@ pub struct Gateway {
     pub(crate) news: NewsQueue,
     /// Requests that no node of the cluster can take now.
     pub(crate) waiting: Waiting,
-    /// Requests with events to take.
-    announced: VecDeque<RequestId>,
     /// Connections to read in the next round without an event.
     pub(crate) requeued: VecDeque<ConnectionId>,
-    /// Pools with released connections and waiting requests. The loop sends the answers first, then assigns the connections.
-    pub(crate) released: Vec<usize>,
     /// The earliest deadline; `u64::MAX`: there is none.
     pub(crate) due_ms: u64,
-    /// Memory of heads and parameters, for reuse.
-    spare: Vec<Vec<u8>>,
     ids: Vec<ConnectionId>,
-    /// A precise clock that all loops share, in microseconds.
-    pub(crate) precise_us: fn() -> u64,
 }
 
 impl Gateway {
@@ -58,28 +50,24 @@ impl Gateway {
     pub fn new(epoll: OwnedFd) -> Self {
         Self {
             epoll: Arc::new(epoll),
-            pools: Vec::new(),
+            pools: Pools::default(),
             connections: Connections::default(),
-            exchanges: HashMap::default(),
+            exchanges: Exchanges::default(),
             input: Input::new(),
             block: Vec::new(),
             checks: Checks::default(),
             news: NewsQueue::default(),
             waiting: Waiting::default(),
-            announced: VecDeque::new(),
             requeued: VecDeque::new(),
-            released: Vec::new(),
             due_ms: u64::MAX,
-            spare: Vec::new(),
             ids: Vec::new(),
-            precise_us,
         }
     }
 
     /// Replaces the kernel's clock (in microseconds) for pools created from now on. Simulations use this.
     #[must_use]
     pub fn with_precise_clock(self, precise_us: fn() -> u64) -> Self {
-        Self { precise_us, ..self }
+        Self { pools: self.pools.with_precise_clock(precise_us), ..self }
     }
 
     /// Whether an event with this data is for [`handle_event`](Self::handle_event): 2^31 to 2^32.
@@ -87,22 +75,8 @@ impl Gateway {
         ConnectionId::DATA.contains(&data)
     }
 
-    /// Empty memory for the parameters of a request, used before if there is any.
-    pub fn spare_memory(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// Takes memory back, of a head for instance.
-    pub fn keep_memory(&mut self, mut memory: Vec<u8>) {
-        if self.spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&memory.capacity()) {
-            memory.clear();
-            self.spare.push(memory);
-        }
-    }
-
     /// Begins a request. It is sent at once on an idle or new connection if the pool has one, and queued otherwise.
     pub fn begin(&mut self, request_id: RequestId, mut request: Request, now_ms: u64) {
-        debug_assert!(!self.exchanges.contains_key(&request_id), "a name is used again too early");
         let begun = match (request.turn.take(), request.peers.take()) {
             (Some(turn), _) => Some(Begun::Turn(turn)),
             (None, Some(sought)) if self.waiting.is_wanted(sought.peers()) => Some(Begun::Wait(sought)),
@@ -113,7 +87,7 @@ impl Gateway {
             Some(Begun::Turn(turn)) => Some(turn),
             Some(Begun::Wait(sought)) => {
                 let pool = self.pool_of(&request.application);
-                let memory = self.spare_memory();
+                let memory = self.exchanges.spare_memory();
                 self.exchanges.insert(request_id, Exchange::new(request, pool, memory, now_ms));
                 return self.wait_for_cluster(request_id, sought, now_ms);
             }
@@ -124,15 +98,15 @@ impl Gateway {
 
     /// A request that has waited for the cluster goes to its node.
     pub(crate) fn go_to_node(&mut self, request_id: RequestId, turn: Turn, now_ms: u64) {
-        let Some(exchange) = self.exchanges.remove(&request_id) else { return };
+        let Some(exchange) = self.exchanges.remove(request_id) else { return };
         let begun_ms = exchange.trail;
         let Some(request) = exchange.request else { return };
         self.begin_at(request_id, request, Some(turn), now_ms);
         // The wait is a part of what the log has.
-        if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+        if let Some(exchange) = self.exchanges.get_mut(request_id) {
             exchange.trail.begin_at(begun_ms);
         }
-        self.announce(request_id);
+        self.exchanges.announce(request_id);
     }
 
     /// Begins a request, whose peer is chosen if there are several.
@@ -151,7 +125,7 @@ impl Gateway {
         let at_origin = is_counted.then(|| AtOrigin::begin(&settings.record, now_ms));
         let is_drained = is_counted && turn.is_none() && settings.record.is_drained();
         let pool = self.pool_of(&request.application);
-        let memory = self.spare_memory();
+        let memory = self.exchanges.spare_memory();
         let mut exchange = Exchange { at_origin, ..Exchange::new(request, pool, memory, now_ms) };
         exchange.turn = turn;
         exchange.note_relayed();
@@ -166,11 +140,11 @@ impl Gateway {
     /// A request gets to its node by another way.
     fn leave_to_session(&mut self, request_id: RequestId, chosen: Box<Chosen>, now_ms: u64) {
         let pool = self.pool_of(chosen.application());
-        let memory = self.spare_memory();
+        let memory = self.exchanges.spare_memory();
         let mut exchange = Exchange::answered(chosen.application(), None, pool, memory, now_ms);
         exchange.response.handle_chosen(chosen);
         self.exchanges.insert(request_id, exchange);
-        self.announce(request_id);
+        self.exchanges.announce(request_id);
     }
 
     /// Takes note of an event of a connection.
@@ -205,7 +179,7 @@ impl Gateway {
     /// Assigns released connections to waiting requests. Call it after taking the responses' events;
     /// [`handle_time`](Self::handle_time) does it, too.
     pub fn serve_released(&mut self, now_ms: u64) {
-        while let Some(index) = self.released.pop() {
+        while let Some(index) = self.pools.take_released() {
             self.advance_queue(index, now_ms);
         }
         self.advance_waiting(now_ms);
@@ -213,7 +187,7 @@ impl Gateway {
 
     /// When to call [`handle_time`](Self::handle_time) next; it may be in the past.
     pub fn deadline_ms(&self) -> Option<u64> {
-        if !self.requeued.is_empty() || !self.released.is_empty() {
+        if !self.requeued.is_empty() || self.pools.has_released() {
             return Some(0);
         }
         let due_ms = self.due_ms.min(self.checks.due_ms()).min(self.waiting.due_ms());
@@ -222,15 +196,7 @@ impl Gateway {
 
     /// The next request with events to take, each once until something changes again.
     pub fn poll_ready(&mut self) -> Option<RequestId> {
-        loop {
-            let request_id = self.announced.pop_front()?;
-            if let Some(exchange) = self.exchanges.get_mut(&request_id)
-                && std::mem::take(&mut exchange.is_announced)
-                && !Self::is_check(request_id)
-            {
-                return Some(request_id);
-            }
-        }
+        std::iter::from_fn(|| self.exchanges.poll_announced()).find(|request_id| !Self::is_check(*request_id))
     }
 
     /// What the operator should know of origins.
@@ -243,10 +209,10 @@ impl Gateway {
     /// One piece of a body is at most as large as the memory bound of its spool. The rest comes after
     /// [`note_sent`](Self::note_sent).
     pub fn take(&mut self, request_id: RequestId) -> Option<ResponseEvent> {
-        let event = self.exchanges.get_mut(&request_id)?.response.take()?;
+        let event = self.exchanges.get_mut(request_id)?.response.take()?;
         match event {
             ResponseEvent::Switch(_) => self.open_tunnel(request_id),
-            _ if event.is_last() => _ = self.exchanges.remove(&request_id),
+            _ if event.is_last() => _ = self.exchanges.remove(request_id),
             _ => {}
         }
         Some(event)
@@ -254,10 +220,10 @@ impl Gateway {
 
     /// The session has handed everything it took to the kernel and dropped the pieces: there is room for more.
     pub fn note_sent(&mut self, request_id: RequestId, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.response.note_sent();
         let state = exchange.state;
-        self.announce(request_id);
+        self.exchanges.announce(request_id);
         if let ExchangeState::Assigned(id) = state {
             self.handle_room(id, now_ms);
         }
@@ -265,8 +231,8 @@ impl Gateway {
 
     /// Has nothing of an origin's response wait in a file from now on: its reader sets the pace, and may not want the rest.
     pub fn hold_in_memory(&mut self, request_id: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
-        if self.pools[exchange.pool].as_ref().is_some_and(Pool::is_origin) {
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
+        if self.pools.get(exchange.pool).is_some_and(Pool::is_origin) {
             exchange.response.hold_in_memory();
         }
     }
@@ -275,7 +241,7 @@ impl Gateway {
     /// has written nothing to it. If the client is gone then, the request can be [abandoned](Self::abandon). Otherwise the
     /// application notices by itself and reports what it has sent.
     pub fn is_unanswered(&mut self, request_id: RequestId) -> bool {
-        match self.exchanges.get(&request_id).map(|exchange| exchange.state) {
+        match self.exchanges.get(request_id).map(|exchange| exchange.state) {
             Some(ExchangeState::Queued) => true,
             Some(ExchangeState::Assigned(id)) => self.connections.get_mut(id).is_some_and(|connection| {
                 // The halves of a tunnel end on their own.
@@ -287,7 +253,7 @@ impl Gateway {
 
     /// How far a request to an origin has come that is about to be abandoned. `None`: it is known already, or no origin's.
     pub fn trail(&self, request_id: RequestId) -> Option<ResponseEvent> {
-        let exchange = self.exchanges.get(&request_id)?;
+        let exchange = self.exchanges.get(request_id)?;
         let application = &exchange.request.as_ref()?.application;
         let is_origin = application.settings().protocol == Protocol::Http1;
         is_origin.then(|| ResponseEvent::Trail(Arc::clone(application), exchange.trail.told()))
@@ -295,7 +261,7 @@ impl Gateway {
 
     /// Whether a request has become a tunnel.
     pub fn is_tunnel(&mut self, request_id: RequestId) -> bool {
-        let state = self.exchanges.get(&request_id).map(|exchange| exchange.state);
+        let state = self.exchanges.get(request_id).map(|exchange| exchange.state);
         let Some(ExchangeState::Assigned(id)) = state else { return false };
         self.connections.get_mut(id).is_some_and(|connection| connection.is_tunnel())
     }
@@ -303,11 +269,11 @@ impl Gateway {
     /// Cancels a request: closes its connection, which tells the application, and resets the client's socket if the
     /// application has it. Does nothing for an unknown or answered request.
     pub fn abandon(&mut self, request_id: RequestId, now_ms: u64) {
-        let Some(exchange) = self.exchanges.remove(&request_id) else { return };
+        let Some(exchange) = self.exchanges.remove(request_id) else { return };
         if exchange.state == ExchangeState::Finished {
             return;
         }
-        if let Some(pool) = &mut self.pools[exchange.pool] {
+        if let Some(pool) = self.pools.get_mut(exchange.pool) {
             pool.tally.abandoned += 1;
             pool.leave(request_id);
         }
@@ -330,7 +296,7 @@ impl Gateway {
     /// Whether an origin is asked over more than half of the connections that it may have: the others are for what clients
     /// wait for.
     pub fn is_half_busy(&self) -> bool {
-        self.pools.iter().flatten().any(|pool| pool.is_origin() && pool.is_half_busy())
+        self.pools.iter().any(|pool| pool.is_origin() && pool.is_half_busy())
     }
 
     /// Asks the applications to give back the clients' sockets they have, and makes no more checks.
@@ -348,17 +314,7 @@ impl Gateway {
 
     /// The state of all pools, for the status page.
     pub fn report(&self) -> Value {
-        self.pools.iter().flatten().map(report::pool).collect()
-    }
-
-    /// Tells the caller that a request has events to take, if it has.
-    pub(crate) fn announce(&mut self, request_id: RequestId) {
-        if let Some(exchange) = self.exchanges.get_mut(&request_id)
-            && (exchange.wants_body || exchange.response.has_event())
-            && !std::mem::replace(&mut exchange.is_announced, true)
-        {
-            self.announced.push_back(request_id);
-        }
+        self.pools.iter().map(report::pool).collect()
     }
 
     /// Moves the earliest deadline forward if this one is earlier.
@@ -370,14 +326,14 @@ impl Gateway {
     /// is cheaper than an ordered queue.
     fn handle_overdue(&mut self, now_ms: u64) {
         let mut ids = std::mem::take(&mut self.ids);
-        let due = |connection: &Connection| connection.deadline_ms.min(connection.grace_until_ms);
+        let due = |connection: &Connection| connection.phase().due_ms();
         ids.extend(self.connections.iter().filter(|(_, c)| due(c) <= now_ms).map(|(id, _)| id));
         for id in ids.drain(..) {
             self.handle_timeout(id, now_ms);
         }
         self.ids = ids;
-        for index in 0..self.pools.len() {
-            while let Some(request_id) = self.pools[index].as_mut().and_then(|pool| pool.next_overdue(now_ms))
+        for index in self.pools.indices() {
+            while let Some(request_id) = self.pools.get_mut(index).and_then(|pool| pool.next_overdue(now_ms))
             {
                 self.fail_in_queue(request_id);
             }
@@ -387,13 +343,13 @@ impl Gateway {
         }
         self.due_ms =
             self.connections.iter().map(|(_, connection)| due(connection)).min().unwrap_or(u64::MAX);
-        for pool in self.pools.iter().flatten() {
+        for pool in self.pools.iter() {
             self.due_ms = self.due_ms.min(pool.deadline_ms(now_ms).unwrap_or(u64::MAX));
         }
     }
 
     fn fail_in_queue(&mut self, request_id: RequestId) {
-        let Some(exchange) = self.exchanges.get(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get(request_id) else { return };
         let why = match exchange.connecting_until_ms {
             Some(_) => FailureReason::NoConnection(rustix::io::Errno::AGAIN),
             None => FailureReason::QueueTimeout,
@@ -402,6 +358,5 @@ impl Gateway {
     }
 }
 
-/// Pieces of memory kept for heads and parameters, and the most of each.
-const SPARE_MAX: usize = 64;
-const SPARE_BYTES_MAX: usize = 64 << 10;
+#[cfg(test)]
+mod tests;

@@ -28,14 +28,14 @@ impl Gateway {
         why: FailureReason,
         now_ms: u64,
     ) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return false };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return false };
         let is_idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
         let is_harmless = is_idempotent && !exchange.is_partly_gone && exchange.response.is_silent();
         let index = exchange.pool;
         if !is_harmless || exchange.has_moved_on || !self.choose_next_peer(request_id, why, now_ms) {
             return false;
         }
-        if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+        if let Some(exchange) = self.exchanges.get_mut(request_id) {
             exchange.has_moved_on = true;
         }
         self.close(id);
@@ -46,11 +46,11 @@ impl Gateway {
 
     /// Notes the failure, and chooses another peer. False: there is none, or too much was repeated lately.
     fn choose_next_peer(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return false };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return false };
         let Some(turn) = &mut exchange.turn else { return false };
         self.news.push(turn.note_failure(why, now_ms));
         let has_moved = turn.move_on(why, now_ms);
-        if let Some(pool) = self.pools[exchange.pool].as_mut().filter(|_| has_moved) {
+        if let Some(pool) = self.pools.get_mut(exchange.pool).filter(|_| has_moved) {
             pool.tally.retries += 1;
             pool.tally.last_failure = Some(why);
             pool.application.settings().record.note_failure(why.label());
@@ -60,7 +60,7 @@ impl Gateway {
 
     /// Puts a request into the pool of the peer that was chosen.
     fn go_to_peer(&mut self, request_id: RequestId, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let (Some(turn), Some(request)) = (&exchange.turn, &mut exchange.request) else { return };
         let application = Arc::clone(turn.application());
         request.application = Arc::clone(&application);
@@ -69,7 +69,7 @@ impl Gateway {
         exchange.at_origin = Some(AtOrigin::begin(&application.settings().record, now_ms));
         exchange.note_relayed();
         let index = self.pool_of(&application);
-        if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+        if let Some(exchange) = self.exchanges.get_mut(request_id) {
             exchange.pool = index;
         }
         self.assign_or_queue(request_id, index, now_ms);

@@ -83,6 +83,11 @@ impl Pool {
         }
     }
 
+    /// Whether it has no connections, no requests and no other user of its application.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.open() + self.tunnels() + self.waiting() == 0 && Arc::strong_count(&self.application) == 1
+    }
+
     /// Gives out an idle connection that `suits`, or permission for a new one. The caller keeps to the order of the queue.
     pub(crate) fn acquire(&mut self, now_ms: u64, suits: impl FnMut(&ConnectionId) -> bool) -> Acquired {
         match self.idle.iter().rposition(suits) {
@@ -170,6 +175,7 @@ impl Pool {
 
     /// A connection with a process at its other end is closed.
     pub(crate) fn note_process_left(&mut self) {
+        debug_assert!(self.answered > 0, "more processes have left than have come");
         self.answered -= 1;
     }
 
@@ -208,6 +214,7 @@ impl Pool {
 
     /// Forgets a connection that was closed or could not be opened.
     pub(crate) fn closed(&mut self, connection: ConnectionId, lane: usize, release: Option<Release>) {
+        debug_assert!(self.open > 0, "a connection is closed that was never opened");
         self.idle.retain(|idle| *idle != connection);
         self.open -= 1;
         self.tally.closed += 1;
@@ -250,7 +257,9 @@ impl Pool {
 
     /// Keeps a connection for the next request.
     pub(crate) fn keep(&mut self, connection: ConnectionId) {
+        debug_assert!(!self.idle.contains(&connection), "a connection is kept twice");
         self.idle.push(connection);
+        debug_assert!(self.idle.len() <= self.open, "more connections are idle than open");
     }
 
     /// Takes out the connection that has been idle the longest.
@@ -358,6 +367,11 @@ impl Pool {
     /// Number of tunnels.
     pub(crate) fn tunnels(&self) -> usize {
         self.tunnels.taken()
+    }
+
+    /// Number of connections whose process has answered.
+    pub(crate) fn answered(&self) -> usize {
+        self.answered
     }
 
     /// Number of connections that serve requests.

@@ -10,7 +10,6 @@
 
 use baton_buf::Slice;
 
-use crate::connection::ConnectionState;
 use crate::connections::ConnectionId;
 use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
@@ -21,14 +20,14 @@ impl Gateway {
     /// on another connection meanwhile; answer it once with [`push_body`](Self::push_body) or
     /// [`fail_body`](Self::fail_body).
     pub fn wants_body(&mut self, request_id: RequestId) -> bool {
-        self.exchanges.get_mut(&request_id).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
+        self.exchanges.get_mut(request_id).is_some_and(|exchange| std::mem::take(&mut exchange.wants_body))
     }
 
     /// Adds the next piece of a request's body, or of what its client sends into a tunnel. If the length is known, the body
     /// is complete after [`BodyRest::left`](crate::BodyRest::left) bytes; else the `is_last` piece, which may be empty, ends
     /// it. Pieces for an answered request are dropped.
     pub fn push_body(&mut self, request_id: RequestId, part: Slice, is_last: bool, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let state = exchange.state;
         let Some(request) = &mut exchange.request else { return };
         let Some(rest) = &mut request.rest else { return };
@@ -59,7 +58,7 @@ impl Gateway {
 
     /// The session knows of the switch of protocols: what its client sends may follow.
     pub(crate) fn open_tunnel(&mut self, request_id: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let (ExchangeState::Assigned(id), Some(request)) = (exchange.state, &mut exchange.request) else {
             return;
         };
@@ -78,11 +77,11 @@ impl Gateway {
     /// Ends a tunnel whose both directions have ended.
     pub(crate) fn end_tunnel_if_over(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let ConnectionState::Serving { request_id } = connection.state else { return };
+        let Some(request_id) = connection.serving().map(|serving| serving.request_id) else { return };
         if !connection.is_tunnel_over() {
             return;
         }
-        if let Some(exchange) = self.exchanges.get_mut(&request_id) {
+        if let Some(exchange) = self.exchanges.get_mut(request_id) {
             exchange.response.handle_end(0);
         }
         self.finish(request_id);
@@ -91,11 +90,11 @@ impl Gateway {
 
     /// The rest of a request's body will not come. Fails the request for this reason.
     pub fn fail_body(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) {
-        let Some(exchange) = self.exchanges.get(&request_id) else { return };
+        let Some(exchange) = self.exchanges.get(request_id) else { return };
         match exchange.state {
             ExchangeState::Assigned(id) => self.fail_on_connection(id, request_id, why, now_ms),
             ExchangeState::Queued => {
-                if let Some(pool) = &mut self.pools[exchange.pool] {
+                if let Some(pool) = self.pools.get_mut(exchange.pool) {
                     pool.leave(request_id);
                 }
                 self.fail(request_id, why, false);
@@ -108,14 +107,14 @@ impl Gateway {
     pub(crate) fn ask_for_body(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
             && let Some(request_id) = connection.ask_for_body()
-            && let Some(exchange) = self.exchanges.get_mut(&request_id)
+            && let Some(exchange) = self.exchanges.get_mut(request_id)
         {
             exchange.wants_body = true;
             // No deadline here: the session times the client. A tunnel may be idle in both directions, for its own time.
             if !connection.is_tunnel() {
-                connection.deadline_ms = u64::MAX;
+                self.stop_deadline(id);
             }
-            self.announce(request_id);
+            self.exchanges.announce(request_id);
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::assignment::INPUT;
 use crate::channel::Channel;
 use crate::codec::Codec;
-use crate::connection::{Connection, ConnectionState};
+use crate::connection::{Connection, OtherEnd};
 use crate::connections::ConnectionId;
 use crate::exchange::{Exchange, ExchangeState};
 use crate::gateway::Gateway;
@@ -42,7 +42,7 @@ impl Gateway {
     /// The origin's end of a tunnel that can leave now: with a descriptor of its own, so that the tunnel goes on here until
     /// it is [abandoned](Self::abandon). `None`: it has to stay, for now or for good.
     pub fn tunnel_end(&mut self, request_id: RequestId) -> Option<TunnelEnd> {
-        let exchange = self.exchanges.get(&request_id)?;
+        let exchange = self.exchanges.get(request_id)?;
         let ExchangeState::Assigned(id) = exchange.state else { return None };
         let request = exchange.request.as_ref().filter(|request| request.rest.is_some())?;
         // The session has taken all: nothing is in memory, in a file, or about to be said.
@@ -61,23 +61,23 @@ impl Gateway {
     /// Whether a request asks for a tunnel, and the pool has as many as it may have. Requests that the origin has already may
     /// exceed the bound: by `connections_max` at most.
     pub(crate) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
-        let request = self.exchanges.get(&request_id).and_then(|exchange| exchange.request.as_ref());
+        let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
         let asks = request.is_some_and(|request| matches!(request.asked, Asked::Upgrade | Asked::Tunnel));
         let client = request.and_then(|request| request.client);
-        asks && self.pools[index].as_ref().is_some_and(|pool| !pool.may_tunnel(client))
+        asks && self.pools.get(index).is_some_and(|pool| !pool.may_tunnel(client))
     }
 
     /// A connection has become a tunnel: one that waits for a connection may have another.
     pub(crate) fn count_as_tunnel(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let ConnectionState::Serving { request_id } = connection.state else { return };
-        let Some(exchange) = self.exchanges.get_mut(&request_id) else { return };
-        let Some(pool) = &mut self.pools[connection.pool] else { return };
+        let Some(request_id) = connection.serving().map(|serving| serving.request_id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
+        let Some(pool) = self.pools.get_mut(connection.pool) else { return };
         if !std::mem::replace(&mut connection.counts_as_tunnel, true) {
             let client = exchange.request.as_ref().and_then(|request| request.client);
             exchange.place = Some(pool.note_tunnel(client));
             if pool.waiting() > 0 {
-                self.released.push(connection.pool);
+                self.pools.note_released(connection.pool);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Gateway {
         let TunnelEnd { application, socket, unsent, trail } = end;
         let at_origin = AtOrigin::resume(&application.settings().record);
         let index = self.pool_of(&application);
-        let memory = self.spare_memory();
+        let memory = self.exchanges.spare_memory();
         let mut exchange = Exchange {
             at_origin: Some(at_origin),
             is_partly_gone: true,
@@ -96,7 +96,8 @@ impl Gateway {
         };
         exchange.response.resume_tunnel();
         let channel = Channel::new(socket, Vec::new(), None);
-        let mut connection = Connection::new(channel, Codec::tunnel(), (index, 0), request_id);
+        let mut connection =
+            Connection::new(channel, Codec::tunnel(), (index, 0), OtherEnd::REMOTE, (request_id, u64::MAX));
         connection.resume_tunnel(request_id, unsent);
         let added = self.connections.reserve().ok_or(Errno::MFILE).and_then(|id| {
             let data = EventData::new_u64(id.to_data());
@@ -113,7 +114,7 @@ impl Gateway {
             }
         };
         self.connections.put(id, Box::new(connection));
-        if let Some(pool) = &mut self.pools[index] {
+        if let Some(pool) = self.pools.get_mut(index) {
             pool.opened(id, false, now_ms);
         }
         exchange.state = ExchangeState::Assigned(id);

@@ -4,15 +4,15 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::FailureReason;
 use crate::assignment::is_unaccepted;
-use crate::connection::ConnectionState;
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
 use crate::pool::Pool;
 
 impl Gateway {
     /// Watches the waker of a pool, if its processes are in a table.
-    pub(crate) fn watch_waker(&self, pool: &Pool, index: usize) {
-        if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
+    pub(crate) fn watch_waker(&self, index: usize) {
+        let leases = self.pools.get(index).and_then(|pool| pool.leases.as_ref());
+        if let Some(waker) = leases.and_then(|leases| leases.waker.as_ref()) {
             let data = EventData::new_u64(ConnectionId::for_waker(index).to_data());
             // Fails only out of memory. Then requests find free processes late, by their deadlines.
             let _ = epoll::add(&self.epoll, waker, data, EventFlags::IN | EventFlags::ET);
@@ -29,7 +29,7 @@ impl Gateway {
 
     /// The processes of an application have changed, or other loops wait for one.
     pub(crate) fn handle_wakeup(&mut self, index: usize, now_ms: u64) {
-        let Some(pool) = self.pools.get_mut(index).and_then(Option::as_mut) else { return };
+        let Some(pool) = self.pools.get_mut(index) else { return };
         let mut unwanted = pool.idle_connections().to_vec();
         unwanted.retain(|id| {
             self.connections.get_mut(*id).is_some_and(|connection| pool.is_wanted_elsewhere(connection.lane))
@@ -37,7 +37,7 @@ impl Gateway {
         unwanted.into_iter().for_each(|id| self.close(id));
         self.requeue_from_ended(index, now_ms);
         self.advance_queue(index, now_ms);
-        if let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) {
+        if let Some(leases) = self.pools.get(index).and_then(|pool| pool.leases.as_ref()) {
             leases.call_for_more();
         }
     }
@@ -45,7 +45,7 @@ impl Gateway {
     /// Requeues requests stuck in the backlogs of dead processes. A child of such a process may hold its socket open and
     /// never accept.
     fn requeue_from_ended(&mut self, index: usize, now_ms: u64) {
-        let Some(leases) = self.pools[index].as_ref().and_then(|pool| pool.leases.as_ref()) else {
+        let Some(leases) = self.pools.get(index).and_then(|pool| pool.leases.as_ref()) else {
             return;
         };
         let its = self.connections.iter().filter(|(_, connection)| connection.pool == index);
@@ -55,8 +55,8 @@ impl Gateway {
                 continue;
             }
             let Some(connection) = self.connections.get_mut(id) else { continue };
-            let ConnectionState::Serving { request_id } = connection.state else { continue };
-            if self.exchanges.get(&request_id).is_some_and(|exchange| !exchange.is_partly_gone) {
+            let Some(request_id) = connection.serving().map(|serving| serving.request_id) else { continue };
+            if self.exchanges.get(request_id).is_some_and(|exchange| !exchange.is_partly_gone) {
                 self.close(id);
                 self.put_back(request_id, index, now_ms);
             } else {

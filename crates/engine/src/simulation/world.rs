@@ -292,6 +292,7 @@ impl<'a> World<'a> {
                 self.handle(event);
             }
             self.note_application();
+            self.gateway.check_invariants();
         }
         self.finish(&before)
     }

@@ -8,15 +8,15 @@
 //! A connection writes one request at a time and reads its answer, in the words of its codec. It knows neither the queue nor
 //! the clock: it reports its progress, and the gateway decides.
 
+mod phase;
 mod reading;
 mod receiving;
 
-use std::sync::Arc;
-
-use baton_buf::{Pipe, Slice, Stop};
+use baton_buf::{Slice, Stop};
 use baton_process_table::Release;
 use baton_sys::progress;
 
+pub(crate) use self::phase::{Deadlines, Phase, Serving};
 pub(crate) use self::reading::ReadOutcome;
 
 use crate::channel::Channel;
@@ -35,110 +35,137 @@ pub(crate) struct Connection {
     pub(crate) lane: usize,
     /// How to release its process when it is closed. `None`: the process has been released already.
     pub(crate) release: Option<Release>,
-    pub(crate) state: ConnectionState,
-    /// When it times out; `u64::MAX`: never.
-    pub(crate) deadline_ms: u64,
-    /// End of the client's grace period, in which the application waits; `u64::MAX`: there is none.
-    pub(crate) grace_until_ms: u64,
-    /// When the head of the response must have come; `u64::MAX`: it has, or may take as long as anything else.
-    pub(crate) head_due_ms: u64,
-    /// Whether the client was asked for more of the request's body.
-    awaits_client: bool,
+    pub(crate) other_end: OtherEnd,
+    phase: Phase,
+    acceptance: Acceptance,
+    codec: Codec,
+    outgoing: Outgoing,
+    requests: u64,
+    /// Whether there may be input, and whether the application has closed its end.
+    readable: bool,
+    hung_up: bool,
     /// Whether the socket is watched for room to write.
     pub(crate) watches_room: bool,
     /// Whether it is in the queue of connections to read without an event.
     pub(crate) is_requeued: bool,
-    /// Whether the application is known to have accepted it.
-    pub(crate) is_accepted: bool,
-    /// Whether its first request is sent so that it shows when the application has accepted it.
-    pub(crate) shows_acceptance: bool,
-    /// Whether its pool counts it as one whose process has answered.
-    pub(crate) is_counted: bool,
     /// Whether its pool counts it as a tunnel.
     pub(crate) counts_as_tunnel: bool,
-    /// Whether it is a Unix socket.
-    pub(crate) is_local: bool,
-    /// Whether the application at its other end may be passed clients' sockets.
-    pub(crate) is_trusted: bool,
-    /// Whose it is, if it has said so.
-    pub(crate) ends: Option<ClientEnds>,
-
-    codec: Codec,
-    outgoing: Outgoing,
-    requests: u64,
-    /// Whether it will be kept when the request has been answered.
-    keeps: bool,
-    /// Whether the socket has taken any of the request, and whether the application has sent anything since.
-    has_written: bool,
-    has_heard: bool,
-    /// The application had not read the request when it closed the connection.
-    was_left_unread: bool,
-    /// Whether there may be input, and whether the application has closed its end.
-    readable: bool,
-    hung_up: bool,
-    /// From how many bytes on the rest of the response's body goes through a pipe; `u64::MAX`: it does not.
-    splice_bytes_min: u64,
-    /// The pipe of this response.
-    pipe: Option<Arc<Pipe>>,
-    /// The other side of a tunnel has ended its half, and ours is to end behind what is queued, or has.
-    is_half_over: bool,
-    ends_output: bool,
 }
 
-/// The state of a connection.
+/// What is known of the other end of a connection from its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OtherEnd {
+    /// Whether it is a Unix socket.
+    pub(crate) is_local: bool,
+    /// Whether the application may be passed clients' sockets.
+    pub(crate) is_trusted: bool,
+    /// Whether the first request is sent so that it shows when the application has accepted the connection.
+    pub(crate) shows_acceptance: bool,
+    /// Whose connection it is, if that was said to the application.
+    pub(crate) ends: Option<ClientEnds>,
+}
+
+/// Whether a process is known to be at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionState {
-    /// It is being connected, for this request.
-    Connecting { request_id: RequestId },
-    /// It is connected, and TLS is not established yet.
-    Securing { request_id: RequestId },
-    /// The application is answering this request.
-    Serving { request_id: RequestId },
-    /// It is kept for the next request.
-    Idle,
-    /// The request has timed out. Its process holds the client's socket and is being ended.
-    Ending { request_id: RequestId },
+enum Acceptance {
+    /// The connection may be in the application's backlog.
+    Awaited,
+    Accepted,
+    /// Its pool counts it as one whose process has answered.
+    Counted,
+}
+
+impl OtherEnd {
+    /// An origin about which nothing more is known.
+    pub(crate) const REMOTE: Self =
+        Self { is_local: false, is_trusted: false, shows_acceptance: false, ends: None };
 }
 
 impl Connection {
+    /// A connection that is to be connected until then, for this request.
     pub(crate) fn new(
         channel: Channel,
         codec: Codec,
         (pool, lane): (usize, usize),
-        request_id: RequestId,
+        other_end: OtherEnd,
+        (request_id, until_ms): (RequestId, u64),
     ) -> Self {
         Self {
             channel,
             pool,
             lane,
             release: Some(Release::Unsure),
-            state: ConnectionState::Connecting { request_id },
-            deadline_ms: u64::MAX,
-            grace_until_ms: u64::MAX,
-            head_due_ms: u64::MAX,
-            awaits_client: false,
-            watches_room: false,
-            is_requeued: false,
-            is_accepted: false,
-            shows_acceptance: false,
-            is_counted: false,
-            counts_as_tunnel: false,
-            is_local: true,
-            is_trusted: false,
-            ends: None,
+            other_end,
+            phase: Phase::Connecting { request_id, until_ms },
+            acceptance: Acceptance::Awaited,
             codec,
             outgoing: Outgoing::default(),
             requests: 0,
-            keeps: false,
-            has_written: false,
-            has_heard: false,
-            was_left_unread: false,
             readable: false,
             hung_up: false,
-            splice_bytes_min: u64::MAX,
-            pipe: None,
-            is_half_over: false,
-            ends_output: false,
+            watches_room: false,
+            is_requeued: false,
+            counts_as_tunnel: false,
+        }
+    }
+
+    /// What it is doing.
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The request that the application is answering.
+    pub(crate) fn serving(&self) -> Option<&Serving> {
+        if let Phase::Serving(serving) = &self.phase { Some(serving) } else { None }
+    }
+
+    fn serving_mut(&mut self) -> Option<&mut Serving> {
+        if let Phase::Serving(serving) = &mut self.phase { Some(serving) } else { None }
+    }
+
+    /// The deadlines of the request that the application is answering.
+    pub(crate) fn deadlines(&mut self) -> Option<&mut Deadlines> {
+        self.serving_mut().map(|serving| &mut serving.deadlines)
+    }
+
+    /// It is connected. TLS may still have to be established, in the same time.
+    pub(crate) fn note_connected(&mut self) {
+        if let Phase::Connecting { request_id, until_ms } = self.phase {
+            self.phase = Phase::Securing { request_id, until_ms };
+        }
+    }
+
+    /// Its request is answered: it is kept until then, unless it is closed.
+    pub(crate) fn rest(&mut self, until_ms: u64) {
+        debug_assert!(self.serving().is_some(), "it rests from a request");
+        (self.release, self.phase) = (Some(Release::Done), Phase::Idle { until_ms });
+    }
+
+    /// Its process has been released, and is being ended until then.
+    pub(crate) fn note_process_ending(&mut self, until_ms: u64) {
+        debug_assert!(self.release.is_some(), "a process is ended once");
+        if let Phase::Serving(Serving { request_id, .. }) = self.phase {
+            (self.release, self.phase) = (None, Phase::Ending { request_id, until_ms });
+        }
+    }
+
+    /// Whether its pool is to count it from now on as one whose process has answered: once.
+    pub(crate) fn take_acceptance(&mut self) -> bool {
+        let is_new = self.acceptance == Acceptance::Accepted;
+        if is_new {
+            self.acceptance = Acceptance::Counted;
+        }
+        is_new
+    }
+
+    /// Whether its pool counts it as one whose process has answered.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.acceptance == Acceptance::Counted
+    }
+
+    fn note_accepted(&mut self) {
+        if self.acceptance == Acceptance::Awaited {
+            self.acceptance = Acceptance::Accepted;
         }
     }
 
@@ -182,19 +209,16 @@ impl Connection {
         (block, memory): (&mut Vec<u8>, Vec<u8>),
     ) -> Result<(), FailureReason> {
         let settings = request.application.settings();
-        self.state = ConnectionState::Serving { request_id };
         self.release = Some(Release::Unsure);
         self.requests += 1;
-        (self.has_written, self.has_heard) = (false, false);
-        self.awaits_client = false;
-        self.keeps = self.codec.may_keep()
+        let keeps = self.codec.may_keep()
             && settings.keep_connections
             && self.requests != settings.requests_max_per_connection;
         let may_splice = request.takes_pipes && settings.splice_bytes_min > 0;
-        let may_splice = may_splice && !self.is_local && !self.channel.is_secured();
-        self.splice_bytes_min = if may_splice { settings.splice_bytes_min } else { u64::MAX };
-        self.pipe = None;
-        let (keeps, shows_acceptance) = (self.keeps, self.shows_acceptance && self.requests == 1);
+        let may_splice = may_splice && !self.other_end.is_local && !self.channel.is_secured();
+        let splice_bytes_min = if may_splice { settings.splice_bytes_min } else { u64::MAX };
+        self.phase = Phase::Serving(Serving::new(request_id, keeps, splice_bytes_min));
+        let shows_acceptance = self.other_end.shows_acceptance && self.requests == 1;
         let turn = Turn { request_id, request, offered, keeps, shows_acceptance, patience_ms, block, memory };
         self.codec.begin(turn, &mut self.outgoing)
     }
@@ -202,29 +226,33 @@ impl Connection {
     /// Whether the application may not have accepted the connection yet. On a Unix socket the gateway sees whether the
     /// request has been read. Over TCP only an answer tells.
     pub(crate) fn is_unaccepted(&mut self) -> bool {
-        if !self.is_accepted && self.is_local {
-            let unread = progress::unread_by_peer(&self.channel);
-            self.is_accepted = unread.is_ok_and(|unread| self.outgoing.is_begun(unread));
+        if self.acceptance == Acceptance::Awaited
+            && self.other_end.is_local
+            && progress::unread_by_peer(&self.channel).is_ok_and(|unread| self.outgoing.is_begun(unread))
+        {
+            self.note_accepted();
         }
-        !self.is_accepted
+        self.acceptance == Acceptance::Awaited
     }
 
     /// Adds the next piece of a streamed body.
     pub(crate) fn push_body(&mut self, part: Slice, is_last: bool) {
-        self.awaits_client = false;
+        if let Some(serving) = self.serving_mut() {
+            serving.awaits_client = false;
+        }
         self.outgoing.push_more_body(part, is_last);
     }
 
     /// Returns the request if its client is to be asked for more of the body, once per piece.
     pub(crate) fn ask_for_body(&mut self) -> Option<RequestId> {
-        let ConnectionState::Serving { request_id } = self.state else { return None };
         let is_wanted = self.awaits_body() && !self.has_to_write();
-        (is_wanted && !std::mem::replace(&mut self.awaits_client, true)).then_some(request_id)
+        let serving = self.serving_mut().filter(|_| is_wanted)?;
+        (!std::mem::replace(&mut serving.awaits_client, true)).then_some(serving.request_id)
     }
 
     /// Whether it waits for the client, which was asked for more of the body.
     pub(crate) fn awaits_client(&self) -> bool {
-        self.awaits_client
+        self.serving().is_some_and(|serving| serving.awaits_client)
     }
 
     /// Whether the body is still incomplete.
@@ -241,7 +269,7 @@ impl Connection {
     pub(crate) fn overdue(&self) -> FailureReason {
         if self.is_tunnel() {
             FailureReason::TunnelIdle
-        } else if self.head_due_ms != u64::MAX {
+        } else if self.serving().is_some_and(|serving| serving.deadlines.head_until_ms != u64::MAX) {
             FailureReason::HeadTimedOut
         } else {
             FailureReason::TimedOut
@@ -261,15 +289,16 @@ impl Connection {
     /// What the origin has not taken of a tunnel that another process can go on with: at most so many bytes. `None`: none can. Of
     /// TLS to an origin the keys are not given away.
     pub(crate) fn unsent_of_tunnel(&self, bytes_max: u64) -> Option<Vec<u8>> {
-        let is_whole = self.is_tunnel() && self.awaits_body() && !self.is_half_over && !self.ends_output;
+        let has_both_halves =
+            self.serving().is_some_and(|Serving { halves, .. }| !halves.input_over && !halves.output_over);
+        let is_whole = self.is_tunnel() && self.awaits_body() && has_both_halves;
         let is_bare = !self.channel.is_secured() && !self.channel.has_unsent();
         if is_whole && is_bare { self.outgoing.unsent(bytes_max) } else { None }
     }
 
     /// It comes from another process, as a tunnel.
     pub(crate) fn resume_tunnel(&mut self, request_id: RequestId, unsent: Vec<u8>) {
-        self.state = ConnectionState::Serving { request_id };
-        self.is_local = false;
+        self.phase = Phase::Serving(Serving::new(request_id, false, u64::MAX));
         self.requests = 1;
         self.outgoing.open();
         if !unsent.is_empty() {
@@ -279,7 +308,8 @@ impl Connection {
 
     /// Whether both directions of a tunnel have ended.
     pub(crate) fn is_tunnel_over(&self) -> bool {
-        self.is_half_over && !self.awaits_body() && !self.has_to_write()
+        let is_half_over = self.serving().is_some_and(|serving| serving.halves.input_over);
+        is_half_over && !self.awaits_body() && !self.has_to_write()
     }
 
     /// How long the other side keeps it idle, in milliseconds, if it says so.
@@ -293,9 +323,12 @@ impl Connection {
     /// The connection is gone.
     pub(crate) fn write(&mut self) -> Result<bool, Stop> {
         let result = self.outgoing.flush(&mut self.channel);
-        self.has_written |= self.outgoing.has_sent();
-        if matches!(result, Ok(true)) && self.is_tunnel() && !self.awaits_body() && !self.ends_output {
-            self.ends_output = true;
+        let Phase::Serving(serving) = &mut self.phase else { return result };
+        if self.outgoing.has_sent() {
+            serving.delivery.note_sent();
+        }
+        let is_all = matches!(result, Ok(true)) && self.codec.is_tunnel() && !self.outgoing.is_open();
+        if is_all && !std::mem::replace(&mut serving.halves.output_over, true) {
             self.channel.end_output();
         }
         result
@@ -347,14 +380,15 @@ impl Connection {
     /// Whether the application cannot have begun with the request: nothing was written, or the request was short enough for
     /// a library to read it with one call, and was left unread.
     pub(crate) fn is_unseen(&self) -> bool {
-        !self.has_written || self.was_left_unread
+        self.serving().is_none_or(|serving| serving.delivery.is_unseen())
     }
 
     /// Writing has failed. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
         self.outgoing = Outgoing::default();
-        self.awaits_client = false;
-        self.keeps = false;
+        if let Some(serving) = self.serving_mut() {
+            (serving.awaits_client, serving.keeps) = (false, false);
+        }
         self.handle_ready(true, true);
     }
 

@@ -3,8 +3,9 @@
 use baton_buf::Buffer;
 use rustix::io::Errno;
 
-use super::Connection;
+use super::phase::Delivery;
 use super::receiving::Arrived;
+use super::{Connection, Phase};
 use crate::FailureReason;
 use crate::codec::{Ended, StreamEnd};
 use crate::input::{Input, READ_BYTES};
@@ -44,46 +45,41 @@ impl Connection {
         files: &TemporaryFiles,
     ) -> ReadOutcome {
         let mut turn_bytes = 0;
-        while self.readable && !self.is_half_over {
+        while self.readable {
+            let Phase::Serving(serving) = &mut self.phase else { break };
+            if serving.halves.input_over {
+                break;
+            }
             match response.room() {
-                Room::AfterGrace if self.holds_piped() => return ReadOutcome::PipeFull,
+                Room::AfterGrace if serving.route.holds_piped() => return ReadOutcome::PipeFull,
                 Room::AfterGrace => return ReadOutcome::Full { grace: true },
                 Room::None => return ReadOutcome::Full { grace: false },
                 Room::Memory | Room::File if turn_bytes >= TURN_BYTES => return ReadOutcome::Yield,
                 Room::Memory | Room::File => {}
             }
-            let (received, count, may_be_more) = match self.receive(input, response, files) {
-                Ok(Arrived::End) => return self.end(response, false),
-                Ok(Arrived::AfterClient) if response.is_slow() => return ReadOutcome::Full { grace: false },
-                Ok(Arrived::AfterClient) => return ReadOutcome::PipeFull,
-                // The codec sees whether that was all of the body.
-                Ok(Arrived::Moved(count)) => (Buffer::default(), count as usize, true),
-                Ok(Arrived::Bytes { bytes, may_be_more }) => {
-                    let count = bytes.len();
-                    (bytes, count, may_be_more)
-                }
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    break;
-                }
-                Err(Errno::INTR) => continue,
-                Err(error) => {
-                    // A Unix socket is reset if it is closed with unread input.
-                    self.was_left_unread = error == Errno::CONNRESET
-                        && self.is_local
-                        && self.speaks_handover()
-                        && !self.has_heard
-                        && self.outgoing.is_one_message();
-                    // Under TLS, this is also an end without a word: what has arrived may have been cut.
-                    let is_cut = self.channel.is_secured() || error != Errno::CONNRESET;
-                    return match is_cut {
-                        true => self.outcome_of(StreamEnd::abrupt(response)),
-                        false => self.end(response, true),
-                    };
-                }
-            };
+            let (received, count, may_be_more) =
+                match serving.route.receive((&mut self.channel, &mut self.codec), input, response, files) {
+                    Ok(Arrived::End) => return self.end(response, false),
+                    Ok(Arrived::AfterClient) if response.is_slow() => {
+                        return ReadOutcome::Full { grace: false };
+                    }
+                    Ok(Arrived::AfterClient) => return ReadOutcome::PipeFull,
+                    // The codec sees whether that was all of the body.
+                    Ok(Arrived::Moved(count)) => (Buffer::default(), count as usize, true),
+                    Ok(Arrived::Bytes { bytes, may_be_more }) => {
+                        let count = bytes.len();
+                        (bytes, count, may_be_more)
+                    }
+                    Err(Errno::AGAIN) => {
+                        self.readable = false;
+                        break;
+                    }
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return self.end_in_error(error, response),
+                };
             turn_bytes += count;
-            (self.is_accepted, self.has_heard) = (true, true);
+            serving.delivery.note_heard();
+            self.note_accepted();
             let ended = match self.codec.read(&received, response, files) {
                 Ok(ended) => ended,
                 Err(why) => return ReadOutcome::Failed(why),
@@ -93,12 +89,15 @@ impl Connection {
             match ended {
                 Some(Ended::Refused) => return ReadOutcome::Refused,
                 Some(Ended::Answered { may_follow }) => {
-                    self.pipe = None;
                     let is_quiet = match may_be_more {
                         true => !self.hung_up && !self.channel.has_stray_input(),
                         false => !self.readable,
                     };
-                    let reusable = self.keeps
+                    let keeps = self.serving_mut().is_some_and(|serving| {
+                        serving.route.pipe = None;
+                        serving.keeps
+                    });
+                    let reusable = keeps
                         && may_follow
                         && is_quiet
                         && self.outgoing.is_empty()
@@ -111,9 +110,20 @@ impl Connection {
         ReadOutcome::Wait
     }
 
-    /// Whether the client has left bytes in the pipe.
-    fn holds_piped(&self) -> bool {
-        self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty())
+    /// The connection has failed.
+    fn end_in_error(&mut self, error: Errno, response: &mut PendingResponse) -> ReadOutcome {
+        // A Unix socket is reset if it is closed with unread input.
+        let may_be_unread = error == Errno::CONNRESET && self.other_end.is_local && self.speaks_handover();
+        if may_be_unread
+            && self.outgoing.is_one_message()
+            && let Some(serving) = self.serving_mut()
+            && serving.delivery == Delivery::Sent
+        {
+            serving.delivery = Delivery::LeftUnread;
+        }
+        // Under TLS, this is also an end without a word: what has arrived may have been cut.
+        let is_cut = self.channel.is_secured() || error != Errno::CONNRESET;
+        if is_cut { self.outcome_of(StreamEnd::abrupt(response)) } else { self.end(response, true) }
     }
 
     /// The other side has closed the connection.
@@ -128,7 +138,9 @@ impl Connection {
             StreamEnd::Silent => ReadOutcome::EndedSilently,
             StreamEnd::Failed(why) => ReadOutcome::Failed(why),
             StreamEnd::Half => {
-                self.is_half_over = true;
+                if let Some(serving) = self.serving_mut() {
+                    serving.halves.input_over = true;
+                }
                 ReadOutcome::HalfOver
             }
         }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use baton_buf::Buffer;
 use rustix::io::Errno;
 
-use super::Connection;
+use super::phase::BodyRoute;
+use crate::channel::Channel;
+use crate::codec::Codec;
 use crate::input::{Input, is_full};
 use crate::pending_response::PendingResponse;
 use crate::spool::Room;
@@ -27,29 +29,31 @@ pub(super) enum Arrived {
     End,
 }
 
-impl Connection {
+impl BodyRoute {
     /// Takes what comes next.
     ///
     /// # Errors
     /// `EAGAIN`, `ECONNRESET` and the like.
     pub(super) fn receive(
         &mut self,
+        (channel, codec): (&mut Channel, &mut Codec),
         input: &mut Input,
         response: &mut PendingResponse,
         files: &TemporaryFiles,
     ) -> Result<Arrived, Errno> {
-        if let Some(moved) = self.splice(input, response, files)? {
+        if let Some(moved) = self.splice((channel, codec), input, response, files)? {
             return Ok(moved);
         }
-        let bytes = input.read(&mut self.channel)?;
+        let bytes = input.read(channel)?;
         // Behind records that were read there may be others that are not opened.
-        let may_be_more = is_full(&bytes) || self.channel.is_secured();
+        let may_be_more = is_full(&bytes) || channel.is_secured();
         Ok(if bytes.is_empty() { Arrived::End } else { Arrived::Bytes { bytes, may_be_more } })
     }
 
     /// Moves bytes of the body on; `None`: what comes next is to be read.
     fn splice(
         &mut self,
+        (channel, codec): (&Channel, &mut Codec),
         input: &mut Input,
         response: &mut PendingResponse,
         files: &TemporaryFiles,
@@ -58,7 +62,7 @@ impl Connection {
             self.pipe = None;
             return Ok(None);
         }
-        let left = self.codec.plain_left();
+        let left = codec.plain_left();
         // What has begun to go this way ends so: changing costs more than the last call.
         let is_enough = if self.pipe.is_some() { left > 0 } else { left >= self.splice_bytes_min };
         if !is_enough || response.room() != Room::Memory {
@@ -69,9 +73,9 @@ impl Connection {
         if !pipe.is_empty() {
             return Ok(Some(Arrived::AfterClient));
         }
-        let Some(slice) = Arc::clone(pipe).fill(&self.channel, left)? else { return Ok(Some(Arrived::End)) };
+        let Some(slice) = Arc::clone(pipe).fill(channel, left)? else { return Ok(Some(Arrived::End)) };
         let moved = slice.len();
-        self.codec.pass(moved);
+        codec.pass(moved);
         response.handle_plain(slice, files);
         Ok(Some(Arrived::Moved(moved)))
     }

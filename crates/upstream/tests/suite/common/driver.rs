@@ -181,6 +181,7 @@ impl Driver {
             self.take_events();
         }
         self.gateway.handle_time(self.now_ms());
+        self.gateway.check_invariants();
         self.take_events();
     }
 
