@@ -494,3 +494,6 @@ const RETAINED_WINDOWS: u64 = 2;
 
 /// What is left of a response that is fetched to its end after its last client has left.
 const KEPT_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,8 @@ mod settling;
 mod shared;
 mod sources;
 mod template;
+#[cfg(test)]
+mod test_bench;
 mod visit;
 mod word;
 

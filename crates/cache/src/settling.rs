@@ -278,3 +278,6 @@ impl CacheOfLoop {
         self.announce(name);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,30 +98,15 @@ impl Drop for Visit {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-
     use baton_buf::Slice;
     use baton_segment::policy::PolicyName;
 
     use super::*;
+    use crate::Settings;
     use crate::blocks::Blocks;
-    use crate::{CacheCounters, Settings};
+    use crate::test_bench::counters;
 
     const BLOCK: u64 = 4096;
-
-    fn counters() -> CacheCounters {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        CacheCounters {
-            stored: &COUNT,
-            evicted: &COUNT,
-            purged: &COUNT,
-            saved_bytes: &COUNT,
-            not_written: &COUNT,
-            lost: &COUNT,
-            recovered: &COUNT,
-            prefetched: &COUNT,
-        }
-    }
 
     struct Films {
         blocks: Arc<Blocks>,

@@ -1,0 +1,175 @@
+//! A loop with a cache, in front of an origin that the test plays by hand.
+
+use std::cell::Cell;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use baton_buf::Aggregate;
+use baton_http::origin::Asked;
+use baton_http::{HeadLimits, RequestHead};
+use baton_segment::rules::{Arrival, RouteRules, Scheme};
+use baton_upstream::{Address, Application, Endpoint, Protocol, RequestId, ResponseEvent};
+use rustix::event::epoll;
+
+use crate::{Ask, CacheCounters, CachedRoute, CachingGateway, Request, Settings, SharedCache, Sources};
+
+/// A loop, and the origin behind it.
+pub(crate) struct Bench {
+    pub(crate) gateway: CachingGateway,
+    pub(crate) shared: Arc<SharedCache>,
+    route: Arc<CachedRoute>,
+    application: Arc<Application>,
+    listener: UnixListener,
+    epoll: OwnedFd,
+    names: u64,
+}
+
+thread_local! {
+    static NOW_S: Cell<u64> = const { Cell::new(1_000_000_000) };
+}
+
+/// Lets so many seconds pass on the clock of this test's thread.
+pub(crate) fn wait_s(seconds: u64) {
+    NOW_S.set(NOW_S.get() + seconds);
+}
+
+pub(crate) fn counters() -> CacheCounters {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    CacheCounters {
+        stored: &COUNT,
+        evicted: &COUNT,
+        purged: &COUNT,
+        saved_bytes: &COUNT,
+        not_written: &COUNT,
+        lost: &COUNT,
+        recovered: &COUNT,
+        prefetched: &COUNT,
+    }
+}
+
+impl Bench {
+    /// `name` tells tests of one process apart.
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("baton-cache-{name}-{}", std::process::id());
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let endpoint = Endpoint::Shared(Address::Abstract(name.into_bytes()));
+        let settings = baton_upstream::Settings {
+            protocol: Protocol::Http1,
+            ..baton_upstream::Settings::new("origin", endpoint)
+        };
+        let sources = Sources { secret: [7; 16], starts: 0, process: 1, seed: 1, unix_s: || NOW_S.get() };
+        let shared = SharedCache::open_with(&Settings::default(), counters(), None, &sources).unwrap();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let gateway = CachingGateway::with_cache(epoll.try_clone().unwrap(), Arc::clone(&shared)).unwrap();
+        let rules = RouteRules::default();
+        let route = Arc::new(CachedRoute { partition: "site".into(), rules, prefetch: 0 });
+        let application = Application::new(settings).unwrap();
+        Self { gateway, shared, route, application, listener, epoll, names: 0 }
+    }
+
+    pub(crate) fn ask(&self, path: &str) -> Arc<Ask> {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let limits = HeadLimits::default();
+        let head = RequestHead::parse(text.as_bytes(), &limits).unwrap();
+        let arrival = Arrival { scheme: Scheme::Http, is_trusted: false };
+        let key = Ask::key_of(&self.route, &self.shared.secret, arrival, &head).unwrap();
+        Arc::new(Ask::new(&self.route, key, &head, None, &limits).unwrap())
+    }
+
+    pub(crate) fn request(&self, path: &str) -> baton_upstream::Request {
+        baton_upstream::Request {
+            application: Arc::clone(&self.application),
+            peers: None,
+            turn: None,
+            text: format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes(),
+            asked: Asked::Usual,
+            body: Aggregate::new(),
+            rest: None,
+            idempotent: true,
+            handover: None,
+            takes_pipes: false,
+            ends: None,
+            client: None,
+        }
+    }
+
+    /// A client asks for this path.
+    pub(crate) fn begin(&mut self, path: &str) -> RequestId {
+        self.names += 1;
+        let name = RequestId::new(self.names);
+        let request = Request { upstream: Box::new(self.request(path)), ask: Some(self.ask(path)) };
+        self.gateway.begin(name, request, 0);
+        self.gateway.check_invariants();
+        name
+    }
+
+    /// The origin's end of the next connection; `None`: none waits.
+    pub(crate) fn accept(&self) -> Option<UnixStream> {
+        match self.listener.accept() {
+            Ok((stream, _)) => Some(stream),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The origin answers, and the loop hears of it. Returns what it was asked.
+    pub(crate) fn answer(&mut self, stream: &mut UnixStream, response: &str) -> String {
+        let mut request = [0; 1024];
+        let count = stream.read(&mut request).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
+        self.round();
+        String::from_utf8_lossy(&request[..count]).into_owned()
+    }
+
+    /// Hands in what has happened to the sockets by now.
+    pub(crate) fn round(&mut self) {
+        let mut events = Vec::with_capacity(16);
+        let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).unwrap();
+        for event in events {
+            self.gateway.handle_event(event.data.u64(), event.flags, 0);
+            self.gateway.check_invariants();
+        }
+        self.gateway.handle_time(0);
+    }
+
+    /// What a client gets, once the loop is told that there is something: what the cache did, the status, and the body;
+    /// status 0: a failure.
+    pub(crate) fn response(&mut self, name: RequestId) -> (Vec<&'static str>, u16, Vec<u8>) {
+        let (mut notes, mut status, mut body) = (Vec::new(), 0, Vec::new());
+        let mut ready = Vec::new();
+        while let Some(next) = self.gateway.poll_ready() {
+            ready.push(next);
+        }
+        for _ in 0..ROUNDS_MAX {
+            while let Some(event) = self.gateway.take(name) {
+                self.gateway.check_invariants();
+                match event {
+                    ResponseEvent::CacheNote(word) => notes.push(word),
+                    ResponseEvent::Head(head, _) => status = head.status().code(),
+                    ResponseEvent::Body(bytes) => {
+                        for piece in bytes.pieces() {
+                            let baton_buf::Piece::Memory(slice) = piece else { panic!("{piece:?}") };
+                            body.extend_from_slice(slice);
+                        }
+                    }
+                    ResponseEvent::End { .. } => return (notes, status, body),
+                    ResponseEvent::Failed(_) => return (notes, 0, body),
+                    _ => {}
+                }
+            }
+            self.gateway.note_sent(name, 0);
+            self.round();
+            while self.gateway.poll_ready().is_some() {}
+        }
+        panic!("{name:?} has no end: {notes:?} {status}")
+    }
+}
+
+/// Rounds of the loop within which a response that has come is taken.
+const ROUNDS_MAX: usize = 10;
