@@ -66,6 +66,8 @@ impl Gateway {
         request.application = Arc::clone(&application);
         (exchange.addresses_tried, exchange.times_unseen) = (0, 0);
         (exchange.connecting_until_ms, exchange.state) = (None, ExchangeState::Queued);
+        // The share that it had is one of the former peer's connections.
+        exchange.place = None;
         exchange.at_origin = Some(AtOrigin::begin(&application.settings().record, now_ms));
         exchange.note_relayed();
         let index = self.pool_of(&application);

@@ -5,11 +5,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use baton_buf::Aggregate;
+use baton_dispatch::PolicyName;
 use baton_http::origin::Asked;
 use rustix::event::epoll;
 
 use super::*;
-use crate::{Address, Application, Endpoint, Settings};
+use crate::{Address, Application, BalanceSettings, Endpoint, Peer, Peers, Settings, TurnSought};
 
 struct Bench {
     gateway: Gateway,
@@ -202,4 +203,41 @@ fn an_idle_connection_goes_when_its_time_is_over_or_the_origin_ends_it() {
         assert_eq!(bench.busy_and_idle(), (0, 0));
         drop(stream);
     }
+}
+
+/// Bug: a request that went on to another peer kept its client's share of the connections of the first.
+#[test]
+fn a_request_that_moves_on_takes_no_share_of_the_peer_that_it_leaves() {
+    let mut bench = Bench::new("moved", |settings| settings.connections_max = 1);
+    let first = bench.begin(1);
+    let nowhere = Endpoint::Shared(Address::Abstract(b"baton-gateway-nowhere".to_vec()));
+    let gone = Settings { protocol: Protocol::Http1, ..Settings::new("gone", nowhere) };
+    let peer = |application: &Arc<Application>, is_backup| Peer {
+        application: Arc::clone(application),
+        weight: 1,
+        is_backup,
+        check_text: Vec::new(),
+        public: None,
+    };
+    let gone = Application::new(gone).unwrap();
+    let peers = vec![peer(&gone, false), peer(&bench.application, true)];
+    let settings = BalanceSettings {
+        policy: PolicyName::Wrr,
+        ejection: None,
+        check: None,
+        slow_start_ms: 0,
+        cluster: None,
+    };
+    let peers = Peers::new(peers, &settings).unwrap();
+    let request = Request { peers: Some(TurnSought::new(peers, b"/", None)), ..bench.request() };
+    let second = RequestId::new(2);
+    bench.gateway.begin(second, request, bench.now_ms);
+    bench.gateway.check_invariants();
+    assert!(bench.gateway.is_unanswered(second), "it waits for the peer that is left");
+    bench.gateway.abandon(first, bench.now_ms);
+    drop(bench.accept());
+    let mut other = bench.accept().expect("its connection");
+    bench.answer(&mut other);
+    bench.round(1_010);
+    assert_eq!(bench.take(second).len(), 4);
 }
