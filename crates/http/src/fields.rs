@@ -50,14 +50,30 @@ pub fn list_members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whether a token may contain `byte` (RFC 9110 section 5.6.2).
 pub const fn is_token_byte(byte: u8) -> bool {
-    matches!(byte,
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9'
-        | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
+    TOKEN_BYTES[byte as usize]
 }
+
+/// Names are looked at byte by byte, in requests and in responses.
+const TOKEN_BYTES: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        bytes[byte as usize] = matches!(byte,
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9'
+            | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
+        byte += 1;
+    }
+    bytes
+};
 
 /// Whether a field value may contain `byte`: anything but control characters; tab is allowed (RFC 9110 section 5.5).
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | 0x20..=0x7e | 0x80..=0xff)
+}
+
+/// Whether this may be a field value. It looks at all bytes, without a branch for each: most values may.
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |may_be, byte| may_be & is_value_byte(*byte))
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use super::hop_by_hop::{Nominated, is_of_the_connection};
 use super::response_head::remove_lines;
 use super::{BadResponse, ResponseHead};
 use crate::decimal::parse_decimal;
-use crate::fields::{is_token_byte, is_value_byte, list_members};
-use crate::reply::push_line;
+use crate::fields::{is_token_byte, is_value, is_value_byte, list_members};
 use crate::{Status, Version};
 
 /// The longest head of a response in bytes, its blank line included, if no setting says otherwise.
@@ -56,27 +55,35 @@ pub(super) enum BodyEnd {
 /// # Errors
 /// Why two readers might take it for different responses.
 pub(super) fn parse(text: &[u8], asked: Asked, buffer: Vec<u8>) -> Result<ParsedHead, BadResponse> {
-    let mut lines = text.split_inclusive(|byte| *byte == b'\n').map(strip_line_end);
-    let StatusLine { version, status, reason } = StatusLine::split(lines.next().unwrap_or(Ok(b""))?)?;
+    let (line, fields) = text.split_at(memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1));
+    let StatusLine { version, status, reason } = StatusLine::split(strip_line_end(line)?)?;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let mut known = Known::default();
     let mut kept = buffer;
     kept.clear();
-    for (count, line) in lines.enumerate() {
-        match line? {
-            b"" => break,
-            _ if count == RESPONSE_FIELDS_MAX => return Err(BadResponse::FieldsTooMany),
-            line => {
-                let (name, value) = split_field(line)?;
-                known.note(name, value)?;
-                let ends_here = name.eq_ignore_ascii_case(b"Content-Length")
-                    || (is_of_the_connection(name) && !(is_switch && name.eq_ignore_ascii_case(b"Upgrade")));
-                if !ends_here {
-                    push_line(&mut kept, name, value);
-                }
-            }
+    // Lines that stay are copied together: those between two that do not.
+    let (mut at, mut copied, mut count) = (0, 0, 0);
+    while let Some(len) = memchr::memchr(b'\n', &fields[at..]) {
+        let line = fields[at..at + len].strip_suffix(b"\r").ok_or(BadResponse::BareLineFeed)?;
+        if line.is_empty() {
+            break;
         }
+        if count == RESPONSE_FIELDS_MAX {
+            return Err(BadResponse::FieldsTooMany);
+        }
+        count += 1;
+        let (name, value) = split_field(line)?;
+        known.note(name, value)?;
+        let ends_here = name.eq_ignore_ascii_case(b"Content-Length")
+            || (is_of_the_connection(name) && !(is_switch && name.eq_ignore_ascii_case(b"Upgrade")));
+        let next = at + len + 1;
+        if ends_here {
+            kept.extend_from_slice(&fields[copied..at]);
+            copied = next;
+        }
+        at = next;
     }
+    kept.extend_from_slice(&fields[copied..at]);
     // Connection may come behind what it names.
     if !known.nominated.is_empty() && !is_switch {
         remove_lines(&mut kept, |name, _| !known.nominated.has(name));
@@ -142,22 +149,31 @@ fn strip_line_end(line: &[u8]) -> Result<&[u8], BadResponse> {
 
 /// Name and value, without the blanks around it.
 fn split_field(line: &[u8]) -> Result<(&[u8], &[u8]), BadResponse> {
-    if matches!(line, [b' ' | b'\t', ..]) {
-        return Err(BadResponse::FoldedLine);
+    let name_len = line.iter().position(|byte| !is_token_byte(*byte));
+    if let Some(colon @ 1..) = name_len
+        && let [b':', value @ ..] = &line[colon..]
+        && is_value(value)
+    {
+        return Ok((&line[..colon], value.trim_ascii()));
     }
-    let not_a_field = || match line {
+    Err(why_no_field(line))
+}
+
+#[cold]
+fn why_no_field(line: &[u8]) -> BadResponse {
+    match line {
+        _ if memchr::memchr(b'\r', line).is_some() => BadResponse::BareCarriageReturn,
+        [b' ' | b'\t', ..] => BadResponse::FoldedLine,
+        _ if line
+            .iter()
+            .position(|byte| !is_token_byte(*byte))
+            .is_some_and(|at| at > 0 && line[at] == b':') =>
+        {
+            BadResponse::FieldValue
+        }
         [b'H', b'T', b'T', b'P', b'/', ..] => BadResponse::StatusLineRepeated,
         _ => BadResponse::FieldName,
-    };
-    let colon = memchr::memchr(b':', line).ok_or_else(not_a_field)?;
-    let (name, value) = (&line[..colon], &line[colon + 1..]);
-    if name.is_empty() || !name.iter().copied().all(is_token_byte) {
-        return Err(not_a_field());
     }
-    if !value.iter().copied().all(is_value_byte) {
-        return Err(BadResponse::FieldValue);
-    }
-    Ok((name, value.trim_ascii()))
 }
 
 /// The fields that decide something.
