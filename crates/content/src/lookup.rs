@@ -105,7 +105,7 @@ impl Lookup<'_> {
         let checked = self.now.unix_seconds;
         let (answer, found) = match place {
             Resolved::File(target, identity) => return self.file(agreed, &target, &identity, checked),
-            Resolved::Directory(_) if self.blocking == Blocking::Never => return Err(DiskError::NeedsDisk),
+            Resolved::Directory(_) if self.blocking != Blocking::Allowed => return Err(DiskError::NeedsDisk),
             Resolved::Directory(path) => {
                 return listing::list(self.tree, &path, self.query.view).map(Found::Listing);
             }

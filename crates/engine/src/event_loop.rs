@@ -44,8 +44,16 @@ use crate::takeable::Takeable;
 
 /// Runs blocking jobs for a loop: the loop itself, helper threads, or stages, which also run steps of clients.
 pub(crate) trait Jobs<C> {
-    /// Begins a job of a client; `Some`: it is done already.
-    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone>;
+    /// Takes a job of a client, to be done by another thread, or by the loop itself.
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job);
+    /// Whether jobs wait for the loop itself.
+    fn has_own(&self) -> bool {
+        false
+    }
+    /// Does one of them, which blocks the loop.
+    fn do_own(&mut self) -> Option<(Token, JobDone)> {
+        None
+    }
     /// Gives a runnable client to another thread. False: the loop runs its step itself.
     fn give_step(&mut self, _whose: Token, _client: &mut C) -> bool {
         false
@@ -194,6 +202,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 if let Some(token) = self.runnable.pop_front() {
                     self.advance(token, Wake::Turn);
                 }
+            }
+            // One each round: those who have no part in a disk, or in another's password, wait for one job at most.
+            if let Some((token, done)) = self.jobs.do_own() {
+                self.advance(token, Wake::Job(done));
             }
             self.handle_time();
             if let Some(mover) = &self.ctx.mover {
@@ -418,10 +430,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Job(job) => {
                     self.jobs_begun += 1;
-                    match self.jobs.begin(token, entry.place.client(), job) {
-                        Some(done) => need = entry.client.advance(Wake::Job(done), &mut self.ctx),
-                        None => need = entry.client.advance(Wake::Resumed, &mut self.ctx),
-                    }
+                    self.jobs.begin(token, entry.place.client(), job);
+                    need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::JobUnderWay => break,
                 Need::Delegate(stream, request) => {
@@ -523,7 +533,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// How long the loop may wait for events; `None`: without a limit.
     fn timeout(&mut self) -> Option<rustix::event::Timespec> {
-        if !self.runnable.is_empty() {
+        if !self.runnable.is_empty() || self.jobs.has_own() {
             return Some(rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 });
         }
         let clients = self.clients.len() > 0 || self.tuner.is_some();

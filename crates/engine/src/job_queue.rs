@@ -1,7 +1,7 @@
 //! The order of jobs: what is short goes first, and what takes long never has all threads.
 //!
-//! One queue for all would let who guesses passwords stop the handshakes and the cold files of every site. Within a class,
-//! clients take turns.
+//! One queue for all would let a client that guesses passwords stop the handshakes and the cold files of every site. Within a
+//! class, clients take turns. Classes take some turns, too, or a client with endless short jobs would stop the long ones of others.
 
 use baton_shares::{ClientKey, FairQueue};
 
@@ -25,6 +25,8 @@ pub(crate) enum JobClass {
 pub(crate) struct JobQueue<T> {
     waiting: [FairQueue<T>; CLASSES],
     running: [usize; CLASSES],
+    /// Jobs begun; wraps around.
+    begun: usize,
 }
 
 impl JobClass {
@@ -51,7 +53,7 @@ impl JobClass {
 
 impl<T> Default for JobQueue<T> {
     fn default() -> Self {
-        Self { waiting: Default::default(), running: [0; CLASSES] }
+        Self { waiting: Default::default(), running: [0; CLASSES], begun: 0 }
     }
 }
 
@@ -67,9 +69,12 @@ impl<T> JobQueue<T> {
 
     /// Begins the next job that one of so many threads may do.
     pub(crate) fn begin(&mut self, threads: usize) -> Option<(JobClass, T)> {
-        let class = JobClass::ALL.into_iter().find(|class| self.ready(*class, threads) > 0)?;
+        let mut classes = JobClass::ALL;
+        classes.rotate_left(self.first());
+        let class = classes.into_iter().find(|class| self.ready(*class, threads) > 0)?;
         let job = self.waiting[class as usize].pop(|_| true)?;
         self.running[class as usize] += 1;
+        self.begun = self.begun.wrapping_add(1);
         Some((class, job))
     }
 
@@ -93,6 +98,12 @@ impl<T> JobQueue<T> {
         self.running.iter().sum()
     }
 
+    /// The class that goes first this time: nearly always the shortest.
+    fn first(&self) -> usize {
+        let (round, place) = (self.begun / TURN, self.begun % TURN);
+        if place == TURN - 1 { round % CLASSES } else { 0 }
+    }
+
     fn ready(&self, class: JobClass, threads: usize) -> usize {
         let room = class.share(threads).saturating_sub(self.running[class as usize]);
         self.waiting[class as usize].len().min(room)
@@ -100,6 +111,9 @@ impl<T> JobQueue<T> {
 }
 
 const CLASSES: usize = 4;
+
+/// Every fourth job is of the next class in turn, if that has one: each class has at least every sixteenth.
+const TURN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -131,6 +145,25 @@ mod tests {
         (0..100).for_each(|job| queue.push(JobClass::File, client(1), job));
         queue.push(JobClass::File, client(2), 200);
         assert_eq!(begin_all(&mut queue, 8)[..3], [0, 200, 1]);
+    }
+
+    /// Goal: a client that asks for handshakes without end holds up another's file for a few of them.
+    #[test]
+    fn no_class_has_all_turns() {
+        let client = |last| Some(ClientKey::of([192, 0, 2, last].into()));
+        let mut queue = JobQueue::default();
+        queue.push(JobClass::File, client(2), 200);
+        queue.push(JobClass::Password, client(2), 201);
+        let order: Vec<u8> = std::iter::from_fn(|| {
+            queue.push(JobClass::Handshake, client(1), 1);
+            let (class, job) = queue.begin(1)?;
+            queue.end(class);
+            Some(job)
+        })
+        .take(CLASSES * TURN)
+        .collect();
+        assert!(order.contains(&200) && order.contains(&201), "{order:?}");
+        assert_eq!(order.iter().filter(|job| **job == 1).count(), CLASSES * TURN - 2);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 pub enum Blocking {
     /// The call may wait: on a helper, or where no other client waits.
     Allowed,
+    /// The call may wait for one file, but must not read a whole directory: [`NeedsDisk`].
+    Briefly,
     /// The call must not wait: [`NeedsDisk`] for anything that is not in the kernel's caches.
     Never,
 }
@@ -42,7 +44,7 @@ pub fn read_at(
     while filled < buffer.len() {
         let (rest, at) = (&mut buffer[filled..], offset + filled as u64);
         let result = match blocking {
-            Blocking::Allowed => rustix::io::pread(&file, rest, at),
+            Blocking::Allowed | Blocking::Briefly => rustix::io::pread(&file, rest, at),
             Blocking::Never => {
                 rustix::io::preadv2(&file, &mut [IoSliceMut::new(rest)], at, ReadWriteFlags::NOWAIT)
             }

@@ -18,6 +18,7 @@ mod bodies;
 mod connections;
 mod cors;
 mod greedy;
+mod greedy_work;
 mod guessers;
 mod methods;
 mod passwords;

@@ -173,7 +173,9 @@ fn reading_a_directory_is_for_those_who_may_wait() {
     let site = listing_site();
     site.write("x", b"");
     list(&site, "/", false);
-    assert!(matches!(site.ask("/", Blocking::Never), Err(NeedsDisk)));
+    for blocking in [Blocking::Never, Blocking::Briefly] {
+        assert!(matches!(site.ask("/", blocking), Err(NeedsDisk)), "{blocking:?}");
+    }
 }
 
 #[test]

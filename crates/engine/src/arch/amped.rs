@@ -29,7 +29,7 @@ use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::helpers::Helpers;
-use crate::job::{Job, JobDone};
+use crate::job::Job;
 use crate::process::Process;
 use crate::session::Session;
 
@@ -50,9 +50,8 @@ fn serve(process: &Process) -> io::Result<()> {
 }
 
 impl<C> Jobs<C> for Helpers {
-    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone> {
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) {
         self.submit(whose, client, job);
-        None
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -41,10 +41,14 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
     process.on_threads(threads(&process.tuning), |index| {
-        let mut ctx = process.context(cache.clone(), Blocking::Allowed);
+        let mut ctx = process.context(cache.clone(), Blocking::Briefly);
         ctx.connections_admitted = 1;
-        let event_loop =
-            process.event_loop::<Box<Session>, _>(&format!("thread-{index}"), ctx, Inline, None)?;
+        let event_loop = process.event_loop::<Box<Session>, _>(
+            &format!("thread-{index}"),
+            ctx,
+            Inline::default(),
+            None,
+        )?;
         Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
     })
 }

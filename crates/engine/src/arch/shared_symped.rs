@@ -36,9 +36,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 fn serve(process: &Process) -> io::Result<()> {
     let cache = process.cache(1);
     process.on_threads(loops(&process.tuning), |index| {
-        let ctx = process.context(cache.clone(), Blocking::Allowed);
+        let ctx = process.context(cache.clone(), Blocking::Briefly);
         let event_loop =
-            process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline, None)?;
+            process.event_loop::<Box<Session>, _>(&format!("loop-{index}"), ctx, Inline::default(), None)?;
         Ok(Box::new(move || event_loop.run(process.heartbeats.heart(index))))
     })
 }

@@ -1,6 +1,5 @@
 //! The handshake of a session whose connection begins with TLS.
 
-use baton_content::Blocking;
 use baton_http::BadProxyHeader;
 use baton_tls::{FailureReason, HandshakeFailure};
 
@@ -14,40 +13,33 @@ use crate::transport::HandshakeNeed;
 impl Session {
     /// Takes the handshake as far as it goes without waiting; `None`: there is none, or it is over and bytes may flow.
     pub(super) fn shake_hands(&mut self, ctx: &mut Context) -> Option<Need> {
-        while self.wire.transport.is_handshaking() && self.wire.is_open() {
-            return Some(match self.wire.transport.shake_hands() {
-                HandshakeNeed::Readable => Need::Readable,
-                HandshakeNeed::Writable => Need::Writable,
-                // A thread that may wait for disks may compute for a millisecond, too.
-                HandshakeNeed::Work(mut machine) if ctx.blocking == Blocking::Allowed => {
-                    machine.work();
-                    self.wire.transport.handle_handshake_work(machine);
-                    continue;
-                }
-                HandshakeNeed::Work(machine) => {
-                    ctx.tally.add(Metric::Jobs, 1);
-                    Need::Job(Job::Handshake(machine))
-                }
-                HandshakeNeed::WorkUnderWay => Need::JobUnderWay,
-                HandshakeNeed::Failed(failure) => self.fail_handshake(&failure, ctx),
-                HandshakeNeed::Clear => {
-                    let detail =
-                        "a client spoke in clear where TLS is expected, and was told the right address";
-                    report(&HandshakeFailure::new(FailureReason::NotTls, detail), ctx);
-                    return None;
-                }
-                HandshakeNeed::Unannounced(why) => self.end_unannounced(why, ctx),
-                // The load balancer has said whose connection it is, which is in clear.
-                HandshakeNeed::Nothing if self.wire.transport.tls().is_none() => return None,
-                HandshakeNeed::Nothing => {
-                    let resumed = self.wire.transport.tls().is_some_and(|facts| facts.resumed);
-                    ctx.tally.add(Metric::of_handshake(resumed), 1);
-                    self.begin_protocol(ctx);
-                    return None;
-                }
-            });
+        if !self.wire.transport.is_handshaking() || !self.wire.is_open() {
+            return None;
         }
-        None
+        Some(match self.wire.transport.shake_hands() {
+            HandshakeNeed::Readable => Need::Readable,
+            HandshakeNeed::Writable => Need::Writable,
+            HandshakeNeed::Work(machine) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                Need::Job(Job::Handshake(machine))
+            }
+            HandshakeNeed::WorkUnderWay => Need::JobUnderWay,
+            HandshakeNeed::Failed(failure) => self.fail_handshake(&failure, ctx),
+            HandshakeNeed::Clear => {
+                let detail = "a client spoke in clear where TLS is expected, and was told the right address";
+                report(&HandshakeFailure::new(FailureReason::NotTls, detail), ctx);
+                return None;
+            }
+            HandshakeNeed::Unannounced(why) => self.end_unannounced(why, ctx),
+            // The load balancer has said whose connection it is, which is in clear.
+            HandshakeNeed::Nothing if self.wire.transport.tls().is_none() => return None,
+            HandshakeNeed::Nothing => {
+                let resumed = self.wire.transport.tls().is_some_and(|facts| facts.resumed);
+                ctx.tally.add(Metric::of_handshake(resumed), 1);
+                self.begin_protocol(ctx);
+                return None;
+            }
+        })
     }
 
     /// The deadline has passed; `None`: not for the handshake.

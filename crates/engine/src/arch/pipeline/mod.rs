@@ -43,7 +43,7 @@ use crate::Tuning;
 use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
-use crate::job::{Job, JobDone};
+use crate::job::Job;
 use crate::job_queue::JobClass;
 use crate::process::Process;
 use client::{PipelineClient, Step};
@@ -89,9 +89,8 @@ struct ToStages<'a> {
 
 impl Jobs<PipelineClient> for ToStages<'_> {
     /// Writers run the jobs: this is why there are several.
-    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) -> Option<JobDone> {
+    fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job) {
         self.stages.to_write.put_long(JobClass::of(&job), client, (whose, job));
-        None
     }
 
     fn give_step(&mut self, whose: Token, client: &mut PipelineClient) -> bool {
