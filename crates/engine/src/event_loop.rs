@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use baton_cache::CachingGateway;
 use baton_shares::ClientKey;
@@ -40,6 +40,7 @@ use crate::mover::FlowEvent;
 use crate::returns::Returns;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
+use crate::stopwatch::Stopwatch;
 use crate::takeable::Takeable;
 
 /// Runs blocking jobs for a loop: the loop itself, helper threads, or stages, which also run steps of clients.
@@ -66,29 +67,6 @@ pub(crate) trait Jobs<C> {
     fn take_done(&mut self, into: &mut Vec<(Token, Wake)>);
     /// For the status of the worker.
     fn report(&self) -> Value;
-}
-
-/// Measures the time between [`start`](Self::start) and [`stop`](Self::stop).
-#[derive(Debug, Default)]
-struct Stopwatch {
-    started: Option<Instant>,
-    total: Duration,
-}
-
-impl Stopwatch {
-    fn start(&mut self) {
-        self.started = Some(Instant::now());
-    }
-
-    fn stop(&mut self) {
-        if let Some(started) = self.started.take() {
-            self.total += started.elapsed();
-        }
-    }
-
-    fn total_us(&self) -> u64 {
-        (self.total + self.started.map_or(Duration::ZERO, |started| started.elapsed())).as_micros() as u64
-    }
 }
 
 /// Observes a loop once a second and adjusts it.

@@ -60,6 +60,7 @@ mod simulated_disk;
 #[cfg(test)]
 mod simulation;
 mod steering;
+mod stopwatch;
 mod takeable;
 pub mod template;
 mod transport;
