@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use baton_shares::ClientKey;
+use baton_shares::{ClientKey, Place, Shares};
 use baton_sys::mailbox::Mailbox;
 
 use crate::client::Wake;
@@ -20,19 +20,24 @@ use crate::job_queue::{JobClass, JobQueue};
 #[derive(Debug)]
 pub(crate) struct Helpers {
     shared: Arc<Shared>,
-    under_way: usize,
+    /// Jobs given out and not yet taken back.
+    under_way: Shares,
+    taken: Vec<Done>,
 }
+
+/// A job that is done: whose it was, what it tells, and its place among those under way.
+type Done = (Token, Wake, Place);
 
 #[derive(Debug)]
 struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
-    done: Mailbox<(Token, Wake)>,
+    done: Mailbox<Done>,
 }
 
 #[derive(Debug)]
 struct Queue {
-    jobs: JobQueue<(Token, Job)>,
+    jobs: JobQueue<(Token, Job, Place)>,
     helpers: usize,
     helpers_max: usize,
     /// Helpers that wait for a job.
@@ -49,7 +54,7 @@ impl Helpers {
         let helpers_max = helpers_max.max(1);
         let queue = Queue { jobs: JobQueue::default(), helpers: 0, helpers_max, idle: 0, closed: false };
         let shared = Shared { queue: Mutex::new(queue), work: Condvar::new(), done: Mailbox::new()? };
-        Ok(Self { shared: Arc::new(shared), under_way: 0 })
+        Ok(Self { shared: Arc::new(shared), under_way: Shares::default(), taken: Vec::new() })
     }
 
     /// Readable when a job is done.
@@ -59,7 +64,12 @@ impl Helpers {
 
     /// Jobs given out and not yet taken back.
     pub(crate) fn under_way(&self) -> usize {
-        self.under_way
+        self.under_way.taken()
+    }
+
+    /// The same, of which each client counts for `of_client_max` at most.
+    pub(crate) fn under_way_by_many(&self, of_client_max: usize) -> usize {
+        self.under_way.taken_by_many(of_client_max)
     }
 
     /// Running threads.
@@ -83,10 +93,10 @@ impl Helpers {
 
     /// Gives a job of a client to a helper.
     pub(crate) fn submit(&mut self, whose: Token, client: Option<ClientKey>, job: Job) {
-        self.under_way += 1;
         let class = JobClass::of(&job);
+        let place = self.under_way.enter(client);
         let mut queue = lock(&self.shared.queue);
-        queue.jobs.push(class, client, (whose, job));
+        queue.jobs.push(class, client, (whose, job, place));
         if queue.jobs.count_ready(queue.helpers_max) > queue.idle && queue.helpers < queue.helpers_max {
             let shared = Arc::clone(&self.shared);
             let helper = std::thread::Builder::new().name("helper".into()).stack_size(STACK_BYTES);
@@ -96,8 +106,8 @@ impl Helpers {
                 // No thread can be started: the loop waits for the disk itself, or the client would never be answered.
                 let mine = queue.jobs.take_back(class, client);
                 drop(queue);
-                if let Some((whose, job)) = mine {
-                    self.shared.done.send([(whose, Wake::Job(job.run()))]);
+                if let Some((whose, job, place)) = mine {
+                    self.shared.done.send([(whose, Wake::Job(job.run()), place)]);
                 }
                 return;
             }
@@ -108,9 +118,8 @@ impl Helpers {
 
     /// Takes the jobs that are done.
     pub(crate) fn take_done(&mut self, into: &mut Vec<(Token, Wake)>) {
-        let before = into.len();
-        self.shared.done.take(into);
-        self.under_way -= into.len() - before;
+        self.shared.done.take(&mut self.taken);
+        into.extend(self.taken.drain(..).map(|(whose, wake, _)| (whose, wake)));
     }
 }
 
@@ -125,7 +134,7 @@ impl Shared {
     fn help(&self) {
         let mut queue = lock(&self.queue);
         loop {
-            let (class, (whose, job)) = loop {
+            let (class, (whose, job, place)) = loop {
                 if queue.closed || queue.helpers > queue.helpers_max {
                     queue.helpers -= 1;
                     // What this one could have done next may be for one that waits.
@@ -141,7 +150,7 @@ impl Shared {
                 queue.idle -= 1;
             };
             drop(queue);
-            self.done.send([(whose, Wake::Job(job.run()))]);
+            self.done.send([(whose, Wake::Job(job.run()), place)]);
             queue = lock(&self.queue);
             queue.jobs.end(class);
         }

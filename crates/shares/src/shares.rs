@@ -55,6 +55,13 @@ impl Shares {
         self.lock().taken as usize
     }
 
+    /// Places that are taken, of which each client counts for `of_client_max` at most.
+    pub fn taken_by_many(&self, of_client_max: usize) -> usize {
+        let counts = self.lock();
+        let beyond = counts.of.values().map(|held| held.saturating_sub(of_client_max as u64));
+        (counts.taken - beyond.sum::<u64>()) as usize
+    }
+
     /// The client that has most places.
     pub fn greediest(&self) -> Option<ClientKey> {
         self.lock().of.iter().max_by_key(|(_, held)| **held).map(|(client, _)| *client)
@@ -119,6 +126,9 @@ mod tests {
         let modest: Vec<_> = std::iter::from_fn(|| shares.take(client(2), 8).ok()).collect();
         assert_eq!((modest.len(), shares.room(client(2), 8)), (2, Err(Full::Table)));
         assert_eq!(shares.greediest(), client(1));
+        let of_none = shares.enter(None);
+        assert_eq!([9, 6, 3, 1].map(|most| shares.taken_by_many(most)), [9, 9, 6, 3]);
+        drop(of_none);
         greedy.pop();
         assert_eq!(shares.room(client(1), 8), Err(Full::Share), "it is for others");
         assert!(shares.room(client(3), 8).is_ok() && shares.room(None, 8).is_ok());

@@ -93,6 +93,7 @@ impl Tuner<Helpers> for SelfTuner {
             jobs: load.jobs - std::mem::replace(&mut self.jobs_before, load.jobs),
             blocked_ms: self.blocked.since_last(load.busy_us) / 1000,
             jobs_under_way: helpers.under_way(),
+            jobs_of_many: helpers.under_way_by_many(self.tuning.jobs_of_client_max()),
             connections: load.connections,
         };
         self.blocked_ms_total += measured.blocked_ms;
@@ -129,7 +130,7 @@ impl Tuner<Helpers> for SelfTuner {
         };
         let why_admitted = match choice.connections_max {
             None => "helpers keep up with the jobs",
-            Some(_) => "more jobs wait for the disk than helpers can do",
+            Some(_) => "more jobs of several clients wait for the disk than helpers can do",
         };
         json!({
             "jobs_last_second": self.measured.jobs,
@@ -196,6 +197,7 @@ mod tests {
     use baton_buf::{FileSlice, OpenFile};
     use baton_content::{CacheSettings, Query, Tree, TreeConfig, View};
     use baton_http::AcceptedCodings;
+    use baton_shares::ClientKey;
 
     use super::*;
     use crate::clients::Token;
@@ -244,14 +246,16 @@ mod tests {
         assert!(bytes_in_memory(&ctx) > 48 << 10);
 
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (4, usize::MAX));
-        for job in 0..8 * 16 {
-            // Until its answer is taken a job is under way.
-            helpers.submit(
-                Token::from_data(job),
-                None,
-                Job::PageIn { stream: None, slice: FileSlice::new(Arc::clone(&file), 0, 1) },
-            );
-        }
+        // Until its answer is taken a job is under way.
+        let submit = |jobs, client, helpers: &mut Helpers| {
+            for job in 0..jobs {
+                let slice = FileSlice::new(Arc::clone(&file), 0, 1);
+                helpers.submit(Token::from_data(job), client, Job::PageIn { stream: None, slice });
+            }
+        };
+        submit(8 * 32, Some(ClientKey::of([192, 0, 2, 1].into())), &mut helpers);
+        assert_eq!(pass(1, 0, &mut ctx, &mut helpers)["connections_admitted"], Value::Null, "one client");
+        submit(8 * 12, None, &mut helpers);
         assert_eq!(pass(1, 0, &mut ctx, &mut helpers)["connections_admitted"], 70);
         assert_eq!((helpers.helpers_max(), ctx.connections_admitted), (8, 70));
         let mut done = Vec::new();

@@ -5,7 +5,7 @@
 //! | | more when | less when |
 //! |---|---|---|
 //! | helpers | more jobs are under way than helpers allowed: doubled | a few have been enough for a minute |
-//! | clients | helpers keep up: fewer than 8 jobs per helper | 16 jobs per helper: no more than there are |
+//! | clients | helpers keep up: fewer than 8 jobs per helper | 16 jobs per helper, a quarter of them of one client at most: no more than there are |
 //! | files in memory | the disk has been quiet: for a minute, twice as long after each vain attempt | the disk was needed in 8 seconds, without 5 quiet ones between |
 
 /// A second of a loop's life.
@@ -17,6 +17,8 @@ pub(super) struct Measured {
     pub(super) blocked_ms: u64,
     /// Jobs that are not done at its end.
     pub(super) jobs_under_way: usize,
+    /// The same, of which each client counts for [`SelfTuning::jobs_of_client_max`] at most.
+    pub(super) jobs_of_many: usize,
     /// Clients at its end.
     pub(super) connections: usize,
 }
@@ -76,6 +78,12 @@ impl SelfTuning {
         self.choice
     }
 
+    /// Jobs of one client that speak for a disk that cannot keep up: a quarter of too many, so that one client alone keeps no
+    /// other out.
+    pub(super) fn jobs_of_client_max(&self) -> usize {
+        self.helpers_limit * JOBS_PER_HELPER_TOO_MANY / 4
+    }
+
     /// Learns from a second and chooses for the next.
     pub(super) fn handle_second(&mut self, measured: &Measured) -> Choice {
         if measured.jobs >= JOBS_MANY || measured.blocked_ms >= BLOCKED_MS_MUCH {
@@ -107,7 +115,7 @@ impl SelfTuning {
     /// Accepting more clients than the disk can serve only makes all of them slower (Harji: the connection cap is
     /// the most important knob). Those that are in stay.
     fn choose_connections(&mut self, measured: &Measured) {
-        let waiting = measured.jobs_under_way / self.helpers_limit;
+        let waiting = measured.jobs_of_many / self.helpers_limit;
         self.choice.connections_max = match self.choice.connections_max {
             None if waiting >= JOBS_PER_HELPER_TOO_MANY => Some(measured.connections),
             Some(_) if waiting < JOBS_PER_HELPER_TOO_MANY / 2 => None,
@@ -158,8 +166,10 @@ const QUIET_UNTIL_RETRY_MAX_S: u32 = 3600;
 mod tests {
     use super::*;
 
-    const CALM: Measured = Measured { jobs: 3, blocked_ms: 10, jobs_under_way: 1, connections: 100 };
-    const DISK: Measured = Measured { jobs: 500, blocked_ms: 0, jobs_under_way: 4, connections: 100 };
+    const CALM: Measured =
+        Measured { jobs: 3, blocked_ms: 10, jobs_under_way: 1, jobs_of_many: 1, connections: 100 };
+    const DISK: Measured =
+        Measured { jobs: 500, blocked_ms: 0, jobs_under_way: 4, jobs_of_many: 4, connections: 100 };
 
     /// Lets so many seconds like this pass; how often the choice changed, and what it is.
     fn pass(tuning: &mut SelfTuning, seconds: u32, measured: &Measured) -> (u32, Choice) {
@@ -172,7 +182,7 @@ mod tests {
     }
 
     fn with_jobs(jobs_under_way: usize) -> Measured {
-        Measured { jobs_under_way, ..CALM }
+        Measured { jobs_under_way, jobs_of_many: jobs_under_way, ..CALM }
     }
 
     #[test]
@@ -237,7 +247,8 @@ mod tests {
             for blocked_ms in [0, 49, 50, 900] {
                 for jobs_under_way in [0, 1, 4, 5, 8, 16, 17, 127, 128, 255, 256, 4000] {
                     for helpers_limit in [1, 3, 4, 16, 64] {
-                        let load = Measured { jobs, blocked_ms, jobs_under_way, connections: 5000 };
+                        let load =
+                            Measured { jobs, blocked_ms, connections: 5000, ..with_jobs(jobs_under_way) };
                         let mut tuning = SelfTuning::new(helpers_limit);
                         pass(&mut tuning, 1800, &load);
                         assert_eq!(pass(&mut tuning, 1800, &load).0, 0, "{load:?}, {helpers_limit} helpers");
