@@ -406,9 +406,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     break;
                 }
-                Need::Job(job) => {
+                Need::Job(job, client) => {
                     self.jobs_begun += 1;
-                    self.jobs.begin(token, entry.place.client(), job);
+                    self.jobs.begin(token, client, job);
                     need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::JobUnderWay => break,

@@ -44,6 +44,7 @@ use std::sync::Arc;
 use baton_buf::Aggregate;
 use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
+use baton_shares::ClientKey;
 use baton_upstream::ResponseEvent;
 
 use crate::clock::Clock;
@@ -283,6 +284,11 @@ impl Exchange {
             _ => Login::Redirected,
         };
         self.route(env, plan, routed.site_index, &rewritten, login);
+    }
+
+    /// Whose turn its jobs take.
+    pub(crate) fn client(&self, client: &Transport) -> Option<ClientKey> {
+        self.address(client).map(|address| ClientKey::of(address.ip()))
     }
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.

@@ -21,7 +21,7 @@ impl Session {
             HandshakeNeed::Writable => Need::Writable,
             HandshakeNeed::Work(machine) => {
                 ctx.tally.add(Metric::Jobs, 1);
-                Need::Job(Job::Handshake(machine))
+                Need::Job(Job::Handshake(machine), self.wire.client())
             }
             HandshakeNeed::WorkUnderWay => Need::JobUnderWay,
             HandshakeNeed::Failed(failure) => self.fail_handshake(&failure, ctx),
@@ -146,7 +146,7 @@ mod tests {
     fn a_request_is_answered_behind_the_handshake() {
         let mut game = Game::new();
         game.client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let Need::Job(job) = game.step() else { panic!("no job") };
+        let Need::Job(job, _) = game.step() else { panic!("no job") };
         assert!(matches!(game.step(), Need::JobUnderWay));
         let done = job.run();
         assert!(matches!(done, JobDone::Handshake(_)));
@@ -178,7 +178,7 @@ mod tests {
         assert!(matches!(game.step(), Need::Readable));
         assert!(game.session.is_idle());
         game.client.send(b"");
-        assert!(matches!(game.step(), Need::Job(_)));
+        assert!(matches!(game.step(), Need::Job(..)));
         assert!(!game.session.is_idle());
     }
 

@@ -1,6 +1,7 @@
 //! What a session needs before its next step.
 
 use baton_buf::Slice;
+use baton_shares::ClientKey;
 use baton_upstream::{FailureReason, TunnelEnd};
 
 use crate::job::Job;
@@ -13,8 +14,9 @@ pub(crate) enum Need {
     Readable,
     /// Its socket writable.
     Writable,
-    /// A job done that may block; then [`Session::handle_job`](super::Session::handle_job).
-    Job(Job),
+    /// A job done that may block; then [`Session::handle_job`](super::Session::handle_job). It takes its turn as this client's:
+    /// behind a proxy, the one that the proxy tells of; `None`: of a Unix socket.
+    Job(Job, Option<ClientKey>),
     /// The job that was asked for before.
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).

@@ -13,6 +13,7 @@ use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
 use baton_passport::Passport;
+use baton_shares::ClientKey;
 use baton_upstream::{
     Address, Application, Endpoint, Failure, FailureReason, ResponseEvent, Settings, TemporaryFiles,
     TemporarySpace,
@@ -22,8 +23,10 @@ use tempfile::TempDir;
 
 use super::wire::Wire;
 use super::{Need, Session, Stage};
+use crate::address_range::AddressSet;
 use crate::client::Wake;
 use crate::context::{Context, Records};
+use crate::guards::RealAddress;
 use crate::log::{AccessLogs, SiteLog};
 use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
@@ -132,6 +135,28 @@ fn an_answer_by_the_application_itself_leaves_no_endless_wait() {
     assert_eq!(game.session.deadline_ms(), game.ctx.clock.now_ms() + game.ctx.plan.limits.idle_timeout_ms);
 }
 
+/// Goal: what a proxy asks for over one connection takes turns as the clients' that it tells of.
+#[test]
+fn jobs_behind_a_proxy_are_of_its_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = AddressSet { ranges: ["192.0.2.0/28".parse().unwrap()].into(), has_local: false };
+    let field = "X-Forwarded-For".to_owned();
+    let mut ctx = context_behind(&folder, Some(RealAddress { from, field }));
+    let (ours, mut proxy) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let peer = "192.0.2.1:1".parse().unwrap();
+    let mut session = Session::new(OwnedFd::from(ours), Some(peer), 0, &mut ctx);
+    for (number, told) in ["198.51.100.7", "198.51.100.8", "unknown"].into_iter().enumerate() {
+        let request = format!("GET /{number} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {told}\r\n\r\n");
+        proxy.write_all(request.as_bytes()).unwrap();
+        session.handle_ready(true);
+        let Need::Job(job, client) = session.step(&mut ctx, Stage::Any) else { panic!("no job") };
+        assert_eq!(client, Some(ClientKey::of(told.parse().unwrap_or(peer.ip()))));
+        session.handle_job(job.run(), &ctx);
+        assert!(matches!(session.step(&mut ctx, Stage::Any), Need::Readable));
+    }
+}
+
 /// A session, its client, and an application that answers it.
 struct Game {
     session: Session,
@@ -214,7 +239,7 @@ impl Game {
                 Need::ResponseAwaited => return true,
                 Need::Finished => return false,
                 Need::Turn => {}
-                Need::Job(job) => self.session.handle_job(job.run(), &self.ctx),
+                Need::Job(job, _) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
                 Need::Abandon(_) => panic!("HTTP/1 ends with its request"),
                 Need::Resume(..) => panic!("no tunnel has arrived"),
@@ -288,6 +313,10 @@ pub(super) fn body(bytes: usize) -> ResponseEvent {
 }
 
 pub(super) fn context(folder: &TempDir) -> Context {
+    context_behind(folder, None)
+}
+
+fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Context {
     let tree = Tree::open(TreeConfig { root: folder.path().to_owned(), ..TreeConfig::default() }).unwrap();
     let endpoint = Endpoint::Shared(Address::Unix(folder.path().join("app.sock")));
     let application = Application::new(Settings::new("app", endpoint)).unwrap();
@@ -326,7 +355,7 @@ pub(super) fn context(folder: &TempDir) -> Context {
         headers: FieldRules::default(),
         cors: None,
         guards: None,
-        real_address: None,
+        real_address: real_address.map(Arc::new),
         error_pages: Vec::new(),
         clients: None,
         figures: None,

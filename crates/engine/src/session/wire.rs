@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use baton_buf::Stop;
+use baton_shares::ClientKey;
 
 use super::need::Need;
 use crate::clock::Clock;
@@ -111,6 +112,11 @@ impl Wire {
         self.sent().saturating_add(self.transport.sent_by_others())
     }
 
+    /// Whose turn the connection's own jobs take.
+    pub(super) fn client(&self) -> Option<ClientKey> {
+        self.transport.peer().map(|address| ClientKey::of(address.ip()))
+    }
+
     /// What the session needs after a flush that ended like this; `None`: everything is sent.
     ///
     /// # Errors
@@ -122,12 +128,13 @@ impl Wire {
             Flush::Quantum => Need::Turn,
             Flush::NeedsPages(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);
-                Need::Job(Job::PageIn { stream: None, slice })
+                Need::Job(Job::PageIn { stream: None, slice }, self.client())
             }
             Flush::Waits(slice) => {
                 ctx.tally.add(Metric::Jobs, 1);
                 let patience = Duration::from_millis(ctx.plan.limits.send_timeout_ms.max(1));
-                Need::Job(Job::Send { socket: self.transport.share_socket(), slice, patience })
+                let socket = self.transport.share_socket();
+                Need::Job(Job::Send { socket, slice, patience }, self.client())
             }
             Flush::Over(Stop::FileShrank) => return Err(Outcome::FileChanged),
             Flush::Over(Stop::FileFailed) => return Err(Outcome::Failed),

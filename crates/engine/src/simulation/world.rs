@@ -548,7 +548,7 @@ impl<'a> World<'a> {
                     self.later(0, Event::Turn(who));
                     break;
                 }
-                Need::Job(job) => {
+                Need::Job(job, _) => {
                     let has_answers = !matches!(job, Job::PageIn { .. }) && session.stage() == Stage::Write;
                     self.seats[who].waits = Waits::Job;
                     self.seats[who].jobs += 1;

@@ -104,7 +104,7 @@ impl Client for PipelineClient {
             },
             None => Need::Turn,
         };
-        self.is_away = matches!(need, Need::Job(_) | Need::JobUnderWay);
+        self.is_away = matches!(need, Need::Job(..) | Need::JobUnderWay);
         if matches!(need, Need::Finished) {
             *place = None;
         }
@@ -181,8 +181,8 @@ mod tests {
         let (mut pipelined, mut ctx, _client) = begin();
         assert!(matches!(pipelined.advance(Wake::Resumed, &mut ctx), Need::Turn));
         let slice = FileSlice::new(Arc::new(OpenFile::new(tempfile::tempfile().unwrap().into())), 0, 0);
-        let job = Need::Job(Job::PageIn { stream: None, slice });
-        assert!(matches!(pipelined.advance(Wake::Stepped(job), &mut ctx), Need::Job(_)));
+        let job = Need::Job(Job::PageIn { stream: None, slice }, None);
+        assert!(matches!(pipelined.advance(Wake::Stepped(job), &mut ctx), Need::Job(..)));
         assert!(matches!(pipelined.advance(Wake::Resumed, &mut ctx), Need::JobUnderWay));
     }
 

@@ -40,7 +40,7 @@ impl Http1Driver {
         let waiting = match need {
             Need::Readable => self.awaited_input(wire),
             Need::Writable => Waiting::Send,
-            Need::Job(_) | Need::JobUnderWay => Waiting::Job,
+            Need::Job(..) | Need::JobUnderWay => Waiting::Job,
             Need::ResponseEvent(_) | Need::ResponseAwaited if self.awaits_body() => Waiting::Body,
             Need::Delegate(..)
             | Need::Resume(..)

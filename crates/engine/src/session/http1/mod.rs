@@ -219,7 +219,8 @@ impl Http1Driver {
             Wants::Body => return self.receive(wire, ctx),
             Wants::Job(job) => {
                 ctx.tally.add(Metric::Jobs, 1);
-                Need::Job(job)
+                let exchange = self.exchanges.iter().find(|exchange| exchange.stream == stream);
+                Need::Job(job, exchange.and_then(|exchange| exchange.client(&wire.transport)))
             }
             Wants::JobUnderWay => Need::JobUnderWay,
             Wants::Delegation(delegation) => {
@@ -427,7 +428,11 @@ impl Http1Driver {
                 None
             }
             // Another process can wait for the disk, or for the client.
-            Ok(Some(Need::Job(_))) if self.leaves_before_job(wire, ctx) => Some(Need::Turn),
+            Ok(Some(Need::Job(..))) if self.leaves_before_job(wire, ctx) => Some(Need::Turn),
+            Ok(Some(Need::Job(job, client))) => {
+                let sent = self.exchanges.front();
+                Some(Need::Job(job, sent.map_or(client, |exchange| exchange.client(&wire.transport))))
+            }
             Ok(need) => need,
             Err(outcome) => Some(self.end(outcome, wire, ctx)),
         }

@@ -265,7 +265,9 @@ impl Http2Driver {
         }
         if let Some((id, slice)) = self.cold.pop() {
             ctx.tally.add(Metric::Jobs, 1);
-            return Some(Need::Job(Job::PageIn { stream: Some(name(id)), slice }));
+            let at = self.position(name(id));
+            let client = at.and_then(|at| self.streams[at].exchange.client(&wire.transport));
+            return Some(Need::Job(Job::PageIn { stream: Some(name(id)), slice }, client));
         }
         if stage == Stage::Write {
             return None; // A reader advances requests, once there is nothing to send or no room for it.
@@ -321,7 +323,7 @@ impl Http2Driver {
             Wants::Job(job) => {
                 ctx.tally.add(Metric::Jobs, 1);
                 self.streams[at].has_job = true;
-                Some(Need::Job(job))
+                Some(Need::Job(job, self.streams[at].exchange.client(&wire.transport)))
             }
             Wants::Turn => {
                 self.make_due(at);

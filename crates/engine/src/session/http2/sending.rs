@@ -22,7 +22,7 @@ impl Http2Driver {
             self.handle_sent(sent, wire, ctx);
             self.is_full = matches!(flush, Flush::Full);
             match wire.need_after(flush, ctx) {
-                Ok(Some(need @ Need::Job(_))) => {
+                Ok(Some(need @ Need::Job(..))) => {
                     self.is_outlet_blocked = true;
                     return Some(need);
                 }

@@ -36,7 +36,7 @@ fn step(session: &mut Session, ctx: &mut Context) -> Need {
 fn work(session: &mut Session, ctx: &mut Context) -> Need {
     loop {
         match step(session, ctx) {
-            Need::Job(job) => session.handle_job(job.run(), ctx),
+            Need::Job(job, _) => session.handle_job(job.run(), ctx),
             Need::Turn => {}
             need => return need,
         }
