@@ -8,6 +8,7 @@ use super::check::{Conflicts, of_site};
 use super::client_addresses::address_set;
 use super::config::Config;
 use super::error::Complaint;
+use super::route::Route;
 
 impl Config {
     /// The load balancers in front of each listener that has any.
@@ -27,14 +28,21 @@ impl Config {
 }
 
 impl Config {
-    /// Load balancers and proxies in front of any site.
+    /// Load balancers and proxies in front of any site: those that say whose a connection or request is, and those whose word on
+    /// a request is passed on, unless they are a network so wide that it has clients, too.
     pub(crate) fn proxies_in_front(&self) -> AddressSet {
         let settings = self.sites.iter().map(|site| &site.settings);
         let from = settings.flat_map(|settings| {
             let balancers = settings.proxy_protocol.iter().flat_map(|protocol| &protocol.from);
             settings.real_ip.iter().flat_map(|rule| &rule.from).chain(balancers)
         });
-        address_set(&from.copied().collect::<Vec<_>>())
+        let routes = self.sites.iter().flat_map(|site| &site.routes);
+        let trusted = routes.flat_map(|Route { settings, .. }| {
+            let of_origin = settings.proxy.iter().flat_map(|proxy| &proxy.trusted);
+            let of_application = settings.application().into_iter().flat_map(|(_, it)| &it.trusted);
+            of_origin.chain(of_application).filter(|clients| clients.is_narrow())
+        });
+        address_set(&from.chain(trusted).copied().collect::<Vec<_>>())
     }
 }
 
@@ -61,5 +69,31 @@ impl Conflicts<'_> {
                     .push(complaint.help("give both the same `proxy_protocol`, or different addresses"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a front-end that only a route names has no share. A network of clients that are trusted has one, or each client there
+    /// could take all.
+    #[test]
+    fn who_is_trusted_stands_in_front_unless_it_is_a_wide_network() {
+        let config = Config::from_toml(
+            "[[site]]\nproxy_protocol = { from = ['10.1.0.0/16'] }\n[[site.route]]\npath = '/a'\nproxy = { to = 'http://a', \
+             trusted = ['192.0.2.7', '10.2.0.0/16', 'fd00::/64', 'fd01::/48'] }\n[[site.route]]\npath = '/b'\nfastcgi = { to = \
+             'unix:/b', trusted = ['198.51.100.0/24', '0.0.0.0/0'] }\n",
+        );
+        let proxies = config.unwrap_or_else(|error| panic!("{error}")).proxies_in_front();
+        let is_one = |address: &&str| proxies.contains(Some(address.parse().unwrap()));
+        let (in_front, clients) = (
+            ["10.1.2.3", "192.0.2.7", "fd00::1", "198.51.100.9"],
+            ["192.0.2.8", "10.2.0.1", "fd01::1", "203.0.113.1"],
+        );
+        assert!(
+            in_front.iter().all(|address| is_one(&address))
+                && !clients.iter().any(|address| is_one(&address))
+        );
     }
 }

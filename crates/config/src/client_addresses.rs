@@ -25,6 +25,14 @@ impl ClientAddress {
             _ => false,
         }
     }
+
+    /// Whether they may be a group of proxies, rather than a network in which clients are, too.
+    pub(crate) fn is_narrow(&self) -> bool {
+        match self {
+            Self::Range(range) => range.is_narrow(),
+            Self::Local => true,
+        }
+    }
 }
 
 /// The set of these clients.

@@ -41,6 +41,11 @@ impl AddressRange {
     pub fn covers(&self, other: &Self) -> bool {
         self.prefix_len <= other.prefix_len && self.contains(other.first)
     }
+
+    /// Whether it may be a group of proxies, rather than a network in which clients are, too: 256 addresses, or 64 bits of IPv6.
+    pub fn is_narrow(&self) -> bool {
+        self.prefix_len >= if self.first.is_ipv4() { 24 } else { 64 }
+    }
 }
 
 /// Clients by their addresses.
