@@ -99,3 +99,13 @@ fn connections_of_proxies_are_those_of_many_clients() {
     let held: Vec<_> = (0..4).filter_map(|_| connected(&server, "127.0.0.2")).collect();
     assert_eq!(held.len(), 3, "of a client that is none");
 }
+
+/// Goal: under `mt` a client that holds connections leaves threads for others.
+#[test]
+fn one_client_does_not_hold_all_threads() {
+    let server = run(&format!("architecture = 'mt'\nthreads = 8\n{SITE}"));
+    let held: Vec<_> = (0..6).map(|_| connected(&server, "127.0.0.2").expect("three quarters")).collect();
+    assert!(connected(&server, "127.0.0.2").is_none(), "the last quarter is for others");
+    assert!(connected(&server, "127.0.0.1").is_some(), "another client");
+    drop(held);
+}

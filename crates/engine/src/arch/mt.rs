@@ -34,7 +34,8 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     listeners: ListenerSharing::Shared,
     loops: threads,
     held_up_by_a_slow_client: None,
-    adapt: |_| (),
+    // The table of connections is as long as there are threads, so that one client cannot hold all of them.
+    adapt: |tuning| tuning.clients_max = tuning.clients_max.min(threads(tuning)),
     serve,
 };
 
