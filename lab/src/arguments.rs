@@ -32,6 +32,9 @@ pub(crate) enum Command {
     Compression(CompressionArguments),
     /// Compare what guards, ids and logs cost a cached file; prints tables in Markdown
     Guards(GuardsArguments),
+    /// Count the instructions of a worker for a file, a request that is passed on and one from the cache, exactly; prints a
+    /// table in Markdown
+    Instructions(InstructionsArguments),
     /// Compare how bodies pass through a relay, by reading and writing and by splice; prints tables in Markdown
     Relay(RelayArguments),
     /// See how soon a cache with a folder serves after a crash what it had before; prints a table in Markdown
@@ -212,6 +215,19 @@ pub(crate) struct ProxyArguments {
     #[arg(long, short, default_value_t = 1.0)]
     pub(crate) seconds: f64,
     /// Where files, configurations and logs are put; kept for the next run
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct InstructionsArguments {
+    /// The command of this project; several are columns of the table
+    #[arg(long = "baton", value_delimiter = ',', default_value = "target/release/baton")]
+    pub(crate) batons: Vec<PathBuf>,
+    /// A setting of the server, as section.key=value; may be given again
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
+    pub(crate) settings: Vec<String>,
+    /// Where the file and logs are put; kept for the next run
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
 }

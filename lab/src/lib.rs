@@ -4,6 +4,7 @@
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
 //! - [`proxy`] compares them in front of an origin, passing on and from a cache;
+//! - [`instructions`] counts what a request costs in instructions, exactly;
 //! - [`guards`] tells what guards, ids and logs cost;
 //! - [`compression`] compares them compressing files and responses of an origin;
 //! - [`relay`] tells what `splice` saves a proxy at most;
@@ -34,6 +35,7 @@ pub mod documents;
 pub mod files;
 pub mod front_cost;
 pub mod guards;
+pub mod instructions;
 pub mod load;
 mod markdown;
 pub mod mix;

@@ -23,6 +23,7 @@ use baton_lab::disk::{self, DiskSettings};
 use baton_lab::documents::{self, DocumentsSettings};
 use baton_lab::front_cost::{self, FrontCostSettings};
 use baton_lab::guards::{self, GuardsSettings};
+use baton_lab::instructions::{self, InstructionsSettings};
 use baton_lab::load::{Load, LoadSettings, Request, RequestList};
 use baton_lab::proxy::{self, ProxySettings};
 use baton_lab::relay::{self, RelaySettings};
@@ -34,8 +35,8 @@ use baton_lab::{files, mix};
 use arguments::{
     ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CompressionArguments,
     CopiesArguments, DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments,
-    GuardsArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments, SlowReadersArguments,
-    TlsArguments,
+    GuardsArguments, InstructionsArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments,
+    SlowReadersArguments, TlsArguments,
 };
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Tls(arguments) => compare_tls(arguments),
         Command::Proxy(arguments) => compare_proxies(arguments),
         Command::Guards(arguments) => compare_guards(arguments),
+        Command::Instructions(arguments) => count_instructions(arguments),
         Command::Compression(arguments) => compare_compression(arguments),
         Command::Relay(arguments) => compare_relays(arguments),
         Command::Restart(arguments) => restart(arguments),
@@ -164,6 +166,16 @@ fn compare_guards(arguments: GuardsArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-guards")),
     };
     print(&format!("{}\n", guards::run(&settings)?))?;
+    Ok(true)
+}
+
+fn count_instructions(arguments: InstructionsArguments) -> Result<bool> {
+    let settings = InstructionsSettings {
+        batons: arguments.batons,
+        baton_settings: arguments.settings,
+        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-instructions")),
+    };
+    print(&instructions::run(&settings)?)?;
     Ok(true)
 }
 

@@ -16,8 +16,8 @@ use crate::load::{Load, LoadSettings, Request, RequestList};
 use crate::markdown::{begin_table, number, row, spread};
 use crate::rig::{Isolation, Machine};
 use crate::stats::{median, paired_ratio};
-use origin::Origin;
 pub use origin::OriginSocket;
+pub(crate) use origin::{Origin, OriginAddress};
 use pump::{Relay, Way};
 
 /// What to measure and how long.

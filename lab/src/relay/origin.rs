@@ -24,18 +24,18 @@ pub enum OriginSocket {
 
 /// Where it is.
 #[derive(Clone, Debug)]
-pub(super) enum OriginAddress {
+pub(crate) enum OriginAddress {
     Tcp(SocketAddr),
     Unix(UnixAddress),
 }
 
 /// An origin whose threads end with the process.
-pub(super) struct Origin {
-    pub(super) address: OriginAddress,
+pub(crate) struct Origin {
+    pub(crate) address: OriginAddress,
 }
 
 impl Origin {
-    pub(super) fn start(kind: OriginSocket, body_bytes: u64) -> Result<Self> {
+    pub(crate) fn start(kind: OriginSocket, body_bytes: u64) -> Result<Self> {
         match kind {
             OriginSocket::Tcp => {
                 let listener = TcpListener::bind(loopback(0))?;

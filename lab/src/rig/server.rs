@@ -409,12 +409,16 @@ impl Running {
         self.signal_all(Signal::KILL);
     }
 
-    /// Kills the worker of a server that has one: a child of the first process, with its command line.
-    pub(crate) fn kill_worker(&self) {
+    /// The worker of a server that has one: a child of the first process, with its command line.
+    pub(crate) fn worker(&self) -> Option<i32> {
         let command = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let first = command(self.child.id() as i32);
-        let workers = self.processes().into_iter().skip(1).filter(|pid| command(*pid) == first);
-        if let Some(pid) = workers.max().and_then(Pid::from_raw) {
+        self.processes().into_iter().skip(1).filter(|pid| command(*pid) == first).max()
+    }
+
+    /// Kills that worker.
+    pub(crate) fn kill_worker(&self) {
+        if let Some(pid) = self.worker().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
