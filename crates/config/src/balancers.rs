@@ -91,9 +91,6 @@ mod tests {
             ["10.1.2.3", "192.0.2.7", "fd00::1", "198.51.100.9"],
             ["192.0.2.8", "10.2.0.1", "fd01::1", "203.0.113.1"],
         );
-        assert!(
-            in_front.iter().all(|address| is_one(&address))
-                && !clients.iter().any(|address| is_one(&address))
-        );
+        assert!(in_front.iter().all(&is_one) && !clients.iter().any(is_one));
     }
 }

@@ -226,6 +226,7 @@ impl Planner<'_> {
             clients: None,
             routes,
             headers: site.files.headers.clone(),
+            compress: site.files.coded_streams(),
             cors: site.guards.cors.as_ref().map(Cors::plan),
             guards: self.guards(&site.guards, &name)?,
             real_address: settings.real_ip.as_ref().map(RealIp::plan),
@@ -316,6 +317,7 @@ impl Planner<'_> {
         };
         Ok(plan::Route {
             headers: route.files.headers.clone(),
+            compress: route.files.coded_streams(),
             cors: route.guards().cors.as_ref().map(Cors::plan),
             guards: self.guards(route.guards(), &scope)?,
             otherwise: otherwise(&route.files)
@@ -373,12 +375,12 @@ impl Planner<'_> {
             named: application
                 .named_files
                 .iter()
-                .map(|folder| self.named(folder))
+                .map(|folder| self.named(folder, files))
                 .collect::<io::Result<_>>()?,
             internal: application
                 .internal_files
                 .iter()
-                .map(|(path, folder)| Ok((path.clone(), self.named(folder)?)))
+                .map(|(path, folder)| Ok((path.clone(), self.named(folder, files)?)))
                 .collect::<io::Result<_>>()?,
         };
         let delegate = Arc::new(Delegate {
@@ -409,14 +411,15 @@ impl Planner<'_> {
         Ok(Action::Scripts(tree, delegate))
     }
 
-    /// A folder whose files an application may name.
-    fn named(&self, folder: &Path) -> io::Result<Arc<Tree>> {
+    /// A folder whose files an application may name; `files`: how the route sends files.
+    fn named(&self, folder: &Path, files: &Files) -> io::Result<Arc<Tree>> {
         let config = TreeConfig {
             root: folder.to_owned(),
             index: Vec::new(),
             hidden: true,
             media_types: self.media_types.clone(),
             server_header: self.server_header,
+            compress: files.compress.as_ref().map(Compress::rules),
             ..TreeConfig::default()
         };
         Tree::open_among(&self.resources.roots, config).map(Arc::new)

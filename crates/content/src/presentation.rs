@@ -47,20 +47,29 @@ impl Presentation {
                 && rules.covers(media_type.as_bytes())
                 && !forbids_transformation(config, rule)
         });
-        if !config.precompressed.is_empty() || compress.is_some() {
-            // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
-            line("Vary", b"Accept-Encoding");
+        // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
+        let is_coded_for_some = !config.precompressed.is_empty() || compress.is_some();
+        let added = config.headers.added().filter(|(name, _)| is_vary(name)).map(|(_, member)| member);
+        let varies: Vec<_> =
+            is_coded_for_some.then_some("Accept-Encoding").into_iter().chain(added).collect();
+        if !varies.is_empty() {
+            line("Vary", varies.join(", ").as_bytes());
         }
         if let Some(rule) = rule {
             line(CACHE_CONTROL, rule.value.as_bytes());
         }
         let keeps = |name: &str| rule.is_some() && name.eq_ignore_ascii_case(CACHE_CONTROL);
-        for (name, value) in config.headers.fields_beside(keeps) {
+        for (name, value) in config.headers.fields_beside(keeps).filter(|(name, _)| !is_vary(name)) {
             line(name, value.as_bytes());
         }
         let compress = compress.map(Arc::clone);
         Self { media_type, coding: target.coding, compress, lines, server_header: config.server_header }
     }
+}
+
+/// Whether a field is the list that has one line, however many have a say in it.
+fn is_vary(name: &str) -> bool {
+    name.eq_ignore_ascii_case("Vary")
 }
 
 /// Whether `Cache-Control` says that the bytes must reach the client as they are.

@@ -50,37 +50,21 @@ pub fn judge(
     rules.choose(request.accept_encoding).map_or(Verdict::NotHere, Verdict::Coded)
 }
 
-/// Says that the response depends on the client's codings, once.
-pub fn vary_on_coding(head: &mut ResponseHead) {
-    let is_vary = |name: &[u8]| name.eq_ignore_ascii_case(b"Vary");
-    let named = |value: &[u8]| {
-        baton_http::list_members(value)
-            .any(|member| member == b"*" || member.eq_ignore_ascii_case(b"Accept-Encoding"))
-    };
-    if head.fields().any(|(name, value)| is_vary(name) && named(value)) {
-        return;
-    }
-    let mut merged = Vec::new();
-    for (_, value) in head.fields().filter(|(name, value)| is_vary(name) && !value.is_empty()) {
-        merged.extend_from_slice(value);
-        merged.extend_from_slice(b", ");
-    }
-    merged.extend_from_slice(b"Accept-Encoding");
-    head.retain(|name, _| !is_vary(name));
-    head.add("Vary", &merged);
-}
-
 /// Makes a head that of the same response in a coding: another representation, of unknown length.
 pub fn code(head: &mut ResponseHead, coding: baton_http::Coding) {
+    forget_bytes(head);
+    head.add("Content-Encoding", coding.token().as_bytes());
+}
+
+/// Takes from a head what is about bytes that are sent in another form: digests, ranges, length, a strong validator.
+pub fn forget_bytes(head: &mut ResponseHead) {
     head.set_content_length(None);
-    // Digests and ranges are about the bytes as they were.
     const OF_BYTES: [&str; 4] = ["Accept-Ranges", "Content-MD5", "Content-Digest", "Digest"];
     head.retain(|name, _| !OF_BYTES.iter().any(|of_bytes| name.eq_ignore_ascii_case(of_bytes.as_bytes())));
     head.replace_values(|name, value| {
         let is_strong = name.eq_ignore_ascii_case(b"ETag") && value.starts_with(b"\"");
         is_strong.then(|| [b"W/", value].concat())
     });
-    head.add("Content-Encoding", coding.token().as_bytes());
 }
 
 /// Whether a `Cache-Control` asks everyone on the way to leave the bytes as they are (RFC 9111 section 5.2.2.6).
@@ -150,27 +134,6 @@ mod tests {
                 expected,
                 "{method} {fields} {status} {lines}"
             );
-        }
-    }
-
-    #[test]
-    fn vary_is_extended_once() {
-        for (before, after) in [
-            ("", "Vary: Accept-Encoding"),
-            ("Vary: Cookie\r\n", "Vary: Cookie, Accept-Encoding"),
-            ("Vary: Cookie\r\nvary: Accept\r\n", "Vary: Cookie, Accept, Accept-Encoding"),
-            ("Vary: *\r\n", "Vary: *"),
-            ("vary: accept-encoding, Cookie\r\n", "vary: accept-encoding, Cookie"),
-        ] {
-            let mut head = response(200, before, None);
-            vary_on_coding(&mut head);
-            let lines: Vec<_> = head
-                .fields()
-                .map(|(name, value)| {
-                    format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
-                })
-                .collect();
-            assert_eq!(lines, [after]);
         }
     }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
-use baton_http::{ReplyHead, h2};
+use baton_http::h2;
 
 use crate::address_count::{AddressCounts, Counted};
 use crate::clock::Clock;
 use crate::departures::Departures;
 use crate::log::AccessLogs;
-use crate::mark::{Ids, Mark};
+use crate::mark::Ids;
 use crate::metrics::Tally;
 use crate::mover::{FlowEvent, MoverLink};
 use crate::outlet::SendPolicy;
@@ -65,8 +65,6 @@ pub(crate) struct Context {
     pub(crate) tally: Tally,
     /// What is to be logged.
     pub(crate) log: AccessLogs,
-    /// The marks of the request whose turn it is.
-    pub(crate) mark: Option<Arc<Mark>>,
     /// Where ids of requests come from.
     pub(crate) ids: Ids,
     /// Writes a line for the operator into the error log.
@@ -153,18 +151,6 @@ impl Context {
         }
     }
 
-    /// Whether every response to this request has a field of its own.
-    pub(crate) fn answers_mark(&self) -> bool {
-        self.mark.as_ref().is_some_and(|mark| mark.response_field().is_some())
-    }
-
-    /// Appends what every response to this request has.
-    pub(crate) fn push_mark(&self, head: &mut ReplyHead<'_>) {
-        if let Some(mark) = &self.mark {
-            mark.push(head);
-        }
-    }
-
     /// Looks a path up in the cache. A thread that must not wait for a disk is told [`NeedsDisk`] instead.
     pub(crate) fn find(&self, tree: &Arc<Tree>, query: &Query<'_>) -> Result<Found, NeedsDisk> {
         #[cfg(test)]
@@ -203,7 +189,6 @@ impl Context {
             bodies: Pool::new(BODY_PIECES_MAX, BODY_PIECE_BYTES),
             tally,
             log,
-            mark: None,
             ids: Ids::default(),
             remarks,
             remarked_on_tls_s: 0,

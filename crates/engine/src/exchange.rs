@@ -15,23 +15,18 @@ mod application;
 mod assembly;
 mod cached;
 mod coded_file;
-mod coder;
 mod delegated;
 mod env;
-mod file;
 mod find;
 mod guarded;
 mod https_address;
 mod lent;
 mod location;
 mod moving;
-mod notice;
-mod page;
 mod proxied;
 mod record;
 mod refused;
 mod routed;
-mod selection;
 mod source;
 mod tls_parameters;
 mod trusted;
@@ -53,17 +48,15 @@ use crate::job::{CodedFile, Job};
 use crate::log::Outcome;
 use crate::plan::{Action, Otherwise, Plan, Route};
 use crate::protocol::{BodyRead, StreamId};
+use crate::response::{self, Coder, Page, Ready, Response, Rules};
 use crate::rewrites::Rewrites;
 use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use cached::Looked;
 use delegated::{Asked, Delegated, Reaction};
-use env::Ready;
 use find::tell_hidden_link;
 use guarded::{Asking, Demand, Login, Visitor};
-use page::Page;
-use refused::{prove, refuse};
 use routed::Routed;
 use source::Source;
 use tunnel::Tunnel;
@@ -90,6 +83,8 @@ pub(crate) struct Exchange {
 enum State {
     /// The response is in the outlet, as far as it will come.
     Answered,
+    /// The response is coded part by part.
+    Coding(Box<Coder>),
     /// A job looks the path up, or verifies a password.
     Finding(Box<Finding>),
     /// An application answers.
@@ -152,8 +147,10 @@ impl Exchange {
     /// Refuses the rest of the request. The connection ends with the response.
     pub(crate) fn refuse(&mut self, env: &mut Env<'_>, refused: &Refused<'_>) {
         let plan = Arc::clone(&env.ctx.plan);
-        let ready = refuse(env.ctx, &plan, refused, &mut env.reply);
-        self.finish(env, ready);
+        env.reply.refuse();
+        let rules = Rules::without_site(&plan);
+        let response = rules.page(Page::refusal(refused.status, refused.why)).ending(refused.outcome);
+        self.send(env, &rules, None, response);
     }
 
     /// Advances a new request until it has to wait.
@@ -166,8 +163,7 @@ impl Exchange {
             let marked = marking.mark(&mut env.ctx.ids, env.client, head, &plan.limits.head);
             return match marked {
                 Ok((mark, kept)) => {
-                    self.record.mark = Some(Arc::clone(&mark));
-                    env.ctx.mark = Some(mark);
+                    self.record.mark = Some(mark);
                     self.begin(env, plan, &kept.get());
                 }
                 // Without them, the client's own words would go on in their place.
@@ -183,8 +179,10 @@ impl Exchange {
             return self.refuse(env, &Refused { status, why: &why, outcome });
         }
         if let Some(proof) = plan.proof(head) {
-            let ready = prove(env.ctx, plan, &proof, &mut env.reply);
-            return self.finish(env, ready);
+            // It asks once.
+            env.reply.close_behind();
+            let rules = Rules::without_site(plan);
+            return self.send(env, &rules, Some(head), rules.page(Page::proof(&proof)));
         }
         let (Some(site), Some(site_index)) = (site, site_index) else {
             let status = Status::NOT_FOUND;
@@ -227,7 +225,7 @@ impl Exchange {
                 Ok(None) => {}
                 Ok(user) => Arc::make_mut(self.record.visitor.get_or_insert_default()).user = user,
                 Err(Demand::Refusal(page)) => {
-                    return self.answer(env, plan, &routed, |env| routed.page(env.ctx, page, &mut env.reply));
+                    return self.answer(env, plan, &routed, head, routed.rules.page(page));
                 }
                 Err(Demand::Verification(verification)) => {
                     self.state = State::Finding(Box::new(Finding {
@@ -244,9 +242,7 @@ impl Exchange {
         // Here, and nowhere else: its guards have not asked it for a password.
         if let Some(preflight) = preflight {
             let lines = preflight.lines();
-            return self.answer(env, plan, &routed, |env| {
-                routed.page(env.ctx, Page::preflight(&lines), &mut env.reply)
-            });
+            return self.answer(env, plan, &routed, head, routed.rules.page(Page::preflight(&lines)));
         }
         match route.map(|route| &route.action) {
             Some(Action::Rewrite(to)) => self.rewrite(env, plan, &routed, to, head),
@@ -313,23 +309,14 @@ impl Exchange {
         });
         let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
-                let ask =
-                    match cached::look(env, plan, (routed, &self.rewrites), head, delegate, &mut self.record)
-                    {
-                        Ok(Looked::Ask(ask)) => ask,
-                        Ok(Looked::ToCode(answer)) => {
-                            let found_at = (plan, routed.site_index);
-                            let mut coded = Delegated::answered_from_cache(found_at, head, delegate, answer);
-                            self.state = match coded.answer_coded(env, &mut self.record) {
-                                Reaction::Answered => State::Answered,
-                                _ => State::Delegated(Box::new(coded)),
-                            };
-                            return;
-                        }
-                        Err(ready) => return self.finish(env, ready),
-                    };
+                let from = (routed, &self.rewrites);
+                let ask = match cached::look(env, plan, from, head, delegate, &mut self.record) {
+                    Looked::Ask(ask) => ask,
+                    Looked::Answer(response, rules) => return self.send(env, &rules, Some(head), response),
+                };
                 let visitor = self.record.visitor.clone();
-                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor };
+                let mark = self.record.mark.clone();
+                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor, mark };
                 let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
@@ -351,9 +338,7 @@ impl Exchange {
                 return;
             }
         };
-        self.answer(env, plan, routed, |env| {
-            routed.respond(env.ctx, head, source, plan.limits.ranges_max, &mut env.reply)
-        });
+        self.answer(env, plan, routed, head, routed.respond(head, source));
     }
 
     /// Goes on where a folder has nothing for the request.
@@ -387,35 +372,73 @@ impl Exchange {
         head: &RequestHead<'_>,
         status: Status,
     ) {
-        self.answer(env, plan, routed, |env| {
-            let ranges_max = plan.limits.ranges_max;
-            routed.respond(env.ctx, head, Source::Status(status), ranges_max, &mut env.reply)
-        });
+        self.answer(env, plan, routed, head, routed.respond(head, Source::Status(status)));
     }
 
     /// Gives an answer that does not depend on the body: reads what has arrived of it, and waits for nothing.
-    fn answer<'e>(
+    fn answer(
         &mut self,
-        env: &mut Env<'e>,
+        env: &mut Env<'_>,
         plan: &Plan,
         routed: &Routed<'_>,
-        respond: impl FnOnce(&mut Env<'e>) -> Ready,
+        head: &RequestHead<'_>,
+        response: Response,
     ) {
         let of_route = routed.guards.and_then(|guards| guards.body_bytes_max);
-        let ready = match env.reply.ignore_body(of_route.unwrap_or(plan.limits.body_bytes_max)) {
-            Ok(false) => respond(env),
-            Ok(true) => routed.body_refused(env.ctx, None, &mut env.reply),
+        let response = match env.reply.ignore_body(of_route.unwrap_or(plan.limits.body_bytes_max)) {
+            Ok(false) => response,
+            Ok(true) => routed.body_refused(env.ctx, None),
             Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         };
+        self.send(env, &routed.rules, Some(head), response);
+    }
+
+    /// Finishes a response.
+    fn send(
+        &mut self,
+        env: &mut Env<'_>,
+        rules: &Rules<'_>,
+        head: Option<&RequestHead<'_>>,
+        response: Response,
+    ) {
+        let rules = Rules { mark: self.record.mark.as_deref(), ..*rules };
+        let ready = response::finish(response, &rules, head, env.ctx, &mut env.reply);
         self.finish(env, ready);
     }
 
-    /// All of the response is in the outlet.
+    /// The response is in the outlet, or as much of it as was coded so far.
     fn finish(&mut self, env: &mut Env<'_>, ready: Ready) {
         self.record.begin(&ready);
-        self.record.close();
         env.trial = ready.trial;
+        self.state = match ready.coder {
+            Some(coder) => State::Coding(coder),
+            None => {
+                self.record.close();
+                State::Answered
+            }
+        };
+    }
+
+    /// Codes the next part of a response that is there as a whole.
+    fn code_on(&mut self, env: &mut Env<'_>) -> Wants {
+        let State::Coding(coder) = &mut self.state else { return Wants::Nothing };
+        if coder.takes_turn() {
+            return Wants::Turn;
+        }
+        let is_last = coder.can_finish();
+        let tally = &mut env.ctx.tally;
+        let coded = if is_last { coder.finish(tally) } else { coder.code(tally) };
+        let is_sent = coded.map(|coded| env.reply.send_part(coded)).is_ok();
+        if is_sent && !is_last {
+            return Wants::Turn;
+        }
+        if !(is_sent && env.reply.end(None).is_ok()) {
+            env.reply.cut();
+            self.record.fail(Outcome::Failed);
+        }
+        self.record.close();
         self.state = State::Answered;
+        Wants::Nothing
     }
 
     /// Whether the response is in the outlet, as far as it will come.
@@ -427,6 +450,7 @@ impl Exchange {
     pub(crate) fn is_under_way(&self) -> bool {
         match &self.state {
             State::Answered => false,
+            State::Coding(_) => true,
             State::Finding(finding) => matches!(finding.progress, Progress::UnderWay),
             State::Delegated(delegated) => delegated.is_under_way(),
             State::Tunnel(tunnel) => tunnel.is_with_gateway(),
@@ -438,13 +462,17 @@ impl Exchange {
         match &self.state {
             State::Delegated(delegated) => delegated.is_with_application(),
             State::Tunnel(tunnel) => tunnel.is_with_gateway(),
-            State::Answered | State::Finding(_) => false,
+            State::Answered | State::Coding(_) | State::Finding(_) => false,
         }
     }
 
     /// Whether a response is being coded, and its next part is there.
     pub(crate) fn is_coding(&self) -> bool {
-        matches!(&self.state, State::Delegated(delegated) if delegated.is_coding())
+        match &self.state {
+            State::Coding(_) => true,
+            State::Delegated(delegated) => delegated.is_coding(),
+            State::Answered | State::Finding(_) | State::Tunnel(_) => false,
+        }
     }
 
     /// Whether the application may have the client's socket.
@@ -456,7 +484,7 @@ impl Exchange {
     pub(crate) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
         match &self.state {
             State::Delegated(delegated) => delegated.text(body),
-            State::Answered | State::Finding(_) | State::Tunnel(_) => None,
+            State::Answered | State::Coding(_) | State::Finding(_) | State::Tunnel(_) => None,
         }
     }
 
@@ -464,7 +492,7 @@ impl Exchange {
     pub(crate) fn body_timeout_ms(&self) -> Option<u64> {
         match &self.state {
             State::Delegated(delegated) => delegated.body_timeout_ms(),
-            State::Answered | State::Finding(_) | State::Tunnel(_) => None,
+            State::Answered | State::Coding(_) | State::Finding(_) | State::Tunnel(_) => None,
         }
     }
 
@@ -494,14 +522,16 @@ impl Exchange {
         match &mut self.state {
             State::Finding(finding) => finding.progress = Progress::Done(found),
             State::Delegated(delegated) => delegated.handle_found(found),
-            State::Answered | State::Tunnel(_) => {}
+            State::Answered | State::Coding(_) | State::Tunnel(_) => {}
         }
     }
 
     /// The job that was [wanted](Wants::Job) has coded this.
     pub(crate) fn handle_coded(&mut self, coded: CodedFile) {
-        if let State::Finding(finding) = &mut self.state {
-            finding.progress = Progress::Coded(coded);
+        match &mut self.state {
+            State::Finding(finding) => finding.progress = Progress::Coded(coded),
+            State::Delegated(delegated) => delegated.handle_coded(coded),
+            State::Answered | State::Coding(_) | State::Tunnel(_) => {}
         }
     }
 
@@ -524,7 +554,7 @@ impl Exchange {
         match &mut self.state {
             State::Delegated(delegated) => delegated.handle_room(),
             State::Tunnel(tunnel) => tunnel.handle_room(),
-            State::Answered | State::Finding(_) => {}
+            State::Answered | State::Coding(_) | State::Finding(_) => {}
         }
     }
 
@@ -537,10 +567,11 @@ impl Exchange {
         let reaction = match &mut self.state {
             State::Delegated(delegated) => delegated.handle_response_event(env, event, &mut self.record),
             State::Tunnel(tunnel) => tunnel.handle_response_event(env, event, &mut self.record),
-            State::Answered | State::Finding(_) => return None,
+            State::Answered | State::Coding(_) | State::Finding(_) => return None,
         };
         match (reaction, &self.state) {
             (Reaction::Answered, _) => self.state = State::Answered,
+            (Reaction::Ready(ready), _) => self.finish(env, ready),
             (Reaction::NoClient(outcome), _) => return Some(outcome),
             (Reaction::Tunnel(shown), _) => self.state = State::Tunnel(Box::new(Tunnel::new(shown))),
             (Reaction::Redirect(target), State::Delegated(delegated)) => {
@@ -564,6 +595,7 @@ impl Exchange {
         loop {
             match &mut self.state {
                 State::Answered => return Wants::Nothing,
+                State::Coding(_) => return self.code_on(env),
                 State::Tunnel(tunnel) => return tunnel.poll(),
                 State::Finding(finding) => match std::mem::replace(&mut finding.progress, Progress::UnderWay)
                 {
@@ -591,14 +623,11 @@ impl Exchange {
     fn answer_coded(&mut self, env: &mut Env<'_>, coded: CodedFile) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, site_index, route_index, head, .. } = *finding;
-        let CodedFile { coding, file_bytes, stored } = coded;
-        coded_file::count(env.ctx, coding, file_bytes, stored.is_coded().then(|| stored.len()));
+        let stored = coded_file::take(env.ctx, coded);
         let head = head.get();
         let routed = Routed::of(&plan, site_index, plan.sites()[site_index].routes.get(route_index), &head);
-        self.answer(env, &plan, &routed, |env| {
-            let source = Source::Found(Found::File(stored));
-            routed.respond(env.ctx, &head, source, plan.limits.ranges_max, &mut env.reply)
-        });
+        let response = routed.respond(&head, Source::Found(Found::File(stored)));
+        self.answer(env, &plan, &routed, &head, response);
     }
 
     fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {

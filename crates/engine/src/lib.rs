@@ -50,6 +50,7 @@ mod process;
 mod proofs;
 mod protocol;
 mod requests;
+mod response;
 mod returns;
 pub mod rewrites;
 mod send_way;

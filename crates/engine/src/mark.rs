@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use baton_http::{HeadLimits, KeptHead, Refusal, ReplyHead, RequestHead};
+use baton_http::{HeadLimits, KeptHead, Refusal, RequestHead};
 use baton_parcel::{Packer, Unpacker};
 
 use crate::address_range::AddressSet;
@@ -79,13 +79,6 @@ impl Mark {
         let (name, id) = (packed.maybe_text()?, packed.maybe_text()?);
         let field = name.zip(id).map(|(name, id)| (format!("{name}: {id}"), name.len()));
         Some(Self { field, trace: packed.maybe_text()?.map(str::to_owned) })
-    }
-
-    /// Appends the field of the response.
-    pub(crate) fn push(&self, head: &mut ReplyHead<'_>) {
-        if let Some((name, value)) = self.response_field() {
-            head.field(name, value);
-        }
     }
 }
 
@@ -173,7 +166,8 @@ fn hex(number: u128) -> String {
 pub(crate) struct Ids(Option<(RandomState, u64)>);
 
 impl Ids {
-    fn next(&mut self) -> u128 {
+    /// The next one.
+    pub(crate) fn next(&mut self) -> u128 {
         let (keys, count) = self.0.get_or_insert_with(|| (RandomState::new(), seed()));
         *count = count.wrapping_add(1);
         u128::from(keys.hash_one(*count)) << 64 | u128::from(keys.hash_one((*count, true)))

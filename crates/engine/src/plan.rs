@@ -61,6 +61,8 @@ pub struct Site {
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
     pub headers: FieldRules,
+    /// Which of these responses are coded on the fly; `None`: none.
+    pub compress: Option<Arc<Rules>>,
     /// Which pages of other origins may read them.
     pub cors: Option<Arc<Cors>>,
     /// Rules for requests for which there is no route.
@@ -88,6 +90,8 @@ pub struct Route {
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
+    /// Which of the server's own responses are coded on the fly: errors, redirections, listings, fixed answers. `None`: none.
+    pub compress: Option<Arc<Rules>>,
     /// Which pages of other origins may read its responses.
     pub cors: Option<Arc<Cors>>,
     /// Rules for its requests.
@@ -474,11 +478,6 @@ impl Site {
         decode_any_path(path, decoded)?;
         Ok(place::find(&self.routes, decoded))
     }
-
-    /// The page for a status, if the site has one of its own.
-    pub fn error_page(&self, status: u16) -> Option<&ErrorPage> {
-        self.error_pages.iter().find(|page| page.status == status)
-    }
 }
 
 /// Longest name that DNS knows, and a port's worth of room.
@@ -515,6 +514,7 @@ mod tests {
             hosts: hosts.iter().map(|&host| host.into()).collect(),
             routes: Vec::new(),
             headers: FieldRules::default(),
+            compress: None,
             cors: None,
             guards: None,
             real_address: None,
@@ -566,6 +566,7 @@ mod tests {
             site.routes.push(Route {
                 place: Place::prefix(path),
                 headers: FieldRules::default(),
+                compress: None,
                 cors: None,
                 guards: None,
                 action,

@@ -90,7 +90,7 @@ impl<'a> Offer<'a> {
             *slot = Some(number).filter(|number| *number <= max)?;
         }
         let transport = match name {
-            PASSFD | PASSFD_EDITS => {
+            PASSFD | PASSFD_EDITS | PASSFD_JOINS => {
                 Transport::PassFd(Client { minor: u8::from(minor == 1), keep: keep == 1, head: head == 1 })
             }
             SHM if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
@@ -109,8 +109,11 @@ impl<'a> Offer<'a> {
         let start = out.len();
         out.extend_from_slice(match self.transport {
             // A library that does not know of edits declines, as it does with any transport that it does not know.
-            Transport::PassFd(_) if !Edits::split(self.fields).0.is_empty() => PASSFD_EDITS,
-            Transport::PassFd(_) => PASSFD,
+            Transport::PassFd(_) => match Edits::split(self.fields).0 {
+                edits if edits.is_empty() => PASSFD,
+                edits if edits.joins_any() => PASSFD_JOINS,
+                _ => PASSFD_EDITS,
+            },
             Transport::Shm(_) => SHM,
             Transport::Unknown => b"unknown",
         });
@@ -145,6 +148,8 @@ fn push_word(out: &mut Vec<u8>, name: &str, number: u64) {
 
 const PASSFD: &[u8] = b"passfd";
 const PASSFD_EDITS: &[u8] = b"passfd-edits";
+/// The same with lists that are joined.
+const PASSFD_JOINS: &[u8] = b"passfd-joins";
 const SHM: &[u8] = b"shm";
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
@@ -188,6 +193,14 @@ mod tests {
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
         assert!(value.starts_with(b"passfd-edits fds=1 minor=1 keep=1 head=0 patience=100\n/X-Powered-By"));
+        assert_eq!(Offer::parse(value), Ok(offer));
+
+        let fields = b"/X-Powered-By\r\n+Vary: Origin\r\nServer: baton\r\n";
+        let offer = Offer { fields, ..offer };
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        let (_, value) = Params::new(&block).next().unwrap().unwrap();
+        assert!(value.starts_with(b"passfd-joins fds=1"), "nor does one that only knows of the other edits");
         assert_eq!(Offer::parse(value), Ok(offer));
     }
 

@@ -4,7 +4,7 @@
 use baton_fcgi::cgi::{BadHead, CgiHead, HEAD_BYTES_MAX, HeadReader, HeadStep, Instruction, find_end};
 use baton_fcgi::offer::Client;
 use baton_fcgi::zero_copy::FileName;
-use baton_http::response::{Framing, push_default, push_drop};
+use baton_http::response::{Framing, push_default, push_drop, push_join};
 
 fn parse(text: &str) -> Result<CgiHead, BadHead> {
     let mut reader = HeadReader::new(HEAD_BYTES_MAX);
@@ -281,11 +281,16 @@ fn edits_change_the_applications_fields() {
         ("?X-A: d\r\n?X-D: a: b\r\nServer: s\r\n", format!("Server: s\r\n{own}X-D: a: b\r\n")),
         ("/X-B\r\n?X-B: d\r\n", "X-A: 1\r\nX-C: 4\r\nX-B: d\r\n".into()),
         ("?Content-Length: 7\r\n?X: y\r\n?x: z\r\n", format!("{own}Content-Length: 7\r\nX: y\r\nx: z\r\n")),
+        ("+X-D: d\r\n+x-d: D\r\n+X-D: e\r\n", format!("{own}X-D: d, e\r\n")),
+        ("+X-B: 3\r\n+X-B: 4\r\n", "X-A: 1\r\nX-C: 4\r\nX-B: 2, 3, 4\r\n".into()),
+        ("/X-B\r\n+X-B: 4\r\n", "X-A: 1\r\nX-C: 4\r\nX-B: 4\r\n".into()),
+        ("+X-B: *\r\n+X-B: 4\r\n", "X-A: 1\r\nX-C: 4\r\nX-B: *\r\n".into()),
     ] {
         assert_eq!(made(fields), expected, "{fields:?}");
     }
     let mut fields = Vec::new();
     push_drop(&mut fields, "X-B");
     push_default(&mut fields, "X-A", "d");
-    assert_eq!(fields, b"/X-B\r\n?X-A: d\r\n");
+    push_join(&mut fields, "Vary", "Origin");
+    assert_eq!(fields, b"/X-B\r\n?X-A: d\r\n+Vary: Origin\r\n");
 }

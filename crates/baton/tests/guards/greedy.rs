@@ -145,7 +145,7 @@ pub(super) fn serve(peer: &mut Peer) {
                 return peer.wait_for_end();
             }
             path if path.ends_with("/large") => {
-                peer.answer("Cache-Control: max-age=600\r\n", LARGE.as_bytes())
+                peer.answer("Cache-Control: max-age=600\r\n", LARGE.as_bytes());
             }
             _ => peer.answer("Cache-Control: max-age=600\r\n", "the origin"),
         }

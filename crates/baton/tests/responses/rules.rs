@@ -106,7 +106,7 @@ fn fields(exchange: &Exchange<'_>) -> Result<(), String> {
     expect(exchange, "x-default", &[scope])?;
     expect(exchange, "x-kept", &[if beside_others { site::OF_OTHERS } else { scope }])?;
     match exchange.kind {
-        Kind::File | Kind::Part | Kind::Parts | Kind::NotModified | Kind::PreconditionFailed => {
+        Kind::File | Kind::Part | Kind::Parts | Kind::NotModified => {
             let count = exchange.values("etag").len();
             if count == 1 { Ok(()) } else { Err(format!("one ETag of the file, not {count}")) }
         }
@@ -136,14 +136,14 @@ fn varies_by(kind: Kind) -> &'static [&'static str] {
         | Kind::Part
         | Kind::Parts
         | Kind::NotModified
-        | Kind::PreconditionFailed
         | Kind::OwnErrorPage
         | Kind::Fixed
         | Kind::Rewritten => &["Origin", "Accept-Encoding"],
         // HTML or JSON.
         Kind::Listing => &["Origin", "Accept", "Accept-Encoding"],
         // Notices are HTML, JSON or text.
-        Kind::RangeNotSatisfiable
+        Kind::PreconditionFailed
+        | Kind::RangeNotSatisfiable
         | Kind::ErrorPage
         | Kind::Redirect
         | Kind::Away

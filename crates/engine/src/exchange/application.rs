@@ -6,28 +6,27 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Unfrozen};
+use baton_buf::Aggregate;
 use baton_cache::Ask;
 use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
-use baton_http::response::{self, Client};
-use baton_http::{BodyFraming, KeptHead, Method, ReplyHead, RequestHead, Status, as_uri, field_parts};
+use baton_http::response::Client;
+use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_shares::ClientKey;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
-use super::env::{Delegation, Env, Ready};
+use super::env::{Delegation, Env};
 use super::guarded::Visitor;
-use super::page::{Page, SERVER};
 use super::routed::Routed;
 use super::{lent, tls_parameters};
 use crate::context::Context;
-use crate::cors::Allowed;
 use crate::documents::Instead;
 use crate::log::Outcome;
-use crate::plan::{CgiTerms, Delegate, Plan};
-use crate::protocol::Responder;
+use crate::mark::Mark;
+use crate::plan::{CgiTerms, Delegate, Plan, Terms};
+use crate::response::{self, Author, Page, Ready, Response, Rules, SERVER};
 use crate::transport::{HandOverTerms, Transport};
 
 /// A delegated request with its plan, site and application.
@@ -39,6 +38,8 @@ pub(super) struct Origin {
     pub(super) head: KeptHead,
     /// Who asks, if that is not just the other end of the connection.
     pub(super) visitor: Option<Arc<Visitor>>,
+    /// Its id, and the trace that it belongs to.
+    pub(super) mark: Option<Arc<Mark>>,
 }
 
 impl Origin {
@@ -63,30 +64,29 @@ impl Origin {
         String::from_utf8_lossy(&request).into_owned()
     }
 
-    /// Answers with an error page.
-    pub(super) fn page(&self, ctx: &mut Context, status: Status, reply: &mut Responder<'_>) -> Ready {
-        self.routed().page(ctx, Page::error(status), reply)
+    /// An error page.
+    pub(super) fn page(&self, status: Status) -> Response {
+        self.rules().page(Page::error(status))
     }
 
-    /// Like [`page`](Self::page), and writes to the error log what the application did.
-    pub(super) fn refuse(
-        &self,
-        ctx: &mut Context,
-        status: Status,
-        what: &str,
-        reply: &mut Responder<'_>,
-    ) -> Ready {
+    /// The same, while the error log is told what the application did.
+    pub(super) fn refuse(&self, ctx: &Context, status: Status, what: &str) -> Response {
         self.remark(ctx, format_args!("{what}"));
-        Ready { outcome: self.failed(), ..self.page(ctx, status, reply) }
+        self.page(status).ending(self.failed())
     }
 
-    /// Answers in place of a response that the home of a document has given.
-    pub(super) fn answer_instead(&self, env: &mut Env<'_>, instead: Instead) -> Ready {
-        let (routed, head) = (self.routed(), self.head.get());
+    /// What is answered in place of a response that the home of a document has given.
+    pub(super) fn answer_instead(&self, ctx: &mut Context, instead: Instead) -> Response {
+        let (rules, head) = (self.rules(), self.head.get());
         match self.delegate.copies() {
-            Some(copies) => lent::answer_instead((&routed, copies), env.ctx, &head, instead, &mut env.reply),
-            None => routed.page(env.ctx, Page::error(Status::BAD_GATEWAY), &mut env.reply),
+            Some(copies) => lent::answer_instead((&rules, copies), ctx, &head, instead),
+            None => rules.page(Page::error(Status::BAD_GATEWAY)),
         }
+    }
+
+    /// Finishes a response to the request.
+    pub(super) fn finish(&self, env: &mut Env<'_>, response: Response) -> Ready {
+        response::finish(response, &self.rules(), Some(&self.head.get()), env.ctx, &mut env.reply)
     }
 
     /// How a request ends that what answers it has let down.
@@ -94,13 +94,13 @@ impl Origin {
         if self.delegate.proxy().is_some() { Outcome::OriginFailed } else { Outcome::ApplicationFailed }
     }
 
-    pub(super) fn routed(&self) -> Routed<'_> {
-        Routed::delegated(&self.plan, self.site_index, &self.delegate, &self.head.get())
+    /// What every response to it obeys.
+    pub(super) fn rules(&self) -> Rules<'_> {
+        Rules { mark: self.mark.as_deref(), ..self.routed().rules }
     }
 
-    /// The fields of every response of the route, in memory of `ctx.heads`: see [`Delegate::response_fields`].
-    pub(super) fn response_fields(&self, ctx: &mut Context) -> Unfrozen {
-        self.delegate.response_fields(&self.plan, self.routed().allowed, ctx)
+    pub(super) fn routed(&self) -> Routed<'_> {
+        Routed::delegated(&self.plan, self.site_index, &self.delegate, &self.head.get())
     }
 
     /// The request as the application gets it.
@@ -134,7 +134,9 @@ impl Origin {
         let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
         let hand_over = client.map(|Client { minor, keep, head }| {
             let keep = keep && terms.keep_passed;
-            HandOverTerms { minor, keep, head, fields: self.response_fields(env.ctx).to_vec() }
+            let mut fields = Vec::new();
+            self.rules().push_fields(delegate.author(), env.ctx.clock.stamp(), &mut fields);
+            HandOverTerms { minor, keep, head, fields }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
@@ -247,51 +249,12 @@ impl Origin {
 }
 
 impl Delegate {
-    /// The fields of every response of the route, as complete lines, after the rules for the application's own fields. They
-    /// are in memory of `ctx.heads`, which wants it back.
-    pub(super) fn response_fields(
-        &self,
-        plan: &Plan,
-        allowed: Option<Allowed<'_>>,
-        ctx: &mut Context,
-    ) -> Unfrozen {
-        let headers = &self.headers;
-        let mut fields = ctx.heads.take();
-        for name in headers.dropped() {
-            response::push_drop(&mut fields, name);
+    /// Who writes the heads of its responses.
+    pub(super) fn author(&self) -> Author {
+        match &self.terms {
+            Terms::Cgi(_) => Author::Application { is_stored: self.cache.is_some() },
+            Terms::Proxy(_) => Author::Origin,
         }
-        // Ours takes the place of the application's.
-        let mark = ctx.mark.clone();
-        let marked = mark.as_ref().and_then(|mark| mark.response_field());
-        if let Some((name, _)) = marked {
-            response::push_drop(&mut fields, name);
-        }
-        for (name, value) in headers.defaults() {
-            response::push_default(&mut fields, name, value);
-        }
-        if self.proxy().is_some() || self.cache.is_some() {
-            // An origin has dated its response, or has no clock; what is stored is as old as its date.
-            response::push_default(&mut fields, "Date", ctx.clock.stamp().date);
-        }
-        let mut reply = ReplyHead::resume(&mut fields);
-        if self.cgi().is_some() {
-            if plan.server_header {
-                reply.field("Server", SERVER);
-            }
-            if self.cache.is_none() {
-                reply.date(ctx.clock.stamp());
-            }
-        }
-        if let Some((name, value)) = marked {
-            reply.field(name, value);
-        }
-        if let Some(allowed) = allowed {
-            allowed.push(&mut reply);
-        }
-        for (name, value) in headers.added() {
-            reply.field(name, value);
-        }
-        fields
     }
 }
 

@@ -7,17 +7,18 @@ use baton_buf::{Aggregate, Buffer, Slice};
 use baton_content::{Found, Stored};
 use baton_fcgi::cgi::Instruction;
 use baton_fcgi::zero_copy::NameMap;
-use baton_http::Status;
 use baton_http::origin::ResponseHead;
+use baton_http::{Method, Status};
 
 use super::application::Origin;
-use super::env::{Env, Ready};
-use super::file::range;
-use super::x_sendfile::{NamedFile, answer_with_body, answer_with_file};
+use super::coded_file;
+use super::env::Env;
+use super::x_sendfile::{NamedFile, file_response, may_be_coded};
 use crate::context::Context;
-use crate::job::Job;
+use crate::job::{CodedFile, Job};
 use crate::plan::Delegate;
 use crate::protocol::StreamId;
+use crate::response::{Body, Ready, Response, range};
 use crate::send_way::Trial;
 
 /// A response that is assembled from files.
@@ -27,6 +28,8 @@ pub(super) struct Assembly {
     work: Work,
     /// What a job found.
     found: Option<Found>,
+    /// The form of the file that a job has made.
+    coded: Option<CodedFile>,
 }
 
 /// What is assembled.
@@ -76,7 +79,7 @@ impl Assembly {
                 .map(|parts| Work::Body(Composite::new(parts))),
             Instruction::LocalRedirect(_) | Instruction::None => None,
         };
-        work.map(|work| Self { head, work, found: None }).ok_or(NO_SUCH_FILE)
+        work.map(|work| Self { head, work, found: None, coded: None }).ok_or(NO_SUCH_FILE)
     }
 
     /// A job has found the file that was looked for.
@@ -84,26 +87,63 @@ impl Assembly {
         self.found = Some(found);
     }
 
+    /// A job has coded the file.
+    pub(super) fn handle_coded(&mut self, coded: CodedFile) {
+        self.coded = Some(coded);
+    }
+
     /// Continues until a file needs a job, or answers.
+    ///
+    /// # Errors
+    /// The answer has begun.
     pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &Origin) -> Result<Job, Ready> {
-        let found = self.found.take();
-        let looked = match &mut self.work {
-            Work::File(file) => look(file, found, env.ctx, env.stream).map(|stored| {
-                stored
-                    .map(|stored| answer_with_file(env.ctx, origin, &self.head, &stored, &mut env.reply))
-                    .ok_or(Status::NOT_FOUND)
-            }),
-            Work::Body(composite) => composite.go_on(found, env).map(|is_whole| {
-                let (body, trial) = (std::mem::take(&mut composite.body), composite.trial);
-                is_whole
-                    .then(|| answer_with_body(env.ctx, origin, &self.head, body, trial, &mut env.reply))
-                    .ok_or(Status::BAD_GATEWAY)
-            }),
-        };
-        match looked {
+        match self.assemble(env, origin) {
             Err(job) => Ok(job),
-            Ok(Ok(ready)) => Err(ready),
-            Ok(Err(status)) => Err(origin.refuse(env.ctx, status, NO_SUCH_FILE, &mut env.reply)),
+            Ok(Ok((response, trial))) => {
+                let is_sent = origin.head.get().method != Method::Head;
+                let ready = origin.finish(env, response);
+                let trial = ready.trial.or(trial).filter(|_| is_sent);
+                Err(Ready { trial, ..ready })
+            }
+            Ok(Err(status)) => {
+                let page = origin.refuse(env.ctx, status, NO_SUCH_FILE);
+                Err(origin.finish(env, page))
+            }
+        }
+    }
+
+    /// The response, and the measurement to make of it; or the status for what cannot be assembled.
+    fn assemble(
+        &mut self,
+        env: &mut Env<'_>,
+        origin: &Origin,
+    ) -> Result<Result<(Response, Option<Trial>), Status>, Job> {
+        let author = origin.delegate.author();
+        let (found, coded) = (self.found.take(), self.coded.take());
+        match &mut self.work {
+            Work::File(file) => {
+                let stored = match coded {
+                    Some(coded) => Some(coded_file::take(env.ctx, coded)),
+                    None => match look(file, found, env.ctx, env.stream)? {
+                        Some(stored) if may_be_coded(&self.head, &stored) => {
+                            Some(coded_file::coded(env.ctx, env.stream, &origin.head.get(), stored)?)
+                        }
+                        as_it_is => as_it_is,
+                    },
+                };
+                let head = std::mem::replace(&mut *self.head, ResponseHead::of_status(Status::OK));
+                let response = stored.map(|stored| (file_response(head, author, stored), None));
+                Ok(response.ok_or(Status::NOT_FOUND))
+            }
+            Work::Body(composite) => {
+                if !composite.go_on(found, env)? {
+                    return Ok(Err(Status::BAD_GATEWAY));
+                }
+                let body = std::mem::take(&mut composite.body);
+                let mut head = std::mem::replace(&mut *self.head, ResponseHead::of_status(Status::OK));
+                head.set_content_length(Some(body.len()));
+                Ok(Ok((Response::of_lines(head, author, Body::Begun(body, true)), composite.trial)))
+            }
         }
     }
 }

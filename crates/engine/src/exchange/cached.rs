@@ -2,44 +2,42 @@
 
 use std::sync::Arc;
 
-use baton_buf::Aggregate;
 use baton_cache::{Answer, Ask, Bypass, CacheWord, Look};
-use baton_encode::{Verdict, judge, vary_on_coding};
 use baton_http::origin::ResponseHead;
-use baton_http::{Method, RequestHead, Status};
+use baton_http::{RequestHead, Status};
 
-use super::env::{Env, Ready};
+use super::env::Env;
 use super::lent;
-use super::page::Page;
 use super::record::Record;
 use super::routed::Routed;
 use crate::plan::{Delegate, Plan};
+use crate::response::{Body, Page, Response, Rules};
 use crate::rewrites::{Rewrites, RewrittenTarget};
 
-/// What is left to do for a request.
+/// What the shared cache has for a request.
 #[derive(Debug)]
-pub(super) enum Looked {
-    /// To delegate it, and to ask the cache this; `None`: the cache has nothing to do with it.
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is returned, never kept")]
+pub(super) enum Looked<'a> {
+    /// Nothing yet: it is to be delegated, and the cache to be asked this; `None`: the cache has nothing to do with it.
     Ask(Option<Arc<Ask>>),
-    /// To code this fresh response, which the cache keeps as it is.
-    ToCode((ResponseHead, Aggregate)),
+    /// The answer, and what it obeys.
+    Answer(Response, Rules<'a>),
 }
 
 /// Answers a request from the shared cache, if a fresh response to it is there, or says what is left to do.
-///
-/// # Errors
-/// The answer, which is in the outlet.
-pub(super) fn look(
+pub(super) fn look<'a>(
     env: &mut Env<'_>,
     plan: &Plan,
-    (routed, rewrites): (&Routed<'_>, &Rewrites),
+    (routed, rewrites): (&Routed<'a>, &Rewrites),
     head: &RequestHead<'_>,
-    delegate: &Delegate,
+    delegate: &'a Delegate,
     record: &mut Record,
-) -> Result<Looked, Ready> {
+) -> Looked<'a> {
     let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else {
-        return Ok(Looked::Ask(None));
+        return Looked::Ask(None);
     };
+    let rules =
+        Rules { headers: Some(&delegate.headers), compress: delegate.compress.as_deref(), ..routed.rules };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
     let arrival = delegate.arrival(env.client, head);
     let target = rewrites.forwarded_target(route, arrival, head, routed.site);
@@ -48,7 +46,7 @@ pub(super) fn look(
         Ok(looked) => looked,
         Err(bypass) => {
             record.note_cache(CacheWord::Forward(bypass.forward()).as_str());
-            return Ok(Looked::Ask(None));
+            return Looked::Ask(None);
         }
     };
     match look {
@@ -61,24 +59,15 @@ pub(super) fn look(
             if let Some(copies) = delegate.copies()
                 && let Some(instead) = copies.instead_of(&response)
             {
-                let routed = Routed { headers: &delegate.headers, ..*routed };
-                return Err(lent::answer_instead((&routed, copies), env.ctx, head, instead, &mut env.reply));
+                let response = lent::answer_instead((&rules, copies), env.ctx, head, instead);
+                return Looked::Answer(response, rules);
             }
-            match delegate.compress.as_ref().map(|rules| judge(rules, head, &response, Some(body.len()))) {
-                Some(Verdict::Coded(_)) => return Ok(Looked::ToCode((response, body))),
-                Some(Verdict::NotHere) => vary_on_coding(&mut response),
-                Some(Verdict::Never) | None => {}
-            }
-            let fields = delegate.response_fields(plan, routed.allowed, env.ctx);
-            let whole = (head.method != Method::Head).then(|| body.len());
-            env.reply.send_application_head(&mut env.ctx.heads, &response, whole, &fields, body);
-            env.ctx.heads.freeze(fields);
-            Err(response.status().into())
+            let body = Body::Begun(body, true);
+            Looked::Answer(Response::of_lines(response, delegate.author(), body), rules)
         }
         Look::NotCached(word) => {
             record.note_cache(word.as_str());
-            let routed = Routed { headers: &delegate.headers, ..*routed };
-            Err(routed.page(env.ctx, Page::error(Status::GATEWAY_TIMEOUT), &mut env.reply))
+            Looked::Answer(rules.page(Page::error(Status::GATEWAY_TIMEOUT)), rules)
         }
         Look::Ask(key) => {
             let target = target.as_ref().map(RewrittenTarget::parts);
@@ -86,7 +75,7 @@ pub(super) fn look(
             if ask.is_none() {
                 record.note_cache(CacheWord::Forward(Bypass::Path.forward()).as_str());
             }
-            Ok(Looked::Ask(ask))
+            Looked::Ask(ask)
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use baton_content::{Coded, Stored};
-use baton_http::{Coding, RequestHead};
+use baton_http::RequestHead;
 
 use crate::context::Context;
-use crate::job::Job;
+use crate::job::{CodedFile, Job};
 use crate::metrics::Metric;
 use crate::protocol::StreamId;
 
@@ -33,11 +33,13 @@ pub(super) fn coded(
     }
 }
 
-/// Counts what a job has coded; `made_bytes`: the length of the coded file, if the client gets that.
-pub(super) fn count(ctx: &mut Context, coding: Coding, file_bytes: u64, made_bytes: Option<u64>) {
+/// The form of a file that a job has made, which is counted.
+pub(super) fn take(ctx: &mut Context, coded: CodedFile) -> Arc<Stored> {
+    let CodedFile { coding, file_bytes, stored } = coded;
     ctx.tally.add(Metric::CompressionBytesIn, file_bytes);
-    if let Some(made_bytes) = made_bytes {
-        ctx.tally.add(Metric::CompressionBytesOut, made_bytes);
+    if stored.is_coded() {
+        ctx.tally.add(Metric::CompressionBytesOut, stored.len());
         ctx.tally.add(Metric::of_coded_response(coding), 1);
     }
+    stored
 }

@@ -12,7 +12,7 @@
 //!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
 //!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
 //!            │
-//!   Sending: a Coder may code the body (`coder`). If it needs more turns for it, Sending ── End ─► Finishing ─► answered
+//!   Sending: a Coder may code the body ([`Coder`]). If it needs more turns for it, Sending ── End ─► Finishing ─► answered
 //!
 //!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
 //! ```
@@ -34,15 +34,17 @@ use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, Respons
 use super::application::{Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
-use super::coder::{Coder, TURN_BYTES};
-use super::env::{Delegation, Env, Ready, Shown, Wants};
+use super::env::{Delegation, Env, Shown, Wants};
 use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
 use crate::documents::Instead;
+use crate::job::CodedFile;
 use crate::log::Outcome;
+use crate::mark::Mark;
 use crate::metrics::Metric;
 use crate::plan::{Delegate, Plan, Terms};
+use crate::response::{self, Body, Coder, Ready, Response, TURN_BYTES};
 use crate::upload::{Begins, Upload};
 
 /// A request that an application or an origin answers.
@@ -58,7 +60,7 @@ pub(super) struct Delegated {
     /// The fields behind the body.
     trailers: Option<Trailers>,
     /// What codes the body, if it is coded.
-    coder: Option<Coder>,
+    coder: Option<Box<Coder>>,
 }
 
 /// The state of the request and its answer.
@@ -108,6 +110,8 @@ pub(super) struct Asked {
     pub(super) ask: Option<Arc<Ask>>,
     /// Who asks, if that is not just the other end of the connection.
     pub(super) visitor: Option<Arc<Visitor>>,
+    /// Its id, and the trace that it belongs to.
+    pub(super) mark: Option<Arc<Mark>>,
 }
 
 /// What an event of the gateway leads to.
@@ -117,6 +121,8 @@ pub(super) enum Reaction {
     More,
     /// The response is in the outlet or with the client, as far as it will come.
     Answered,
+    /// The server has answered in its own words.
+    Ready(Ready),
     /// The client is gone; the request ends with this outcome.
     NoClient(Outcome),
     /// Answer the request as if it had asked for this target.
@@ -143,6 +149,7 @@ impl Delegated {
             site_index,
             head: head.keep(),
             visitor: asked.visitor.take(),
+            mark: asked.mark.take(),
         };
         let progress = if asked.protocol.is_some() || !env.reply.has_body_ahead() {
             is_whole
@@ -162,23 +169,6 @@ impl Delegated {
             let client = origin.asker(env.client);
             Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), client, begins)) }
         };
-        Self::of(origin, asked, progress)
-    }
-
-    /// A request that the shared cache has answered, with a body that is still to be coded.
-    pub(super) fn answered_from_cache(
-        (plan, site_index): (&Arc<Plan>, usize),
-        head: &RequestHead<'_>,
-        delegate: &Arc<Delegate>,
-        (response, body): (ResponseHead, Aggregate),
-    ) -> Self {
-        let (plan, delegate) = (Arc::clone(plan), Arc::clone(delegate));
-        let origin = Origin { plan, delegate, site_index, head: head.keep(), visitor: None };
-        let asked = Asked { program: None, protocol: None, ask: None, visitor: None };
-        Self::of(origin, asked, Progress::Held { head: response, body, bytes_max: HELD_BYTES_MAX })
-    }
-
-    fn of(origin: Origin, asked: Asked, progress: Progress) -> Self {
         Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None, coder: None }
     }
 
@@ -220,7 +210,8 @@ impl Delegated {
             Progress::Receiving { upload } => Some(&**upload),
             _ => None,
         };
-        self.origin.routed().body_refused(env.ctx, upload, &mut env.reply)
+        let response = self.origin.routed().body_refused(env.ctx, upload);
+        self.origin.finish(env, response)
     }
 
     /// A job has found a file that the application named.
@@ -230,9 +221,16 @@ impl Delegated {
         }
     }
 
+    /// A job has coded that file.
+    pub(super) fn handle_coded(&mut self, coded: CodedFile) {
+        if let Progress::Assembly(assembly) = &mut self.progress {
+            assembly.handle_coded(coded);
+        }
+    }
+
     /// Whether it can go on without another event of the gateway.
     pub(super) fn is_coding(&self) -> bool {
-        self.coder.as_ref().is_some_and(Coder::has_pending)
+        self.coder.as_ref().is_some_and(|coder| coder.has_pending())
     }
 
     /// Asks the gateway for its next event again, even if it had none last.
@@ -268,9 +266,14 @@ impl Delegated {
                 self.origin.delegation(env, terms, program, ask, (body, admission))
             }
             (Terms::Proxy(terms), Asked { protocol, .. }) => {
-                self.origin.proxied(env, terms, protocol.as_deref(), ask, (body, is_complete))?
+                let body = (body, is_complete);
+                let proxied = self.origin.proxied(env, terms, protocol.as_deref(), ask, body);
+                proxied.map_err(|response| self.origin.finish(env, *response))?
             }
-            (Terms::Cgi(_), _) => return Err(self.origin.page(env.ctx, Status::NOT_FOUND, &mut env.reply)),
+            (Terms::Cgi(_), _) => {
+                let response = self.origin.page(Status::NOT_FOUND);
+                return Err(self.origin.finish(env, response));
+            }
         };
         match delegation.ask {
             None => record.note_asked(&delegation.request, env.ctx),
@@ -298,7 +301,7 @@ impl Delegated {
         }
         match event {
             None => {
-                self.begin_held(env, None, record);
+                self.begin_held(env, false, record);
                 return self.flush_coder(env, record);
             }
             Some(ResponseEvent::Head(head, instruction)) => self.take_head(env, head, instruction),
@@ -335,9 +338,8 @@ impl Delegated {
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
-        let fields = self.origin.response_fields(env.ctx);
-        let status = env.reply.send_switch(&mut env.ctx.heads, &head, &fields);
-        env.ctx.heads.freeze(fields);
+        let (author, rules) = (self.origin.delegate.author(), self.origin.rules());
+        let status = response::switch(&head, author, &rules, env.ctx, &mut env.reply);
         record.begin(&status.into());
         Reaction::Tunnel(Shown {
             origin: self.origin.delegate.application.name().into(),
@@ -379,7 +381,7 @@ impl Delegated {
             Progress::Held { body: held, bytes_max, .. } => {
                 held.append(body);
                 if held.len() > *bytes_max {
-                    self.begin_held(env, None, record);
+                    self.begin_held(env, false, record);
                 }
             }
             Progress::Sending => match &mut self.coder {
@@ -401,19 +403,18 @@ impl Delegated {
         Reaction::More
     }
 
-    /// Sends the held head and body. `whole`: the body's length, if it is complete.
-    fn begin_held(&mut self, env: &mut Env<'_>, whole: Option<u64>, record: &mut Record) {
+    /// Sends the held head and body. `is_whole`: the body is complete, and nothing follows it.
+    fn begin_held(&mut self, env: &mut Env<'_>, is_whole: bool, record: &mut Record) {
         let progress = std::mem::replace(&mut self.progress, Progress::Sending);
-        let Progress::Held { mut head, mut body, .. } = progress else {
+        let Progress::Held { head, body, .. } = progress else {
             self.progress = progress;
             return;
         };
-        let mut whole = whole;
-        self.begin_coding(env, &mut head, &mut body, &mut whole);
-        let fields = self.origin.response_fields(env.ctx);
-        env.reply.send_application_head(&mut env.ctx.heads, &head, whole, &fields, body);
-        env.ctx.heads.freeze(fields);
-        record.begin(&head.status().into());
+        let body = Body::Begun(body, is_whole);
+        let mut ready =
+            self.origin.finish(env, Response::of_lines(head, self.origin.delegate.author(), body));
+        self.coder = ready.coder.take();
+        record.begin(&ready);
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
@@ -431,8 +432,8 @@ impl Delegated {
             return Reaction::More;
         };
         record.note_trail(Arc::clone(chosen.application()), chosen.trail());
-        let ready = self.origin.redirected_to_node(env, &chosen, public);
-        self.finish(env, &ready, record)
+        let response = self.origin.redirected_to_node(&chosen, public);
+        self.answer(env, response)
     }
 
     /// The request as it came, with its body. `None`: that is not in memory as it came.
@@ -449,15 +450,12 @@ impl Delegated {
     /// The application has completed its response.
     fn end(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
         let trailers = self.trailers.take().filter(|_| accepts_trailers(&self.origin.head.get()));
-        if let Progress::Held { body, .. } = &self.progress {
-            // Only chunks have a place for trailers.
-            let whole = trailers.is_none().then_some(body.len());
-            self.begin_held(env, whole, record);
-        }
+        // Only chunks have a place for trailers.
+        self.begin_held(env, trailers.is_none(), record);
         let progress = std::mem::replace(&mut self.progress, Progress::Sending);
         match progress {
             Progress::Collecting { head, instruction, text } => {
-                return self.follow_instruction(env, head, instruction, text, record);
+                return self.follow_instruction(env, head, instruction, text);
             }
             Progress::Sending => {
                 if let Some(coder) = &self.coder {
@@ -467,8 +465,8 @@ impl Delegated {
                 }
             }
             Progress::Replaced(instead) => {
-                let ready = self.origin.answer_instead(env, instead);
-                return self.finish(env, &ready, record);
+                let response = self.origin.answer_instead(env.ctx, instead);
+                return self.answer(env, response);
             }
             // It ended without an answer.
             other => {
@@ -490,11 +488,6 @@ impl Delegated {
         Reaction::Answered
     }
 
-    /// Answers with what the shared cache has, which is coded for this client.
-    pub(super) fn answer_coded(&mut self, env: &mut Env<'_>, record: &mut Record) -> Reaction {
-        self.end(env, record)
-    }
-
     /// Follows the instruction in the answer's head. `text`: the body, if it is not too long.
     fn follow_instruction(
         &mut self,
@@ -502,7 +495,6 @@ impl Delegated {
         head: Box<ResponseHead>,
         instruction: Instruction,
         text: Option<Vec<u8>>,
-        record: &mut Record,
     ) -> Reaction {
         if let Instruction::LocalRedirect(target) = instruction {
             return Reaction::Redirect(target);
@@ -513,8 +505,8 @@ impl Delegated {
                 Reaction::More
             }
             Err(why) => {
-                let ready = self.refuse(env, Status::BAD_GATEWAY, why);
-                self.finish(env, &ready, record)
+                let response = self.origin.refuse(env.ctx, Status::BAD_GATEWAY, why);
+                self.answer(env, response)
             }
         }
     }
@@ -522,17 +514,22 @@ impl Delegated {
     /// The head of a request for another target within the site (RFC 3875, section 6.2.2), or an error page. `times`:
     /// the number of redirects, with this one.
     pub(super) fn redirected(&self, env: &mut Env<'_>, target: &[u8], times: u32) -> Result<KeptHead, Ready> {
+        let redirected = self.redirected_head(env.ctx, target, times);
+        redirected.map_err(|response| self.origin.finish(env, *response))
+    }
+
+    fn redirected_head(&self, ctx: &Context, target: &[u8], times: u32) -> Result<KeptHead, Box<Response>> {
         if times > REDIRECTS_MAX {
             let what = format!(
                 "it redirects within the server in a loop: this is redirect {times} of one request, to {}",
                 String::from_utf8_lossy(&target[..target.len().min(SHOWN_BYTES_MAX)])
             );
-            return Err(self.refuse(env, Status::BAD_GATEWAY, &what));
+            return Err(Box::new(self.origin.refuse(ctx, Status::BAD_GATEWAY, &what)));
         }
-        self.origin.head.redirected(target, &env.ctx.plan.limits.head).map_err(|refusal| {
+        self.origin.head.redirected(target, &ctx.plan.limits.head).map_err(|refusal| {
             let what =
                 format!("it redirects within the server to a path that no request can have: {refusal}");
-            self.refuse(env, Status::BAD_GATEWAY, &what)
+            Box::new(self.origin.refuse(ctx, Status::BAD_GATEWAY, &what))
         })
     }
 
@@ -583,8 +580,8 @@ impl Delegated {
         if matches!(outcome, Outcome::TimedOut | Outcome::Refused) || failure.must_end {
             env.reply.close_behind();
         }
-        let page = self.origin.page(env.ctx, status, &mut env.reply);
-        self.finish(env, &Ready { outcome, ..page }, record)
+        let response = self.origin.page(status).ending(outcome);
+        self.answer(env, response)
     }
 
     /// The rest of a response will not come. The client gets what there is of it, and then the connection ends.
@@ -597,16 +594,9 @@ impl Delegated {
         end_short(env, outcome, record)
     }
 
-    /// Answers with an error page, and says in the error log what the application did.
-    fn refuse(&self, env: &mut Env<'_>, status: Status, what: &str) -> Ready {
-        self.origin.refuse(env.ctx, status, what, &mut env.reply)
-    }
-
-    fn finish(&mut self, env: &mut Env<'_>, ready: &Ready, record: &mut Record) -> Reaction {
-        env.trial = ready.trial;
-        record.begin(ready);
-        record.close();
-        Reaction::Answered
+    /// Answers in the place of what was asked.
+    fn answer(&self, env: &mut Env<'_>, response: Response) -> Reaction {
+        Reaction::Ready(self.origin.finish(env, response))
     }
 
     /// Writes the application's stderr to the error log.

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use baton_cache::Ask;
-use baton_http::Status;
 use baton_upstream::TunnelEnd;
 
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::Outcome;
 use crate::protocol::{Responder, StreamId};
 use crate::send_way::Trial;
 use crate::transport::{HandOverTerms, Transport};
@@ -61,21 +59,6 @@ pub(crate) struct Delegation {
     pub(crate) ask: Option<Arc<Ask>>,
     /// How the application answers on the client's own connection, if it may.
     pub(crate) terms: Option<HandOverTerms>,
-}
-
-/// A response that has begun.
-#[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) status: Status,
-    /// How the request ends if the response arrives.
-    pub(super) outcome: Outcome,
-    pub(super) trial: Option<Trial>,
-}
-
-impl From<Status> for Ready {
-    fn from(status: Status) -> Self {
-        Self { status, outcome: Outcome::Complete, trial: None }
-    }
 }
 
 /// How remarks name a tunnel.

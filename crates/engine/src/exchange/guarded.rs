@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use baton_http::{RequestHead, Status};
 
-use super::page::Page;
 use crate::guards::{Guards, RateLimit, RealAddress, Standing, Verification};
+use crate::response::Page;
 
 /// Who has made a request, where that is not just the other end of the connection.
 #[derive(Clone, Debug, Default)]

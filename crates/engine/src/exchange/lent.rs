@@ -7,14 +7,12 @@ use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
 use baton_documents::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 
-use super::env::Ready;
 use super::find::find;
-use super::page::Page;
-use super::routed::Routed;
 use crate::context::Context;
 use crate::documents::{Copies, Instead, Lending, Rewriting};
 use crate::job::Job;
-use crate::protocol::{Responder, StreamId};
+use crate::protocol::StreamId;
+use crate::response::{Page, Response, Rules};
 
 /// Where a document is.
 #[derive(Debug)]
@@ -106,20 +104,16 @@ pub(super) fn look_at_copy(ctx: &mut Context, head: &RequestHead<'_>, copies: &C
     Err(at_home(ctx, head, copies))
 }
 
-/// Answers in place of a response that a home has given.
+/// What is answered in place of a response that a home has given.
 pub(super) fn answer_instead(
-    (routed, copies): (&Routed<'_>, &Copies),
+    (rules, copies): (&Rules<'_>, &Copies),
     ctx: &mut Context,
     head: &RequestHead<'_>,
     instead: Instead,
-    reply: &mut Responder<'_>,
-) -> Ready {
+) -> Response {
     match instead {
-        Instead::Home => {
-            let address = at_home(ctx, head, copies);
-            routed.page(ctx, Page::away(&address), reply)
-        }
-        Instead::Status(status) => routed.page(ctx, Page::error(status), reply),
+        Instead::Home => rules.page(Page::away(&at_home(ctx, head, copies))),
+        Instead::Status(status) => rules.page(Page::error(status)),
     }
 }
 

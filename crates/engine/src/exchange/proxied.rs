@@ -11,12 +11,13 @@ use baton_shares::ClientKey;
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::Origin;
-use super::env::{Delegation, Env, Ready};
+use super::env::{Delegation, Env};
 use super::location;
-use super::page::Page;
 use crate::log::Outcome;
+use crate::mark::Ids;
 use crate::plan::{ClusterWay, ProxyTerms};
 use crate::protocol::Responder;
+use crate::response::{Page, Response};
 use crate::transport::Transport;
 
 impl Origin {
@@ -29,11 +30,11 @@ impl Origin {
         protocol: Option<&[u8]>,
         ask: Option<&Arc<Ask>>,
         (body, is_complete): (Aggregate, bool),
-    ) -> Result<Delegation, Ready> {
+    ) -> Result<Delegation, Box<Response>> {
         let head = ask.map_or_else(|| self.head.get(), |ask| ask.forwarded());
         if protocol.is_some_and(|protocol| !protocol.eq_ignore_ascii_case(WEBSOCKET)) {
             // RFC 9220 section 3.
-            return Err(self.page(env.ctx, Status::NOT_IMPLEMENTED, &mut env.reply));
+            return Err(Box::new(self.page(Status::NOT_IMPLEMENTED)));
         }
         let rest = (!is_complete).then(|| match head.framing {
             BodyFraming::Length(length) => BodyRest::of_origin(Some(length.saturating_sub(body.len()))),
@@ -42,7 +43,7 @@ impl Origin {
         // All of the length may be there before the stream of HTTP/2 has ended.
         let rest = rest.filter(|rest| rest.left() != Some(0));
         let upgrade = protocol.or_else(|| upgrade_of(&head)).filter(|_| terms.copies.is_none());
-        let key = protocol.and_then(|_| websocket_key());
+        let key = protocol.map(|_| websocket_key(&mut env.ctx.ids));
         let forwarded = ForwardedRequest {
             head: &head,
             claims: &self.head.get(),
@@ -63,8 +64,7 @@ impl Origin {
         };
         let mut text = Vec::with_capacity(HEAD_BYTES_USUAL);
         if let Err(refused) = terms.forwarding.push_head(&mut text, &forwarded) {
-            let page = self.routed().page(env.ctx, Page::error(refused.status()), &mut env.reply);
-            return Err(Ready { outcome: Outcome::Refused, ..page });
+            return Err(Box::new(self.page(refused.status()).ending(Outcome::Refused)));
         }
         let asked = match head.method {
             _ if protocol.is_some() => Asked::Tunnel,
@@ -103,10 +103,10 @@ impl Origin {
     }
 
     /// Sends the client to the node that was chosen; `public`: how its URL begins.
-    pub(super) fn redirected_to_node(&self, env: &mut Env<'_>, chosen: &Chosen, public: &str) -> Ready {
+    pub(super) fn redirected_to_node(&self, chosen: &Chosen, public: &str) -> Response {
         chosen.note_redirected();
         let location = location::at(public, &self.head.get());
-        self.routed().page(env.ctx, Page::redirect(Status::TEMPORARY_REDIRECT, &location), &mut env.reply)
+        self.rules().page(Page::redirect(Status::TEMPORARY_REDIRECT, &location))
     }
 
     fn forwarded_client(&self, client: &Transport) -> ForwardedClient {
@@ -143,11 +143,9 @@ fn is_idempotent(method: Method) -> bool {
 }
 
 /// What an extended CONNECT lacks (RFC 8441 section 5): the origin proves with it that it speaks WebSocket. The server
-/// stands for its client here. `None`: the kernel has no random bytes yet.
-fn websocket_key() -> Option<String> {
-    let mut bytes = [0_u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK).ok()?;
-    Some(base64::engine::general_purpose::STANDARD.encode(bytes))
+/// stands for its client here.
+fn websocket_key(ids: &mut Ids) -> String {
+    base64::engine::general_purpose::STANDARD.encode(ids.next().to_be_bytes())
 }
 
 /// What a version of HTTP other than 1.1 asks for.

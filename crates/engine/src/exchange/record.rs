@@ -6,7 +6,6 @@ use std::sync::Arc;
 use baton_http::Status;
 use baton_upstream::{Application, Request, Trail};
 
-use super::env::Ready;
 use super::guarded::Visitor;
 use crate::clock::Clock;
 use crate::context::Context;
@@ -14,6 +13,7 @@ use crate::figures::Row;
 use crate::log::{Ending, NotedRequest, OriginPart, Outcome};
 use crate::mark::Mark;
 use crate::metrics::{Metric, Tally};
+use crate::response::Ready;
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
 /// when the kernel has taken the last one.
@@ -91,11 +91,6 @@ impl Record {
             cache: None,
             origin: None,
         }
-    }
-
-    /// Its marks.
-    pub(crate) fn mark(&self) -> Option<&Arc<Mark>> {
-        self.mark.as_ref()
     }
 
     /// What the shared cache has done.

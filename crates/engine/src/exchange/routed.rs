@@ -1,10 +1,14 @@
 //! A request with its site and route.
 
-use baton_http::{FieldRules, Method, PathRefusal, RequestHead};
+use baton_http::{Method, PathRefusal, RequestHead, Status};
 
-use crate::cors::{Allowed, Cors};
-use crate::guards::Guards;
+use crate::context::Context;
+use crate::cors::Cors;
+use crate::guards::{AllowedMethods, Guards};
+use crate::log::Outcome;
 use crate::plan::{Delegate, Otherwise, Plan, Route, Site};
+use crate::response::{Page, Response, Rules};
+use crate::upload::Upload;
 
 /// The site and route of a request, and what of the configuration its answer needs.
 #[derive(Debug)]
@@ -15,15 +19,10 @@ pub(super) struct Routed<'a> {
     /// Why its path cannot be a name.
     pub(super) refused: Option<PathRefusal>,
     pub(super) method: Method,
-    /// The media types that the client takes.
-    pub(super) accept: Option<&'a [u8]>,
-    pub(super) server_header: bool,
-    /// Fields that the configuration adds to each response.
-    pub(super) headers: &'a FieldRules,
+    /// What every response to it obeys.
+    pub(super) rules: Rules<'a>,
     /// Which pages of other origins may read the response.
     pub(super) cors: Option<&'a Cors>,
-    /// Whether the page may that has sent the request.
-    pub(super) allowed: Option<Allowed<'a>>,
     /// Rules for its requests.
     pub(super) guards: Option<&'a Guards>,
 }
@@ -37,18 +36,23 @@ impl<'a> Routed<'a> {
     ) -> Self {
         let site = &plan.sites()[site_index];
         let cors = route.map_or(&site.cors, |route| &route.cors).as_deref();
+        let rules = Rules {
+            headers: Some(route.map_or(&site.headers, |route| &route.headers)),
+            error_pages: &site.error_pages,
+            compress: route.map_or(&site.compress, |route| &route.compress).as_deref(),
+            allowed: cors.and_then(|cors| cors.allowed(head)),
+            accept: head.accept,
+            ..Rules::without_site(plan)
+        };
         Self {
             site,
             site_index,
             route,
             refused: None,
             method: head.method,
-            accept: head.accept,
-            server_header: plan.server_header,
+            rules,
             guards: route.map_or(&site.guards, |route| &route.guards).as_deref(),
-            headers: route.map_or(&site.headers, |route| &route.headers),
             cors,
-            allowed: cors.and_then(|cors| cors.allowed(head)),
         }
     }
 
@@ -59,13 +63,39 @@ impl<'a> Routed<'a> {
         delegate: &'a Delegate,
         head: &RequestHead<'a>,
     ) -> Self {
+        let of_site = Self::of(plan, site_index, None, head);
         let cors = delegate.cors.as_deref();
-        let allowed = cors.and_then(|cors| cors.allowed(head));
-        Self { headers: &delegate.headers, cors, allowed, ..Self::of(plan, site_index, None, head) }
+        let rules = Rules {
+            headers: Some(&delegate.headers),
+            compress: delegate.compress.as_deref(),
+            allowed: cors.and_then(|cors| cors.allowed(head)),
+            ..of_site.rules
+        };
+        Self { rules, cors, ..of_site }
     }
 
     /// What is done where the folder of the route has nothing for the request.
     pub(super) fn otherwise(&self) -> Option<&'a Otherwise> {
         self.route?.otherwise.as_ref()
     }
+
+    /// Methods that the server itself answers here.
+    pub(super) fn allowed_methods(&self) -> &'a str {
+        self.guards.and_then(|guards| guards.methods.as_ref()).map_or(ALLOWED, AllowedMethods::own)
+    }
+
+    /// Refuses the rest of a request's body.
+    pub(super) fn body_refused(&self, ctx: &Context, upload: Option<&Upload>) -> Response {
+        let (status, outcome) = match upload.and_then(Upload::trouble) {
+            None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
+            Some(why) => {
+                ctx.remark(format_args!("cannot keep the body of a request: {why}"));
+                (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
+            }
+        };
+        self.rules.page(Page::error(status)).ending(outcome)
+    }
 }
+
+/// Methods that files and fixed responses know.
+const ALLOWED: &str = "GET, HEAD, OPTIONS";

@@ -8,17 +8,16 @@ use baton_http::{Method, PathRefusal, RequestHead, Status};
 use rustix::io::Errno;
 
 use super::application::{Program, split_path_info};
-use super::env::Ready;
 use super::find::find;
 use super::lent::{self, Whereabouts};
-use super::page::Page;
 use super::routed::Routed;
 use super::{location, x_sendfile};
 use crate::context::Context;
 use crate::job::Job;
 use crate::log::Outcome;
 use crate::plan::{Action, Delegate, Terms};
-use crate::protocol::{Responder, StreamId};
+use crate::protocol::StreamId;
+use crate::response::{Page, Response};
 use crate::template;
 
 /// Where an answer comes from.
@@ -109,91 +108,65 @@ impl<'a> Routed<'a> {
     }
 
     /// Answers without an application.
-    pub(super) fn respond(
-        &self,
-        ctx: &mut Context,
-        head: &RequestHead<'_>,
-        source: Source<'_>,
-        ranges_max: usize,
-        reply: &mut Responder<'_>,
-    ) -> Ready {
+    pub(super) fn respond(&self, head: &RequestHead<'_>, source: Source<'_>) -> Response {
         let action = self.route.map(|route| &route.action);
         let has_path = head.path.starts_with(b"/");
         match (source, self.method, action) {
             (Source::Status(status), ..) => {
-                let mut ready = self.page(ctx, Page::error(status), reply);
-                if status == Status::INTERNAL_SERVER_ERROR {
-                    ready.outcome = Outcome::Failed;
-                }
-                ready
+                let has_failed = status == Status::INTERNAL_SERVER_ERROR;
+                let outcome = if has_failed { Outcome::Failed } else { Outcome::Complete };
+                self.rules.page(Page::error(status)).ending(outcome)
             }
             // Whatever was to be done with a resource, it is elsewhere (RFC 9110 section 15.4), or not there.
             (Source::Page(None), _, Some(Action::Redirect { status, location })) if has_path => {
                 let Some(route) = self.route else {
-                    return self.page(ctx, Page::error(Status::NOT_FOUND), reply);
+                    return self.rules.page(Page::error(Status::NOT_FOUND));
                 };
                 let location = location.expand(&template::Asked::of(head, &route.place));
-                self.page(ctx, Page::redirect(Status::new(*status), &location), reply)
+                self.rules.page(Page::redirect(Status::new(*status), &location))
             }
             (Source::Page(None), _, Some(Action::Respond { status: status @ 400.., media_type, body }))
                 if has_path =>
             {
-                self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
+                self.rules.page(Page::fixed(Status::new(*status), media_type, body))
             }
             // "*", which only OPTIONS has, is no path and needs none.
-            (_, Method::Options, _) => self.page(ctx, Page::options(self.allowed()), reply),
-            (Source::Page(Some(refusal)), ..) => self.page(ctx, Page::refused_path(refusal), reply),
+            (_, Method::Options, _) => self.rules.page(Page::options(self.allowed_methods())),
+            (Source::Page(Some(refusal)), ..) => self.rules.page(Page::refused_path(refusal)),
             (_, _, Some(Action::Https { host, port })) => {
                 let location = location::https(host.as_deref(), *port, head);
                 let page = location.as_deref().map_or(Page::error(Status::BAD_REQUEST), |location| {
                     Page::redirect(Status::PERMANENT_REDIRECT, location)
                 });
-                self.page(ctx, page, reply)
+                self.rules.page(page)
             }
-            (_, Method::Other | Method::Connect, _) => {
-                self.page(ctx, Page::error(Status::NOT_IMPLEMENTED), reply)
-            }
-            (Source::Away(address), Method::Get | Method::Head, _) => {
-                self.page(ctx, Page::away(&address), reply)
-            }
-            (Source::Found(found), Method::Get | Method::Head, _) => {
-                self.found(ctx, head, found, ranges_max, reply)
-            }
+            (_, Method::Other | Method::Connect, _) => self.rules.page(Page::error(Status::NOT_IMPLEMENTED)),
+            (Source::Away(address), Method::Get | Method::Head, _) => self.rules.page(Page::away(&address)),
+            (Source::Found(found), Method::Get | Method::Head, _) => self.found(head, found),
             (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {
-                self.page(ctx, Page::fixed(Status::new(*status), media_type, body), reply)
+                self.rules.page(Page::fixed(Status::new(*status), media_type, body))
             }
-            (_, Method::Get | Method::Head, _) => self.page(ctx, Page::error(Status::NOT_FOUND), reply),
-            _ => self.page(ctx, Page::method_not_allowed(self.allowed()), reply),
+            (_, Method::Get | Method::Head, _) => self.rules.page(Page::error(Status::NOT_FOUND)),
+            _ => self.rules.page(Page::method_not_allowed(self.allowed_methods())),
         }
     }
 
     /// Answers with what was found.
-    fn found(
-        &self,
-        ctx: &mut Context,
-        head: &RequestHead<'_>,
-        found: Found,
-        ranges_max: usize,
-        reply: &mut Responder<'_>,
-    ) -> Ready {
+    fn found(&self, head: &RequestHead<'_>, found: Found) -> Response {
         match found {
-            Found::File(stored) => self.file(ctx, head, &stored, ranges_max, reply),
-            Found::Listing(listed) => self.page(ctx, Page::listing(&listed), reply),
+            Found::File(stored) => Response::file(stored),
+            Found::Listing(listed) => Response::listing(&listed),
             Found::AddSlash => {
                 let location = location::with_slash(head);
-                self.page(ctx, Page::redirect(Status::MOVED_PERMANENTLY, &location), reply)
+                self.rules.page(Page::redirect(Status::MOVED_PERMANENTLY, &location))
             }
             // A script that does not run must not be readable either.
             Found::Missing | Found::Script(_) | Found::Fallback(_) => {
-                self.page(ctx, Page::error(Status::NOT_FOUND), reply)
+                self.rules.page(Page::error(Status::NOT_FOUND))
             }
-            Found::Forbidden => self.page(ctx, Page::error(Status::FORBIDDEN), reply),
-            Found::Refused(refusal) => self.page(ctx, Page::refused_path(refusal), reply),
-            Found::Failed(errno) => {
-                let mut ready = self.page(ctx, Page::error(status_of(errno)), reply);
-                ready.outcome = Outcome::Failed;
-                ready
-            }
+            Found::Forbidden => self.rules.page(Page::error(Status::FORBIDDEN)),
+            Found::Refused(refusal) => self.rules.page(Page::refused_path(refusal)),
+            Found::Failed(errno) => self.rules.page(Page::error(status_of(errno))).ending(Outcome::Failed),
         }
     }
 }

@@ -7,20 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
+use baton_encode::{forget_bytes, says_no_transform};
 use baton_http::origin::ResponseHead;
-use baton_http::response::Framing;
-use baton_http::{AcceptedCodings, ByteRange, FieldRules, Method, Ranges, ReplyHead, Status, is_same_field};
+use baton_http::{AcceptedCodings, Status, is_same_field};
 
-use super::application::Origin;
-use super::env::Ready;
-use super::file;
-use super::page::SERVER;
-use super::selection::{Selection, select};
 use crate::context::Context;
 use crate::job::Job;
 use crate::plan::Delegate;
-use crate::protocol::{Responder, StreamId};
-use crate::send_way::Trial;
+use crate::protocol::StreamId;
+use crate::response::{Author, Body, Response};
 
 /// A file that an application named, in a folder that it may name files of.
 #[derive(Clone, Debug)]
@@ -74,109 +69,39 @@ pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
     written
 }
 
-/// Answers with a file, as if the application had sent it: with its fields, for the client's conditions and range.
-pub(super) fn answer_with_file(
-    ctx: &mut Context,
-    origin: &Origin,
-    head: &ResponseHead,
-    stored: &Stored,
-    reply: &mut Responder<'_>,
-) -> Ready {
-    let request = &origin.head.get();
-    let (mut status, mut part) = (head.status(), None);
-    if status == Status::OK {
-        // Of several ranges, the whole: RFC 9110, section 14.2, leaves it to the server.
-        match select(ctx, request, stored, 1) {
-            Selection::NotModified => status = Status::NOT_MODIFIED,
-            Selection::PreconditionFailed => status = Status::PRECONDITION_FAILED,
-            Selection::Bytes(Ranges::Whole) => {}
-            Selection::Bytes(Ranges::Parts(parts)) => {
-                part = parts.first().copied();
-                status = Status::PARTIAL_CONTENT;
-            }
-            Selection::Bytes(Ranges::Unsatisfiable) => status = Status::RANGE_NOT_SATISFIABLE,
-        }
-    }
-    let mut bytes = ctx.heads.take();
-    let server = origin.plan.server_header.then_some(SERVER);
-    let mut fields = reply.head(&mut bytes, status, server, ctx.clock.stamp());
-    if let Some(allowed) = origin.routed().allowed {
-        allowed.push(&mut fields);
-    }
-    let (first, len) = bytes_of(status, part, stored);
-    match (status, part) {
-        _ if Framing::without_body(status.code()) == Some(Framing::None) => {}
-        (Status::RANGE_NOT_SATISFIABLE, _) => {
-            fields.content_range_unsatisfied(stored.len()).number("Content-Length", 0);
-        }
-        (_, Some(part)) => {
-            fields.number("Content-Length", len).content_range(part, stored.len());
-        }
-        _ => {
-            fields.number("Content-Length", len);
-        }
-    }
-    push_fields(&mut fields, head, stored, &origin.delegate.headers);
-    fields.end();
-    reply.send(&mut ctx.heads, bytes, b"");
-    let mut ready = Ready::from(status);
-    if request.method != Method::Head && len > 0 {
-        let (body, trial) = file::range(ctx, stored, first, len, reply.may_send_by_reference());
-        reply.send_body(body);
-        ready.trial = trial;
-    }
-    ready
-}
-
-/// Offset and number of the bytes that are sent.
-fn bytes_of(status: Status, part: Option<ByteRange>, stored: &Stored) -> (u64, u64) {
-    match (status, part) {
-        (_, Some(part)) => (part.first, part.len()),
-        (Status::RANGE_NOT_SATISFIABLE | Status::PRECONDITION_FAILED, _) => (0, 0),
-        _ if Framing::without_body(status.code()).is_some() => (0, 0),
-        _ => (0, stored.len()),
-    }
-}
-
-/// The application's fields, then the file's fields that the application does not have. The rules of the route apply to
-/// both.
-fn push_fields(reply: &mut ReplyHead<'_>, head: &ResponseHead, stored: &Stored, rules: &FieldRules) {
-    let has_own = |name: &[u8]| head.fields().any(|(own, _)| is_same_field(own, name));
-    let of_file = || stored.fields().split_inclusive(|&byte| byte == b'\n').map(|line| (name_of(line), line));
-    let of_file = || of_file().filter(|(name, _)| !has_own(name) && !rules.drops(name));
-    for (name, value) in head.fields().filter(|(name, _)| !rules.drops(name)) {
-        reply.raw(&[name, b": ", value, b"\r\n"].concat());
-    }
-    for (_, line) in of_file() {
-        reply.raw(line);
-    }
-    let keeps = |name: &str| {
-        let is_it = |(kept, _): (&[u8], &[u8])| is_same_field(kept, name);
-        !rules.drops(name.as_bytes()) && (has_own(name.as_bytes()) || of_file().any(is_it))
+/// Whether a file may be sent in a content coding, by what the application says of it.
+pub(super) fn may_be_coded(head: &ResponseHead, stored: &Stored) -> bool {
+    let has_other_type = |rules: &baton_encode::Rules| {
+        head.field("Content-Type").is_some_and(|media_type| !rules.covers(media_type))
     };
-    for (name, value) in rules.fields_beside(keeps) {
-        reply.field(name, value);
+    let forbids = |(name, value): (&[u8], &[u8])| {
+        is_same_field("Content-Encoding", name)
+            || is_same_field("Cache-Control", name) && says_no_transform(value)
+    };
+    head.status() == Status::OK
+        && !stored.compress().is_some_and(has_other_type)
+        && !head.fields().any(forbids)
+}
+
+/// The response with a file, as if the application had sent it: the fields of the application, and those of the file that it
+/// does not have.
+pub(super) fn file_response(mut head: ResponseHead, author: Author, stored: Arc<Stored>) -> Response {
+    if stored.is_coded() {
+        forget_bytes(&mut head);
     }
+    let mut of_file = Vec::new();
+    for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
+        let name = name_of(line);
+        // Both have a say in it.
+        if is_same_field("Vary", name) || !head.fields().any(|(own, _)| is_same_field(own, name)) {
+            of_file.extend_from_slice(line);
+        }
+    }
+    head.add_lines(&of_file);
+    Response::of_lines(head, author, Body::File(stored))
 }
 
 /// The name of a field, of a complete line.
 fn name_of(line: &[u8]) -> &[u8] {
     line.split(|&byte| byte == b':').next().unwrap_or_default()
-}
-
-/// Answers with a body in which files replace their names. `trial`: the measurement to make of it.
-pub(super) fn answer_with_body(
-    ctx: &mut Context,
-    origin: &Origin,
-    head: &ResponseHead,
-    body: baton_buf::Aggregate,
-    trial: Option<Trial>,
-    reply: &mut Responder<'_>,
-) -> Ready {
-    let fields = origin.response_fields(ctx);
-    reply.send_application_body(&mut ctx.heads, head, body, &fields);
-    ctx.heads.freeze(fields);
-    let is_head = origin.head.get().method == Method::Head;
-    let is_body_sent = !is_head && Framing::without_body(head.status().code()).is_none();
-    Ready { trial: trial.filter(|_| is_body_sent), ..head.status().into() }
 }

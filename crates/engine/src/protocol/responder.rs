@@ -1,12 +1,12 @@
 //! The protocol as the exchange that is being answered sees it: the rest of its request, and where its response goes.
 
-use baton_buf::{Aggregate, Piece, Pool, Unfrozen};
+use baton_buf::{Aggregate, Pool};
 use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
-use baton_http::response::Client;
-use baton_http::{Refusal, ReplyHead, Stamp, Status};
+use baton_http::response::{Client, Framing};
+use baton_http::{Refusal, Status};
 
-use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};
+use super::{Beginning, HeadLines, ResponseState, StreamBody, TooShort, Written, h1, h2};
 
 /// Where an exchange reads the rest of its request, and writes its response.
 #[derive(Debug)]
@@ -112,25 +112,6 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Begins a head with the fields that every response has.
-    pub(crate) fn head<'b>(
-        &mut self,
-        out: &'b mut Vec<u8>,
-        status: Status,
-        server: Option<&str>,
-        now: &Stamp,
-    ) -> ReplyHead<'b> {
-        let mut head = ReplyHead::begin(out, status);
-        if let Some(server) = server {
-            head.field("Server", server);
-        }
-        head.date(now);
-        if let Some(value) = self.head_form().connection_field() {
-            head.field("Connection", value);
-        }
-        head
-    }
-
     /// The form of cached heads.
     pub(crate) fn head_form(&mut self) -> HeadForm {
         match self {
@@ -156,37 +137,6 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Sends a head that is complete, and a body behind it.
-    pub(crate) fn send(&mut self, heads: &mut Pool, head: Unfrozen, body: &[u8]) {
-        match self {
-            Self::Http1(reply) => reply.send(heads, head, body),
-            Self::Http2(reply) => {
-                reply.send(heads, &head, body);
-                // Only its memory is used again.
-                heads.freeze(head);
-            }
-        }
-    }
-
-    /// Sends a head that is complete, and the body behind it.
-    pub(crate) fn send_with(&mut self, heads: &mut Pool, head: Unfrozen, body: Piece) {
-        match self {
-            Self::Http1(reply) => reply.send_with(heads, head, body),
-            Self::Http2(_) => {
-                self.send(heads, head, b"");
-                self.send_body(body);
-            }
-        }
-    }
-
-    /// Sends a piece of a body whose length is in its head.
-    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
-        match self {
-            Self::Http1(reply) => reply.send_body(piece),
-            Self::Http2(reply) => reply.send_body(piece),
-        }
-    }
-
     /// What an application needs to know to answer in the server's place; `None`: only the server can answer.
     pub(crate) fn client_to_hand_over(&mut self) -> Option<Client> {
         match self {
@@ -195,33 +145,26 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Sends an application's head, behind `fields` of the server, and what is there of the body. `body_len`: the length of
-    /// the body in bytes, if all of it is known.
-    pub(crate) fn send_application_head(
-        &mut self,
-        heads: &mut Pool,
-        head: &ResponseHead,
-        body_len: Option<u64>,
-        fields: &[u8],
-        body: Aggregate,
-    ) {
+    /// Who reads the response: what that has to do with its framing.
+    pub(crate) fn client(&mut self) -> Client {
         match self {
-            Self::Http1(reply) => reply.send_application_head(heads, head, body_len, fields, body),
-            Self::Http2(reply) => reply.send_application_head(heads, head, body_len, fields, body),
+            Self::Http1(reply) => reply.client(),
+            Self::Http2(reply) => reply.client(),
         }
     }
 
-    /// Sends an application's head, as above, with another body than the application's own.
-    pub(crate) fn send_application_body(
+    /// Sends a head, behind `fields` of the server, and what is there of the body.
+    pub(crate) fn send_head(
         &mut self,
         heads: &mut Pool,
-        head: &ResponseHead,
-        body: Aggregate,
+        head: HeadLines<'_>,
+        framing: Framing,
         fields: &[u8],
+        body: Beginning,
     ) {
         match self {
-            Self::Http1(reply) => reply.send_application_body(heads, head, body, fields),
-            Self::Http2(reply) => reply.send_application_body(heads, head, body, fields),
+            Self::Http1(reply) => reply.send_head(heads, head, framing, fields, body),
+            Self::Http2(reply) => reply.send_head(heads, head, framing, fields, body),
         }
     }
 
@@ -234,7 +177,7 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Sends a part of an application's body, framed as its head has announced.
+    /// Sends a part of a body, framed as its head has announced.
     pub(crate) fn send_part(&mut self, body: Aggregate) {
         match self {
             Self::Http1(reply) => reply.send_part(body),
@@ -242,7 +185,7 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// The application's body is complete. `trailers` go behind it where the framing has a place for them.
+    /// The body is complete. `trailers` go behind it where the framing has a place for them.
     ///
     /// # Errors
     /// [`TooShort`].

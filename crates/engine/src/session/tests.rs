@@ -338,6 +338,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
             Route {
                 place: Place::prefix("/"),
                 headers: FieldRules::default(),
+                compress: None,
                 cors: None,
                 guards: None,
                 action: Action::Files(Arc::new(tree)),
@@ -346,6 +347,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
             Route {
                 place: Place::prefix("/app"),
                 headers: FieldRules::default(),
+                compress: None,
                 cors: None,
                 guards: None,
                 action: Action::Delegated(Arc::new(delegate)),
@@ -353,6 +355,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
             },
         ],
         headers: FieldRules::default(),
+        compress: None,
         cors: None,
         guards: None,
         real_address: real_address.map(Arc::new),

@@ -136,7 +136,9 @@ impl Expected {
             Content::Exact(bytes) if self.is_head => {
                 assert_eq!(response.field("Content-Length"), Some(&*bytes.len().to_string()));
             }
-            _ if self.is_head => assert!(response.field("Content-Length").is_some()),
+            _ if self.is_head => {
+                assert!(response.field("Content-Length").is_some(), "no length: {response:?}");
+            }
             Content::Exact(bytes) => assert!(*bytes == response.content, "other bytes: {response:?}"),
             Content::Parts(bytes, ranges) => {
                 let expected = ranges.iter().map(|range| {

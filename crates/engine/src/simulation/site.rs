@@ -188,6 +188,7 @@ impl Folder {
                 .map(|(path, action)| Route {
                     place: Place::prefix(path),
                     headers: FieldRules::default(),
+                    compress: None,
                     cors: None,
                     guards: None,
                     action,
@@ -195,6 +196,7 @@ impl Folder {
                 })
                 .collect(),
             headers: FieldRules::default(),
+            compress: None,
             cors: None,
             guards: None,
             real_address: None,

@@ -30,6 +30,12 @@ impl ResponseHead {
         Self::of_checked(text, status, reason.as_ref(), content_length)
     }
 
+    /// A head without fields, of this server.
+    pub const fn of_status(status: Status) -> Self {
+        let reason = Cow::Borrowed(status.reason().as_bytes());
+        Self { text: Vec::new(), status, reason, version: Version::Http11, content_length: None }
+    }
+
     /// The same of lines that all are to stay.
     pub(super) fn of_checked(
         text: Vec<u8>,
@@ -57,6 +63,11 @@ impl ResponseHead {
     /// The status.
     pub const fn status(&self) -> Status {
         self.status
+    }
+
+    /// Gives it another status, with the usual phrase.
+    pub fn set_status(&mut self, status: Status) {
+        (self.status, self.reason) = (status, Cow::Borrowed(status.reason().as_bytes()));
     }
 
     /// The reason phrase, possibly empty.
@@ -93,6 +104,17 @@ impl ResponseHead {
     /// [`field_name_is_safe`](crate::field_name_is_safe) and [`field_value_is_safe`](crate::field_value_is_safe).
     pub fn add(&mut self, name: &str, value: &[u8]) {
         push_line(&mut self.text, name.as_bytes(), value);
+    }
+
+    /// Adds complete lines, each with its CR LF: safe, as above.
+    pub fn add_lines(&mut self, lines: &[u8]) {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
+        self.text.extend_from_slice(lines);
+    }
+
+    /// All lines, each with LF or CR LF.
+    pub fn text(&self) -> &[u8] {
+        &self.text
     }
 
     /// Adds a field whose value `push` appends: safe, as above.

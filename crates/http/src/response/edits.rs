@@ -4,9 +4,10 @@
 //! ```text
 //!   /Name            the application's fields of this name are dropped
 //!   ?Name: value     this field is added where the application has none of this name, those that are dropped not counted
+//!   +Name: value     this member joins the list that the application's fields of this name are, in one line
 //! ```
 
-use crate::fields::is_same_field;
+use crate::fields::{is_same_field, list_members};
 
 /// The lines, each with its CR LF.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ impl<'a> Edits<'a> {
     /// Splits response fields into the edits in front and the rest.
     pub fn split(fields: &'a [u8]) -> (Self, &'a [u8]) {
         let mut len = 0;
-        while let [DROP | DEFAULT, ..] = fields[len..] {
+        while let [DROP | DEFAULT | JOIN, ..] = fields[len..] {
             len += memchr::memchr(b'\n', &fields[len..]).map_or(fields.len() - len, |end| end + 1);
         }
         (Self(&fields[..len]), &fields[len..])
@@ -27,14 +28,58 @@ impl<'a> Edits<'a> {
         self.0.is_empty()
     }
 
-    /// Whether any of the application's fields may be dropped.
-    pub(crate) fn drops_any(self) -> bool {
-        self.lines(DROP).next().is_some()
+    /// Whether a list of the application's is joined.
+    pub fn joins_any(self) -> bool {
+        self.lines(JOIN).next().is_some()
+    }
+
+    /// Whether any of the application's fields may stand elsewhere or not at all.
+    pub(crate) fn moves_any(self) -> bool {
+        self.lines(DROP).next().is_some() || self.joins_any()
     }
 
     /// Whether the application's fields of this name are dropped.
     pub(crate) fn drop(self, name: &[u8]) -> bool {
         self.lines(DROP).any(|dropped| is_same_field(dropped, name))
+    }
+
+    /// Whether the application's fields of this name stand where they stood.
+    pub(crate) fn leaves(self, name: &[u8]) -> bool {
+        !self.drop(name) && !self.joins(name)
+    }
+
+    fn joins(self, name: &[u8]) -> bool {
+        self.joining().any(|(joined, _)| is_same_field(joined, name))
+    }
+
+    /// The names of lists, and what joins them.
+    fn joining(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.lines(JOIN).map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            (&line[..colon], line.get(colon + 1..).unwrap_or_default().trim_ascii())
+        })
+    }
+
+    /// Appends a line for each list that is joined: the application's members first, each member once. With `*` among them, a
+    /// list says all that it can (RFC 9110 section 12.5.5).
+    pub(crate) fn push_joined<'f>(
+        self,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        out: &mut Vec<u8>,
+    ) {
+        for (at, (name, _)) in self.joining().enumerate() {
+            if self.joining().take(at).any(|(before, _)| is_same_field(before, name)) {
+                continue;
+            }
+            let own = fields.clone().filter(|(own, _)| is_same_field(own, name) && !self.drop(own));
+            let ours = self.joining().filter(|(other, _)| is_same_field(other, name));
+            out.extend_from_slice(name);
+            out.extend_from_slice(b": ");
+            let start = out.len();
+            own.for_each(|(_, value)| push_new_members(value, out, start));
+            ours.for_each(|(_, value)| push_new_members(value, out, start));
+            out.extend_from_slice(b"\r\n");
+        }
     }
 
     /// Appends the defaults that the application's `fields` lack.
@@ -67,13 +112,38 @@ pub fn push_drop(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends an edit: `member` (or several, separated by commas) joins the list that the application's fields of this name are.
+pub fn push_join(out: &mut Vec<u8>, name: &str, member: impl AsRef<[u8]>) {
+    push_edit(JOIN, name, member.as_ref(), out);
+}
+
 /// Appends an edit: a field is added where the application has none of its name.
 pub fn push_default(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
-    out.push(DEFAULT);
-    for part in [name.as_bytes(), b": ", value.as_ref(), b"\r\n"] {
+    push_edit(DEFAULT, name, value.as_ref(), out);
+}
+
+fn push_edit(kind: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.push(kind);
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
+    }
+}
+
+/// Appends the members of a list to the one that begins at `start`, without those that stand there, in any case.
+fn push_new_members(list: &[u8], out: &mut Vec<u8>, start: usize) {
+    for member in list_members(list) {
+        if list_members(&out[start..]).any(|known| known == b"*" || known.eq_ignore_ascii_case(member)) {
+            continue;
+        }
+        if member == b"*" {
+            out.truncate(start);
+        } else if out.len() > start {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(member);
     }
 }
 
 const DROP: u8 = b'/';
 const DEFAULT: u8 = b'?';
+const JOIN: u8 = b'+';

@@ -31,12 +31,15 @@ pub fn push_head_parts<'a, F: Iterator<Item = (&'a [u8], &'a [u8])> + Clone>(
     out.extend_from_slice(b"\r\n");
     let (edits, fields) = Edits::split(own_fields);
     out.extend_from_slice(fields);
-    let drops_any = edits.drops_any();
-    for (name, value) in head.fields.clone().filter(|(name, _)| !drops_any || !edits.drop(name)) {
+    let moves_any = edits.moves_any();
+    for (name, value) in head.fields.clone().filter(|(name, _)| !moves_any || edits.leaves(name)) {
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");
         out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
+    }
+    if moves_any {
+        edits.push_joined(head.fields.clone(), out);
     }
     edits.push_defaults(head.fields, out);
     match framing {

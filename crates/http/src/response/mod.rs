@@ -10,6 +10,6 @@ mod framing;
 mod head;
 
 pub use chunk::{LAST_CHUNK, push_chunk_head};
-pub use edits::{Edits, push_default, push_drop};
+pub use edits::{Edits, push_default, push_drop, push_join};
 pub use framing::{Client, Framing};
 pub use head::{HeadParts, push_head_parts};

@@ -1,57 +1,15 @@
 //! A response whose body is coded as it passes.
 
 use baton_buf::Aggregate;
-use baton_encode::{Verdict, code, judge, vary_on_coding};
-use baton_http::Method;
-use baton_http::origin::ResponseHead;
 
 use super::{Delegated, Progress, Reaction, TOO_SHORT, end_short};
-use crate::exchange::coder::{Coder, CoderError};
 use crate::exchange::env::{Env, Wants};
 use crate::exchange::record::Record;
 use crate::log::Outcome;
 use crate::metrics::Tally;
+use crate::response::{Coder, CoderError};
 
 impl Delegated {
-    /// Begins to code a response, if it is coded for this client.
-    pub(super) fn begin_coding(
-        &mut self,
-        env: &mut Env<'_>,
-        head: &mut ResponseHead,
-        body: &mut Aggregate,
-        whole: &mut Option<u64>,
-    ) {
-        let Some(rules) = &self.origin.delegate.compress else { return };
-        let request = self.origin.head.get();
-        let declared = head.content_length();
-        let verdict = judge(rules, &request, head, *whole);
-        if verdict != Verdict::Never {
-            vary_on_coding(head);
-        }
-        let Verdict::Coded(coding) = verdict else { return };
-        if request.method == Method::Head {
-            code(head, coding);
-            return;
-        }
-        let tally = &mut env.ctx.tally;
-        let Some(mut coder) = Coder::new(coding, declared, tally) else { return };
-        code(head, coding);
-        coder.take(std::mem::take(body));
-        match whole {
-            // A head that is not sent yet can say how long the body has become.
-            Some(length) if coder.can_finish() => {
-                if let Ok(coded) = coder.finish(tally) {
-                    (*length, *body) = (coded.len(), coded);
-                    return;
-                }
-            }
-            _ => *body = coder.code(tally).unwrap_or_default(),
-        }
-        // What has failed fails again behind the head.
-        *whole = None;
-        self.coder = Some(coder);
-    }
-
     /// Codes a part of what has come; `None`: there is nothing to code, and the next event is needed.
     pub(super) fn advance_coder(&mut self, env: &mut Env<'_>, record: &mut Record) -> Option<Wants> {
         let coder = self.coder.as_mut()?;

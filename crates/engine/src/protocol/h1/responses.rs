@@ -1,6 +1,6 @@
 //! The sending half: persistence, and how a body is framed.
 
-use baton_buf::{Aggregate, Buffer, Piece, Pool, Unfrozen};
+use baton_buf::{Aggregate, Buffer, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::response::{Client, Framing, LAST_CHUNK, push_chunk_head};
@@ -9,7 +9,7 @@ use baton_http::{Refusal, Status, Version};
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
-use crate::protocol::{TooShort, Written, application_head};
+use crate::protocol::{Beginning, HeadLines, TooShort, Written, head};
 
 /// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,77 +166,31 @@ impl Responder<'_> {
     }
 
     /// Sends a head that is complete, and a body behind it in the same buffer.
-    pub(crate) fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) {
+    fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) {
         self.written.head_bytes += head.len() as u64;
-        if !self.protocol.response.is_head {
-            head.extend_from_slice(body);
-        }
+        head.extend_from_slice(body);
         self.outlet.push(heads.freeze(head));
     }
 
-    /// Sends a head that is complete, and the body behind it.
-    pub(crate) fn send_with(&mut self, heads: &mut Pool, head: Unfrozen, body: Piece) {
-        match &body {
-            // One buffer costs less than two in one call, and a short copy less than that.
-            Piece::Memory(body) if body.len() <= JOINED_BYTES_MAX => self.send(heads, head, body),
-            _ => {
-                self.send(heads, head, b"");
-                self.send_body(body);
-            }
-        }
-    }
-
-    /// Sends a piece of a body whose length is in its head.
-    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
-        if !self.protocol.response.is_head {
-            self.outlet.push(piece);
-        }
-    }
-
-    /// What an application needs to know to answer in the server's place.
+    /// Who reads the response.
     pub(crate) fn client(&mut self) -> Client {
         self.decide();
         let Response { version, is_head, keeps, .. } = self.protocol.response;
         Client { minor: u8::from(version == Version::Http11), keep: keeps, head: is_head }
     }
 
-    /// Sends an application's head, behind `fields` of the server, and what is there of the body. `body_len`: the length of
-    /// the body in bytes, if all of it is known.
-    pub(crate) fn send_application_head(
+    /// Sends a head, behind `fields` of the server, and what is there of the body.
+    pub(crate) fn send_head(
         &mut self,
         heads: &mut Pool,
-        head: &ResponseHead,
-        body_len: Option<u64>,
-        fields: &[u8],
-        body: Aggregate,
-    ) {
-        let framing = application_head::framing(head, body_len, self.client());
-        self.frame(heads, head, framing, fields, body);
-    }
-
-    /// Sends an application's head, as above, with another body than the application's own.
-    pub(crate) fn send_application_body(
-        &mut self,
-        heads: &mut Pool,
-        head: &ResponseHead,
-        body: Aggregate,
-        fields: &[u8],
-    ) {
-        let framing = Framing::without_body(head.status().code()).unwrap_or(Framing::Length(body.len()));
-        self.frame(heads, head, framing, fields, body);
-    }
-
-    fn frame(
-        &mut self,
-        heads: &mut Pool,
-        head: &ResponseHead,
+        head: HeadLines<'_>,
         framing: Framing,
         fields: &[u8],
-        body: Aggregate,
+        body: Beginning,
     ) {
         let client = self.client();
         let mut joined = heads.take();
-        application_head::push(&mut joined, head, framing, client, fields);
+        head::push(&mut joined, head, framing, client, fields);
         let left = match framing {
             Framing::Length(length) => length,
             _ => u64::MAX,
@@ -245,19 +199,22 @@ impl Responder<'_> {
         response.keeps = framing.may_go_on(client);
         let framing = if client.head { Framing::None } else { framing };
         response.frame = Frame::Own { framing, left };
-        match body.front() {
-            // As in `send_with`.
-            Some(Piece::Memory(whole))
-                if matches!(framing, Framing::Length(length) if length == body.len())
-                    && whole.len() as u64 == body.len()
-                    && whole.len() <= JOINED_BYTES_MAX =>
-            {
+        let is_whole = matches!(framing, Framing::Length(length) if length == body.len());
+        match body.short(JOINED_BYTES_MAX).filter(|_| is_whole) {
+            // One buffer costs less than two in one call, and a short copy less than that.
+            Some(bytes) => {
                 response.frame = Frame::Own { framing, left: 0 };
-                self.send(heads, joined, whole);
+                self.send(heads, joined, bytes);
             }
-            _ => {
+            None => {
                 self.send(heads, joined, b"");
-                self.send_part(body);
+                match body {
+                    Beginning::One(piece) if is_whole => {
+                        self.protocol.response.frame = Frame::Own { framing, left: 0 };
+                        self.outlet.push(piece);
+                    }
+                    body => self.send_part(body.into()),
+                }
             }
         }
     }
@@ -268,7 +225,7 @@ impl Responder<'_> {
         self.protocol.response.frame = Frame::Foreign { may_go_on };
     }
 
-    /// Sends a part of an application's body, framed as its head has announced.
+    /// Sends a part of a body, framed as its head has announced.
     pub(crate) fn send_part(&mut self, mut body: Aggregate) {
         match &mut self.protocol.response.frame {
             Frame::Own { framing: Framing::None, .. } => {}
@@ -300,7 +257,7 @@ impl Responder<'_> {
             return;
         }
         let mut lines = heads.take();
-        application_head::push_interim(&mut lines, head);
+        head::push_interim(&mut lines, head);
         self.written.head_bytes += lines.len() as u64;
         self.outlet.push(heads.freeze(lines));
     }
@@ -308,7 +265,7 @@ impl Responder<'_> {
     /// Sends the head of a response that switches protocols. The connection is the other protocol's from here on.
     pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
         let mut lines = heads.take();
-        application_head::push_switch(&mut lines, head, fields);
+        head::push_switch(&mut lines, head, fields);
         let response = &mut self.protocol.response;
         response.keeps = false;
         response.frame = Frame::Own { framing: Framing::Close, left: u64::MAX };
@@ -333,7 +290,7 @@ impl Responder<'_> {
                 if let Some(trailers) = trailers {
                     // In front of the blank line.
                     end.truncate(end.len() - 2);
-                    application_head::push_fields(&mut end, trailers.fields());
+                    head::push_fields(&mut end, trailers.fields());
                     end.extend_from_slice(b"\r\n");
                 }
                 self.outlet.push(Buffer::new(end));

@@ -10,7 +10,7 @@ use baton_http::{Method, RequestHead, Status};
 
 use super::StreamBody;
 use super::body::BodyState;
-use crate::protocol::{TooShort, Written, application_head};
+use crate::protocol::{Beginning, HeadLines, TooShort, Written, head};
 
 /// The state of a stream's response.
 #[derive(Debug)]
@@ -121,21 +121,15 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Sends a head in lines that is complete, and a body.
-    pub(crate) fn send(&mut self, heads: &mut Pool, lines: &Unfrozen, body: &[u8]) {
+    /// Sends a head in lines that is complete. Their memory is used again.
+    fn send(&mut self, heads: &mut Pool, lines: Unfrozen) {
         let mut block = heads.take();
-        encode_response_head(lines, &mut block);
-        let head_len = block.len();
-        if !self.state.is_head {
-            block.extend_from_slice(body);
-        }
-        let mut block = Slice::from(heads.freeze(block));
-        let body = block.split_off(head_len);
-        self.push_block(block);
-        self.send_body(body);
+        encode_response_head(&lines, &mut block);
+        heads.freeze(lines);
+        self.push_block(heads.freeze(block).into());
     }
 
-    pub(crate) fn send_body(&mut self, piece: impl Into<Piece>) {
+    fn send_body(&mut self, piece: impl Into<Piece>) {
         let piece = piece.into();
         if !self.state.is_head && !piece.is_empty() {
             self.send_pending_head();
@@ -149,41 +143,23 @@ impl<'a> Responder<'a> {
         Client { minor: 1, keep: true, head: self.state.is_head }
     }
 
-    pub(crate) fn send_application_head(
+    pub(crate) fn send_head(
         &mut self,
         heads: &mut Pool,
-        head: &ResponseHead,
-        body_len: Option<u64>,
+        head: HeadLines<'_>,
+        framing: Framing,
         fields: &[u8],
-        body: Aggregate,
+        body: Beginning,
     ) {
-        self.frame(heads, head, application_head::framing(head, body_len, self.client()), fields);
-        self.send_part(body);
-    }
-
-    pub(crate) fn send_application_body(
-        &mut self,
-        heads: &mut Pool,
-        head: &ResponseHead,
-        body: Aggregate,
-        fields: &[u8],
-    ) {
-        let framing = Framing::without_body(head.status().code()).unwrap_or(Framing::Length(body.len()));
-        self.frame(heads, head, framing, fields);
-        self.send_part(body);
-    }
-
-    fn frame(&mut self, heads: &mut Pool, head: &ResponseHead, framing: Framing, fields: &[u8]) {
         let mut lines = heads.take();
-        application_head::push(&mut lines, head, framing, self.client(), fields);
-        self.send(heads, &lines, b"");
-        // Only its memory is used again.
-        heads.freeze(lines);
+        head::push(&mut lines, head, framing, self.client(), fields);
+        self.send(heads, lines);
         self.state.has_no_body = self.state.is_head || framing == Framing::None;
         self.state.left = match framing {
             Framing::Length(length) => length,
             _ => u64::MAX,
         };
+        self.send_part(body.into());
     }
 
     pub(crate) fn send_part(&mut self, mut body: Aggregate) {
@@ -206,18 +182,16 @@ impl<'a> Responder<'a> {
     /// Sends a head in front of the head (1xx).
     pub(crate) fn send_interim(&mut self, heads: &mut Pool, head: &ResponseHead) {
         let mut lines = heads.take();
-        application_head::push_interim(&mut lines, head);
-        self.send(heads, &lines, b"");
-        heads.freeze(lines);
+        head::push_interim(&mut lines, head);
+        self.send(heads, lines);
         self.send_pending_head();
     }
 
     /// Accepts an extended CONNECT.
     pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
         let mut lines = heads.take();
-        application_head::push_accepted(&mut lines, head, fields);
-        self.send(heads, &lines, b"");
-        heads.freeze(lines);
+        head::push_accepted(&mut lines, head, fields);
+        self.send(heads, lines);
         self.send_pending_head();
         self.connection.open_tunnel(self.stream);
         self.body.lend();

@@ -249,7 +249,6 @@ impl Http1Driver {
         let by_reference = wire.transport.sends_files();
         let is_last = ctx.is_last_request_of(&wire.transport);
         let reply = self.protocol.respond(&mut wire.outlet, is_last, by_reference, input);
-        ctx.mark = exchange.record.mark().cloned();
         let mut env = Env {
             stream,
             ctx,

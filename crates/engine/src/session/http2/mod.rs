@@ -346,7 +346,6 @@ impl Http2Driver {
     ) -> R {
         let Stream { id, exchange, response, body, .. } = &mut self.streams[at];
         let reply = Responder::http2(&mut self.connection, *id, response, body);
-        ctx.mark = exchange.record.mark().cloned();
         let mut env = Env {
             stream: name(*id),
             ctx,

@@ -19,7 +19,7 @@ use crate::metrics::{Metric, Tally};
 
 /// A response that is coded.
 #[derive(Debug)]
-pub(super) struct Coder {
+pub(crate) struct Coder {
     /// `None`: it has failed, or the body is complete.
     encoder: Option<Encoder>,
     /// Of the body, what is not coded yet.
@@ -35,7 +35,7 @@ pub(super) struct Coder {
 
 /// What ends a coded response.
 #[derive(Debug)]
-pub(super) enum CoderError {
+pub(crate) enum CoderError {
     /// The body is shorter than the application has said.
     TooShort,
     /// There is no memory, or a part of the body cannot be read.
@@ -44,7 +44,7 @@ pub(super) enum CoderError {
 
 impl Coder {
     /// A coder for a body of which the application says that it has `declared` bytes. `None`: enough others work.
-    pub(super) fn new(coding: Coding, declared: Option<u64>, tally: &mut Tally) -> Option<Self> {
+    pub(crate) fn new(coding: Coding, declared: Option<u64>, tally: &mut Tally) -> Option<Self> {
         let permit = Permit::take()?;
         let encoder = Some(Encoder::new(coding, Effort::Stream).ok()?);
         tally.add(Metric::of_coded_response(coding), 1);
@@ -59,7 +59,7 @@ impl Coder {
     }
 
     /// More of the body. What exceeds the length that was declared is dropped.
-    pub(super) fn take(&mut self, mut body: Aggregate) {
+    pub(crate) fn take(&mut self, mut body: Aggregate) {
         if let Some(owed) = &mut self.owed {
             body.split_off(*owed);
             *owed -= body.len();
@@ -68,12 +68,12 @@ impl Coder {
     }
 
     /// Whether more has come than was coded.
-    pub(super) fn has_pending(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Whether other clients are to have a turn first.
-    pub(super) fn takes_turn(&mut self) -> bool {
+    pub(crate) fn takes_turn(&mut self) -> bool {
         let takes_turn = self.coded >= TURN_BYTES;
         if takes_turn {
             self.coded = 0;
@@ -82,7 +82,7 @@ impl Coder {
     }
 
     /// Codes what has come, at most as much as one turn allows. Returns what the client gets of it.
-    pub(super) fn code(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub(crate) fn code(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         let mut bytes = Vec::new();
         let mut encoder = self.encoder.take().ok_or(CoderError::Failed)?;
         while self.coded < TURN_BYTES
@@ -104,7 +104,7 @@ impl Coder {
     }
 
     /// Nothing more has come for now: what the client gets so that it can decode all that has.
-    pub(super) fn flush(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub(crate) fn flush(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         let encoder = self.encoder.as_mut().ok_or(CoderError::Failed)?;
         if std::mem::take(&mut self.is_held_back) {
             encoder.flush().map_err(|_| CoderError::Failed)?;
@@ -113,12 +113,12 @@ impl Coder {
     }
 
     /// Whether the rest can be coded in this turn.
-    pub(super) fn can_finish(&self) -> bool {
+    pub(crate) fn can_finish(&self) -> bool {
         self.coded + self.pending.len() <= TURN_BYTES
     }
 
     /// The body is complete, and all of it [fits into this turn](Self::can_finish): the last bytes that the client gets.
-    pub(super) fn finish(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub(crate) fn finish(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         if self.owed.is_some_and(|owed| owed > 0) {
             return Err(CoderError::TooShort);
         }
@@ -193,7 +193,7 @@ static CODERS: AtomicUsize = AtomicUsize::new(0);
 const CODERS_MAX: usize = 128;
 
 /// Bytes that one response codes before other clients have a turn: about a millisecond.
-pub(super) const TURN_BYTES: u64 = 64 << 10;
+pub(crate) const TURN_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

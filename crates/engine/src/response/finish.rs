@@ -1,0 +1,245 @@
+//! The steps that every response takes, in their order: conditions and ranges, compression, what the configuration says,
+//! framing. What follows its head is the protocol's business.
+
+use std::sync::Arc;
+
+use baton_buf::{Aggregate, Buffer};
+use baton_content::{BodySource, Stored};
+use baton_encode::Verdict;
+use baton_http::multipart::Multipart;
+use baton_http::origin::ResponseHead;
+use baton_http::response::{Framing, push_join};
+use baton_http::{ByteRange, Method, Ranges, ReplyHead, RequestHead, Status, is_same_field};
+
+use super::compress::{self, Sent};
+use super::file::{boundary, choose, may_go, range};
+use super::page::Page;
+use super::rules::Rules;
+use super::selection::{Selection, select};
+use super::value::{Author, Body, Head, Ready, Response};
+use crate::context::Context;
+use crate::protocol::{Beginning, HeadLines, Responder};
+use crate::send_way::Trial;
+
+/// Finishes a response, and gives it to the protocol. `request`: `None`: it could not be read.
+pub(crate) fn finish(
+    response: Response,
+    rules: &Rules<'_>,
+    request: Option<&RequestHead<'_>>,
+    ctx: &mut Context,
+    reply: &mut Responder<'_>,
+) -> Ready {
+    let response = match request {
+        Some(request) => selected(response, rules, request, ctx),
+        None => response,
+    };
+    let outcome = response.outcome;
+    let method = request.map_or(Method::Get, |request| request.method);
+    if let (Head::Ready(Status::OK, stored), Body::File(_)) = (&response.head, &response.body)
+        && !rules.is_personal()
+    {
+        return Ready { outcome, trial: send_ready_made(stored, method, ctx, reply), ..Status::OK.into() };
+    }
+    let (mut sent, mut trial) = (Sent::default(), None);
+    let part = if let Body::Part(stored, part) = &response.body { Some((*part, stored.len())) } else { None };
+    let declared = of_body(response.body, method, ctx, reply, &mut sent, &mut trial);
+    let mut fields = ctx.heads.take();
+    let (coder, status) = match response.head {
+        Head::Ready(status, stored) => {
+            rules.push_fields(Author::File, ctx.clock.stamp(), &mut fields);
+            push_content_range(part, &mut fields);
+            let framing = Framing::of(status.code(), declared, sent.whole, reply.client());
+            let lines = HeadLines { status, reason: status.reason().as_bytes(), text: stored.fields() };
+            reply.send_head(&mut ctx.heads, lines, framing, &fields, sent.bytes);
+            (None, status)
+        }
+        Head::Lines(mut head, author) => {
+            if declared.is_some() {
+                head.set_content_length(declared);
+            }
+            let verdict = match request {
+                Some(request) => compress::verdict(rules.compress, author, request, &head, sent.whole),
+                None => Verdict::Never,
+            };
+            join_varies(&head, &mut fields);
+            if verdict != Verdict::Never {
+                push_join(&mut fields, "Vary", "Accept-Encoding");
+            }
+            let coder = match verdict {
+                Verdict::Coded(coding) => {
+                    compress::begin(coding, method, &mut head, &mut sent, &mut ctx.tally)
+                }
+                Verdict::Never | Verdict::NotHere => None,
+            };
+            rules.push_fields(author, ctx.clock.stamp(), &mut fields);
+            push_content_range(part, &mut fields);
+            let status = head.status();
+            let framing = Framing::of(status.code(), head.content_length(), sent.whole, reply.client());
+            reply.send_head(&mut ctx.heads, HeadLines::of(&head), framing, &fields, sent.bytes);
+            (coder, status)
+        }
+    };
+    ctx.heads.freeze(fields);
+    let has_body = method != Method::Head && Framing::without_body(status.code()).is_none();
+    Ready { status, outcome, trial: trial.filter(|_| has_body), coder }
+}
+
+/// Finishes the head of a response that switches protocols. Returns the status that the client sees.
+pub(crate) fn switch(
+    head: &ResponseHead,
+    author: Author,
+    rules: &Rules<'_>,
+    ctx: &mut Context,
+    reply: &mut Responder<'_>,
+) -> Status {
+    let mut fields = ctx.heads.take();
+    rules.push_fields(author, ctx.clock.stamp(), &mut fields);
+    let status = reply.send_switch(&mut ctx.heads, head, &fields);
+    ctx.heads.freeze(fields);
+    status
+}
+
+/// What the client's conditions and ranges leave of a file (RFC 9110, sections 13.2 and 14.2).
+fn selected(
+    mut response: Response,
+    rules: &Rules<'_>,
+    request: &RequestHead<'_>,
+    ctx: &mut Context,
+) -> Response {
+    let (Status::OK, Body::File(stored)) = (response.status(), &response.body) else { return response };
+    // Of several ranges of a file that an application has named, the whole: section 14.2 leaves it to the server.
+    let ranges_max = if matches!(response.head, Head::Ready(..)) { rules.ranges_max } else { 1 };
+    let (status, body) = match select(ctx, request, stored, ranges_max) {
+        Selection::Bytes(Ranges::Whole) => return response,
+        Selection::Bytes(Ranges::Parts(parts)) => match *parts {
+            [only] => (Status::PARTIAL_CONTENT, Body::Part(Arc::clone(stored), only)),
+            ref several => return in_parts(stored, several, ctx),
+        },
+        Selection::Bytes(Ranges::Unsatisfiable) => (Status::RANGE_NOT_SATISFIABLE, Body::None),
+        Selection::NotModified => (Status::NOT_MODIFIED, Body::None),
+        Selection::PreconditionFailed => (Status::PRECONDITION_FAILED, Body::None),
+    };
+    match (&mut response.head, status) {
+        (Head::Ready(..), Status::RANGE_NOT_SATISFIABLE) => {
+            return rules.page(Page::range_not_satisfiable(stored.len()));
+        }
+        (Head::Ready(..), Status::PRECONDITION_FAILED) => return rules.page(Page::error(status)),
+        (Head::Ready(of_head, _), _) => *of_head = status,
+        // The application's fields stay.
+        (Head::Lines(head, _), _) => {
+            head.set_status(status);
+            if status == Status::RANGE_NOT_SATISFIABLE {
+                head.add("Content-Range", format!("bytes */{}", stored.len()).as_bytes());
+            }
+        }
+    }
+    Response { body, ..response }
+}
+
+/// Several ranges of a file, in a form with a part for each.
+fn in_parts(stored: &Arc<Stored>, parts: &[ByteRange], ctx: &mut Context) -> Response {
+    let boundary = boundary(&mut ctx.ids);
+    let mut head = ResponseHead::of_status(Status::PARTIAL_CONTENT);
+    head.add_with("Content-Type", |value| form(stored, &boundary).push_content_type(value));
+    // The type of the file itself stands with each part.
+    for line in stored.fields().split_inclusive(|&byte| byte == b'\n') {
+        if !line.starts_with(b"Content-Type:") {
+            head.add_lines(line);
+        }
+    }
+    Response::of_lines(head, Author::File, Body::Parts(Arc::clone(stored), parts.to_vec(), boundary))
+}
+
+fn form<'a>(stored: &'a Stored, boundary: &'a str) -> Multipart<'a> {
+    Multipart { boundary, media_type: stored.media_type(), length: stored.len() }
+}
+
+/// A whole file with its ready-made head: of a small one, both are in one buffer.
+fn send_ready_made(
+    stored: &Stored,
+    method: Method,
+    ctx: &mut Context,
+    reply: &mut Responder<'_>,
+) -> Option<Trial> {
+    let form = reply.head_form();
+    // The cost of a head alone says nothing about the two ways.
+    let (way, mut trial) = match method {
+        Method::Get => choose(ctx, stored, stored.len(), reply.may_send_by_reference()),
+        _ => (BodySource::Memory, None),
+    };
+    let mut whole = stored.whole(form, ctx.clock.stamp(), way);
+    let rest = whole.rest.as_ref();
+    if way == BodySource::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
+        (whole, trial) = (stored.whole(form, ctx.clock.stamp(), BodySource::Memory), None);
+    }
+    reply.send_whole(whole);
+    trial
+}
+
+/// What is sent of a body. Returns its length, if the body itself says it.
+fn of_body(
+    body: Body,
+    method: Method,
+    ctx: &mut Context,
+    reply: &Responder<'_>,
+    sent: &mut Sent,
+    trial: &mut Option<Trial>,
+) -> Option<u64> {
+    let is_sent = method != Method::Head;
+    let length = match &body {
+        Body::None => 0,
+        Body::Bytes(bytes) => bytes.len() as u64,
+        Body::File(stored) => stored.len(),
+        Body::Part(_, part) => part.len(),
+        Body::Parts(stored, parts, boundary) => form(stored, boundary).content_length(parts),
+        Body::Begun(..) => 0,
+    };
+    let by_reference = reply.may_send_by_reference();
+    let mut of_file = |stored: &Stored, first, len, ctx: &mut Context| {
+        let (piece, measured) = range(ctx, stored, first, len, by_reference);
+        *trial = measured;
+        Beginning::One(piece)
+    };
+    sent.bytes = match body {
+        Body::Begun(bytes, is_whole) => {
+            sent.whole = (is_whole && is_sent).then(|| bytes.len());
+            sent.bytes = Beginning::Several(bytes);
+            return None;
+        }
+        _ if !is_sent || length == 0 => Beginning::default(),
+        Body::None => Beginning::default(),
+        Body::Bytes(bytes) => Beginning::One(Buffer::new(bytes).into()),
+        Body::File(stored) => of_file(&stored, 0, length, ctx),
+        Body::Part(stored, part) => of_file(&stored, part.first, length, ctx),
+        Body::Parts(stored, parts, boundary) => Beginning::Several(parts_of(&stored, &parts, &boundary, ctx)),
+    };
+    sent.whole = Some(length);
+    Some(length)
+}
+
+fn parts_of(stored: &Stored, parts: &[ByteRange], boundary: &str, ctx: &mut Context) -> Aggregate {
+    let form = form(stored, boundary);
+    let mut bytes = Aggregate::new();
+    for part in parts {
+        let mut part_head = ctx.heads.take();
+        form.push_part_head(&mut part_head, *part);
+        bytes.push(ctx.heads.freeze(part_head));
+        bytes.push(stored.body(part.first, part.len()));
+    }
+    let mut tail = ctx.heads.take();
+    form.push_tail(&mut tail);
+    bytes.push(ctx.heads.freeze(tail));
+    bytes
+}
+
+/// Has one line of several that say by which fields a response varies.
+fn join_varies(head: &ResponseHead, fields: &mut Vec<u8>) {
+    let lists = head.fields().filter(|(name, _)| is_same_field("Vary", name));
+    lists.skip(1).for_each(|(_, list)| push_join(fields, "Vary", list));
+}
+
+fn push_content_range(part: Option<(ByteRange, u64)>, fields: &mut Vec<u8>) {
+    if let Some((part, length)) = part {
+        ReplyHead::resume(fields).content_range(part, length);
+    }
+}

@@ -1,0 +1,115 @@
+//! What the configuration, and the request's id and origin, have to say in every head.
+
+use baton_http::response::{push_default, push_drop, push_join};
+use baton_http::{FieldRules, ReplyHead, Stamp, is_same_field};
+
+use super::value::Author;
+use crate::cors::Allowed;
+use crate::mark::Mark;
+use crate::plan::{ErrorPage, Plan};
+
+/// What of the configuration shapes the responses to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    /// Fields that the configuration adds to each response, takes from it, or gives it.
+    pub(crate) headers: Option<&'a FieldRules>,
+    /// Bodies in place of the built-in ones.
+    pub(crate) error_pages: &'a [ErrorPage],
+    /// Which bodies are coded on the fly.
+    pub(crate) compress: Option<&'a baton_encode::Rules>,
+    /// Whether the page may read the response that has sent the request.
+    pub(crate) allowed: Option<Allowed<'a>>,
+    /// The id of the request, and its trace.
+    pub(crate) mark: Option<&'a Mark>,
+    /// The media types that the client takes.
+    pub(crate) accept: Option<&'a [u8]>,
+    pub(crate) server_header: bool,
+    /// More ranges of a file than these are the whole.
+    pub(crate) ranges_max: usize,
+}
+
+impl<'a> Rules<'a> {
+    /// Those of a request for which there is no site.
+    pub(crate) fn without_site(plan: &'a Plan) -> Self {
+        Self {
+            headers: None,
+            error_pages: &[],
+            compress: None,
+            allowed: None,
+            mark: None,
+            accept: None,
+            server_header: plan.server_header,
+            ranges_max: plan.limits.ranges_max,
+        }
+    }
+
+    /// Whether the head is for this request alone.
+    pub(super) fn is_personal(&self) -> bool {
+        self.allowed.is_some() || self.id().is_some()
+    }
+
+    /// The field with the request's id, if responses have it.
+    fn id(&self) -> Option<(&'a str, &'a str)> {
+        self.mark?.response_field()
+    }
+
+    /// Appends what a head of this author lacks: edits of its fields, then complete lines that stand in front of them
+    /// (`docs/handover-protocol.md`, section 2).
+    pub(crate) fn push_fields(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
+        self.push_edits(author, now, out);
+        self.push_lines(author, now, out);
+    }
+
+    fn push_edits(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
+        let Some(headers) = self.headers.filter(|_| !matches!(author, Author::File)) else { return };
+        if !matches!(author, Author::Server(_)) {
+            headers.dropped().for_each(|name| push_drop(out, name));
+            // Ours takes the place of the application's.
+            if let Some((name, _)) = self.id() {
+                push_drop(out, name);
+            }
+        }
+        headers
+            .added()
+            .filter(|(name, _)| is_list(name))
+            .for_each(|(name, value)| push_join(out, name, value));
+        headers.defaults().for_each(|(name, value)| push_default(out, name, value));
+        if let Author::Origin | Author::Application { is_stored: true } = author {
+            // An origin has dated its response, or has no clock; what is stored is as old as its date.
+            push_default(out, "Date", now.date);
+        }
+    }
+
+    fn push_lines(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
+        let mut lines = ReplyHead::resume(out);
+        if self.server_header && !matches!(author, Author::Origin) {
+            lines.field("Server", SERVER);
+        }
+        if !matches!(author, Author::Origin | Author::Application { is_stored: true }) {
+            lines.date(now);
+        }
+        if let Some((name, id)) = self.id() {
+            lines.field(name, id);
+        }
+        if let Some(allowed) = &self.allowed {
+            allowed.push(&mut lines);
+        }
+        let Some(headers) = self.headers else { return };
+        let is_said = |name: &str| match author {
+            Author::Server(own) => own.iter().any(|own| is_same_field(own, name)),
+            Author::File => true,
+            Author::Application { .. } | Author::Origin => false,
+        };
+        for (name, value) in headers.added().filter(|(name, _)| !is_list(name) && !is_said(name)) {
+            lines.field(name, value);
+        }
+    }
+}
+
+/// Whether a field is a list that has one line, however many have a say in it.
+fn is_list(name: &str) -> bool {
+    name.eq_ignore_ascii_case("Vary")
+}
+
+/// Value of the `Server` field.
+pub(crate) const SERVER: &str = "baton";
