@@ -5,8 +5,10 @@
 //! are only logged.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use baton_sys::call_filter::{self, Instruction};
+use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter};
 
 /// What becomes of a system call that the process has no use for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +93,7 @@ calls! {
 }
 
 /// Installs the filters in this thread, and in those that it starts from now on.
-pub(crate) fn filter(calls: Calls) -> Result<(), seccompiler::Error> {
+pub(crate) fn filter(calls: Calls) -> io::Result<()> {
     let not_here = || SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     let (used, forbidden) = match calls {
         Calls::Enforce => (Some(not_here()), None),
@@ -102,7 +104,10 @@ pub(crate) fn filter(calls: Calls) -> Result<(), seccompiler::Error> {
     let forbidden = forbidden.map(|action| (FORBIDDEN, SeccompAction::Allow, action));
     let used = used.map(|action| (USED, action, SeccompAction::Allow));
     for (list, otherwise, listed) in forbidden.into_iter().chain(used) {
-        apply_filter(&program(list, otherwise, listed)?)?;
+        let program = program(list, otherwise, listed).map_err(io::Error::other)?;
+        let instruction =
+            |one: &seccompiler::sock_filter| Instruction { code: one.code, jt: one.jt, jf: one.jf, k: one.k };
+        call_filter::install(&program.iter().map(instruction).collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -111,10 +116,10 @@ fn program(
     list: &[(&str, libc::c_long)],
     otherwise: SeccompAction,
     listed: SeccompAction,
-) -> Result<BpfProgram, seccompiler::Error> {
+) -> Result<BpfProgram, BackendError> {
     let rules: BTreeMap<_, _> = list.iter().map(|&(_, number)| (number, Vec::new())).collect();
     let here = std::env::consts::ARCH.try_into()?;
-    Ok(SeccompFilter::new(rules, otherwise, listed, here)?.try_into()?)
+    SeccompFilter::new(rules, otherwise, listed, here)?.try_into()
 }
 
 #[cfg(test)]

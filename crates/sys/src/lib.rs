@@ -5,6 +5,7 @@
 pub mod activation;
 pub mod blocking;
 mod bpf;
+pub mod call_filter;
 pub mod descriptors;
 pub mod flow_table;
 pub mod hand_off;
