@@ -12,7 +12,7 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo demo-cluster test test-all simulate check deny fuzz bench install deb static clean
+.PHONY: help build adapters demo demo-cluster test test-all miri sanitize simulate check deny fuzz bench install deb static clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ test-all: ## The same in full: all variants, large numbers, the emulated machine
 	@BATON_MATRIX=all SIMULATE_SEEDS=20000 SEEDS=20000 scripts/test-workspace
 	@scripts/test-kernel-tls
 	@scripts/test-deb
+
+miri: ## The tests of `buf` in an interpreter that reports undefined behaviour (nightly toolchain with Miri)
+	@scripts/test-miri
+
+sanitize: ## The tests of the crates with `unsafe` code, with AddressSanitizer
+	@scripts/test-sanitize
 
 simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \

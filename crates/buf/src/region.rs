@@ -97,3 +97,32 @@ impl Drop for Region {
 }
 
 const WORD_BYTES: usize = size_of::<u64>();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: copies read and write no byte beside their range, however it lies to the words of the region. Method: Miri
+    /// (`make miri`) judges each access; it has no memory that processes share, so this region is private.
+    #[test]
+    fn copies_keep_to_their_range() {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping aliases nothing of ours.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), PAGE, protection, MapFlags::PRIVATE) };
+        let start = NonNull::new(start.unwrap().cast::<u8>()).unwrap();
+        let bytes: Vec<u8> = (0..PAGE).map(|at| at as u8).collect();
+        // SAFETY: the mapping has so many bytes, and nothing else refers to it yet.
+        unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), PAGE) };
+        let region = Region { start, bytes: PAGE };
+        for offset in (0..9).chain(PAGE - 9..=PAGE) {
+            for len in [0, 1, 7, 8, 9, 18].into_iter().filter(|len| offset + len <= PAGE) {
+                let mut copy = b"before".to_vec();
+                region.copy_to(offset, len, &mut copy);
+                assert_eq!(copy, [&b"before"[..], &bytes[offset..offset + len]].concat());
+            }
+        }
+    }
+
+    const PAGE: usize = 4096;
+}
