@@ -4,11 +4,13 @@
 //! libraries fall back on older calls. `FORBIDDEN` is what would help an intruder most; these fail even where the others
 //! are only logged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use baton_sys::call_filter::{self, Instruction};
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter};
+
+use crate::table::CallList;
 
 /// What becomes of a system call that the process has no use for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +95,12 @@ calls! {
 }
 
 /// Installs the filters in this thread, and in those that it starts from now on.
-pub(crate) fn filter(calls: Calls) -> io::Result<()> {
+pub(crate) fn filter(list: CallList, calls: Calls) -> io::Result<()> {
+    let also: &[libc::c_long] = match list {
+        CallList::All => return Ok(()),
+        CallList::Server => &[],
+        CallList::ServerAndBpf => &[libc::SYS_bpf],
+    };
     let not_here = || SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     let (used, forbidden) = match calls {
         Calls::Enforce => (Some(not_here()), None),
@@ -101,10 +108,13 @@ pub(crate) fn filter(calls: Calls) -> io::Result<()> {
         Calls::Off => (None, None),
     };
     // The stricter answer counts where several filters have one. The first must let the second in.
-    let forbidden = forbidden.map(|action| (FORBIDDEN, SeccompAction::Allow, action));
-    let used = used.map(|action| (USED, action, SeccompAction::Allow));
+    let numbers =
+        |list: &[(&str, libc::c_long)]| list.iter().map(|&(_, number)| number).collect::<BTreeSet<_>>();
+    let also: BTreeSet<_> = also.iter().copied().collect();
+    let forbidden = forbidden.map(|action| (&numbers(FORBIDDEN) - &also, SeccompAction::Allow, action));
+    let used = used.map(|action| (&numbers(USED) | &also, action, SeccompAction::Allow));
     for (list, otherwise, listed) in forbidden.into_iter().chain(used) {
-        let program = program(list, otherwise, listed).map_err(io::Error::other)?;
+        let program = program(&list, otherwise, listed).map_err(io::Error::other)?;
         let instruction =
             |one: &seccompiler::sock_filter| Instruction { code: one.code, jt: one.jt, jf: one.jf, k: one.k };
         call_filter::install(&program.iter().map(instruction).collect::<Vec<_>>())?;
@@ -113,11 +123,11 @@ pub(crate) fn filter(calls: Calls) -> io::Result<()> {
 }
 
 fn program(
-    list: &[(&str, libc::c_long)],
+    list: &BTreeSet<libc::c_long>,
     otherwise: SeccompAction,
     listed: SeccompAction,
 ) -> Result<BpfProgram, BackendError> {
-    let rules: BTreeMap<_, _> = list.iter().map(|&(_, number)| (number, Vec::new())).collect();
+    let rules: BTreeMap<_, _> = list.iter().map(|&number| (number, Vec::new())).collect();
     let here = std::env::consts::ARCH.try_into()?;
     SeccompFilter::new(rules, otherwise, listed, here)?.try_into()
 }

@@ -52,14 +52,11 @@ pub fn confine(kind: Kind, limits: &Limits) -> Result<(), Trouble> {
     if let Err(error) = walls::build(&rule, &limits.writes) {
         return Err(Trouble::new(format!("cannot give up rights to files and signals: {error}")));
     }
-    if rule.is_filtered {
-        calls::filter(limits.calls).map_err(|error| {
-            Trouble::new(format!("cannot filter system calls: {error}"))
-                .cause("the kernel or the container does not allow filters")
-                .remedy("let it, or go without: `system_calls = \"off\"` in [server]")
-        })?;
-    }
-    Ok(())
+    calls::filter(rule.calls, limits.calls).map_err(|error| {
+        Trouble::new(format!("cannot filter system calls: {error}"))
+            .cause("the kernel or the container does not allow filters")
+            .remedy("let it, or go without: `system_calls = \"off\"` in [server]")
+    })
 }
 
 /// Says in the log, once for a server, what this kernel cannot enforce.

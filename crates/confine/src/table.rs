@@ -42,8 +42,18 @@ pub(crate) struct Rule {
     pub(crate) writes: Writes,
     /// Whether it may signal processes that it has not started, and trace them.
     pub(crate) may_signal_others: bool,
-    /// Whether its system calls are filtered.
-    pub(crate) is_filtered: bool,
+    /// Which system calls it may make.
+    pub(crate) calls: CallList,
+}
+
+/// Which system calls a process may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallList {
+    All,
+    /// What a server needs.
+    Server,
+    /// The same, and `bpf`.
+    ServerAndBpf,
 }
 
 /// Where a process may write by name. Descriptors that it is given are not concerned.
@@ -75,25 +85,24 @@ impl Kind {
             may_gain: false,
             is_open: false,
             may_execute: false,
-            writes: Writes::Anywhere,
+            writes: Writes::Named,
             may_signal_others: false,
-            is_filtered: true,
+            calls: CallList::Server,
         };
         // A process that starts programs of the operator.
         let starter = Rule {
             is_bounded: false,
             may_gain: true,
             may_execute: true,
+            writes: Writes::Anywhere,
             may_signal_others: true,
-            is_filtered: false,
+            calls: CallList::All,
             ..child
         };
         match self {
             Self::Master => Rule { keeps: CapabilitySet::all(), ..starter },
-            Self::Worker => Rule { writes: Writes::Named, ..child },
-            Self::Acme | Self::Documents | Self::Members => child,
-            // It signals nothing, but is given few capabilities for calls that filters cannot tell apart.
-            Self::Mover => Rule { keeps: OF_MOVER, is_filtered: false, ..child },
+            Self::Worker | Self::Acme | Self::Documents | Self::Members => child,
+            Self::Mover => Rule { keeps: OF_MOVER, calls: CallList::ServerAndBpf, ..child },
             Self::Manager => Rule { keeps: OF_MANAGER, ..starter },
             Self::Application => Rule { is_open: true, ..starter },
             // Its user could trace and signal the server.

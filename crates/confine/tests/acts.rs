@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use baton_confine::{Calls, Kind, Limits, confine};
+use baton_sys::flow_table::FlowTable;
 use baton_sys::process::Identity;
 use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open, test_kill_process};
@@ -29,7 +30,6 @@ const KINDS: [(&str, Kind); 8] = [
     ("application of the server", Kind::ApplicationOfServer),
 ];
 
-/// The worker is the first.
 const ALL: &[&str] = &[
     "worker",
     "acme",
@@ -41,19 +41,23 @@ const ALL: &[&str] = &[
     "application of the server",
 ];
 
-const ACTS: [Act; 10] = [
+/// Those that start programs of the operator, and these programs.
+const STARTERS: &[&str] = &["manager", "application", "application of the server"];
+
+/// Whom no filter keeps from it. Only the mover keeps the right that the kernel then asks for.
+const MAY_CALL_BPF: &[&str] = &["mover", "manager", "application", "application of the server"];
+
+const ACTS: [Act; 11] = [
     Act { name: "read a file", allowed: ALL },
     Act { name: "write to its own folder", allowed: ALL },
-    Act { name: "write to another folder", allowed: ALL.split_at(1).1 },
+    Act { name: "write to another folder", allowed: STARTERS },
     Act { name: "start a thread", allowed: ALL },
     Act { name: "open a socket", allowed: ALL },
-    Act { name: "start a program", allowed: &["manager", "application", "application of the server"] },
+    Act { name: "start a program", allowed: STARTERS },
     Act { name: "signal a process", allowed: &["manager", "application"] },
     Act { name: "look into a process", allowed: &["manager", "application"] },
-    Act {
-        name: "make a call without use",
-        allowed: &["mover", "manager", "application", "application of the server"],
-    },
+    Act { name: "make a call without use", allowed: STARTERS },
+    Act { name: "ask for `bpf`", allowed: MAY_CALL_BPF },
     Act { name: "open a raw socket", allowed: &[] },
 ];
 
@@ -163,6 +167,10 @@ fn a_process_of_a_kind() {
             "signal a process" => test_kill_process(Pid::from_raw(victim).unwrap()).is_ok(),
             "look into a process" => fs::File::open(format!("/proc/{victim}/mem")).is_ok(),
             "make a call without use" => pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).is_ok(),
+            // Whether there is such a call: the kernel refuses what this user asks for.
+            "ask for `bpf`" => {
+                FlowTable::create(1).err().and_then(|error| error.raw_os_error()) != Some(ENOSYS)
+            }
             "open a raw socket" => socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::ICMP)).is_ok(),
             other => unreachable!("{other}"),
         };
@@ -195,3 +203,4 @@ impl Drop for Victim {
 }
 
 const NOBODY: u32 = 65534;
+const ENOSYS: i32 = rustix::io::Errno::NOSYS.raw_os_error();

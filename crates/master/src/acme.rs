@@ -63,15 +63,20 @@ impl Acme {
     }
 
     /// Obtains what these settings want from now on.
-    pub(super) fn configure(&mut self, settings: Option<Settings>) {
+    pub(super) fn configure(&mut self, settings: Option<Settings>, now: Instant) {
         if self.settings == settings {
             return;
         }
+        let store = |settings: &Option<Settings>| settings.as_ref().map(|settings| settings.store.clone());
+        let has_moved = store(&self.settings) != store(&settings);
         let wanted = settings.iter().flat_map(|settings| &settings.certificates);
         let wanted: BTreeSet<_> = wanted.map(|names| names.first().to_owned()).collect();
         self.plans.retain(|name, _| wanted.contains(name));
         self.settings = settings;
-        if let Some(settings) = &self.settings
+        if has_moved {
+            // It may not write there. Another one begins with the settings.
+            self.child.stop(now);
+        } else if let Some(settings) = &self.settings
             && let Err(error) = self.child.configure(&ToAcme::Configure, settings)
         {
             log::error(Trouble::of("tell the process that obtains certificates what is wanted", &error));
@@ -81,6 +86,7 @@ impl Acme {
     /// Starts the process, or ends it, as is due. `may_run`: this server serves, and no other takes its place.
     pub(super) fn advance(&mut self, may_run: bool, user: &WorkerUser, now: Instant) {
         match &self.settings {
+            _ if self.child.is_stopping() => self.child.stop(now),
             Some(settings) if may_run => {
                 if !self.child.may_start(now) {
                     return;
@@ -90,7 +96,7 @@ impl Acme {
                     log::error(trouble);
                     return self.child.start_at(now + STORE_LOOK);
                 }
-                self.child.start(&ToAcme::Configure, settings, user, now);
+                self.child.start(&ToAcme::Configure, settings, &settings.store, user, now);
             }
             _ => self.child.stop(now),
         }

@@ -4,10 +4,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_config::{OWN_EXECUTABLE, word_of};
+use baton_config::OWN_EXECUTABLE;
 use baton_confine::Limits;
 use baton_report::log;
 use baton_supervise::{self as supervise, Lines, Restart, Stopping};
@@ -19,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use super::channel::{self, MESSAGE_BYTES_MAX};
 use super::memory_file;
-use super::privileges::WorkerUser;
+use super::privileges::{self, WorkerUser};
 
 /// The children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,15 +79,16 @@ impl Child {
         self.restart.start_at(due);
     }
 
-    /// Starts it. `configure` is the message with which it gets the settings.
+    /// Starts it. `configure` is the message with which it gets the settings, `folder` is the only one below which it may write.
     pub(super) fn start(
         &mut self,
         configure: &impl Serialize,
         settings: &impl Serialize,
+        folder: &Path,
         user: &WorkerUser,
         now: Instant,
     ) {
-        match self.spawn(configure, settings, user, now) {
+        match self.spawn(configure, settings, folder, user, now) {
             Ok((process, output)) => {
                 self.process = Some(process);
                 self.output = Some(output);
@@ -99,6 +101,7 @@ impl Child {
         &self,
         configure: &impl Serialize,
         settings: &impl Serialize,
+        folder: &Path,
         user: &WorkerUser,
         now: Instant,
     ) -> io::Result<(Process, Lines)> {
@@ -111,8 +114,9 @@ impl Child {
         command
             .arg0("baton")
             .args([self.kind.command, "--parent", &std::process::id().to_string()])
-            .args(["--system-calls", word_of(self.limits.calls)])
-            .args(self.limits.is_debuggable.then_some("--debuggable"))
+            .arg("--folder")
+            .arg(folder)
+            .args(privileges::options(&self.limits))
             .stdin(its_end)
             .stdout(Stdio::null())
             .stderr(theirs)

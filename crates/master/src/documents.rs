@@ -92,12 +92,13 @@ impl Documents {
                 if !self.child.may_start(now) {
                     return;
                 }
-                if let Err(error) = create_folder(&self.socket, user) {
+                let folder = folder_of(&self.socket);
+                if let Err(error) = create_folder(folder, user) {
                     let what = format_args!("create a folder for {}", self.socket.display());
                     log::error(Trouble::of(what, &error));
                     return self.child.start_at(now + FOLDER_LOOK);
                 }
-                self.child.start(&ToDocuments::Configure, settings, user, now);
+                self.child.start(&ToDocuments::Configure, settings, folder, user, now);
             }
             _ => self.child.stop(now),
         }
@@ -148,10 +149,8 @@ impl Documents {
 
     /// Removes the folder of its socket.
     pub(super) fn remove_folder(&self) {
-        if let Some(folder) = self.socket.parent() {
-            // There is one only if a site shares its load.
-            let _ = fs::remove_dir_all(folder);
-        }
+        // There is one only if a site shares its load.
+        let _ = fs::remove_dir_all(folder_of(&self.socket));
     }
 
     /// What the process has told of each site.
@@ -175,9 +174,13 @@ fn socket_path() -> PathBuf {
     parent.join(format!("baton-documents-{}", std::process::id())).join("socket")
 }
 
+/// The folder of the socket, which has one of its own.
+fn folder_of(socket: &Path) -> &Path {
+    socket.parent().unwrap_or(socket)
+}
+
 /// Creates the folder of the socket, which only the workers' user may enter.
-fn create_folder(socket: &Path, user: &WorkerUser) -> io::Result<()> {
-    let folder = socket.parent().unwrap_or(socket);
+fn create_folder(folder: &Path, user: &WorkerUser) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         // Of a process before this one.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),

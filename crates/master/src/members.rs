@@ -11,6 +11,7 @@
 //! takes the registration over.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Cluster, ClusterNode};
@@ -95,11 +96,12 @@ impl Members {
                 if !self.child.may_start(now) {
                     return;
                 }
-                if let Err(trouble) = create_folder(settings, user) {
+                let folder = settings.state_file.parent().unwrap_or(&settings.state_file);
+                if let Err(trouble) = create_folder(folder, user) {
                     // The view works without it, but for a start while etcd is away.
                     log::warning(trouble);
                 }
-                self.child.start(&ToMembers::Configure, settings, user, now);
+                self.child.start(&ToMembers::Configure, settings, folder, user, now);
             }
             _ if wanted == Wanted::Ended => self.child.stop_by(&ToMembers::End, now),
             _ => self.child.stop(now),
@@ -248,8 +250,7 @@ impl Members {
 }
 
 /// Creates the folder of the last view, for the user of the process.
-fn create_folder(settings: &Settings, user: &WorkerUser) -> Result<(), Trouble> {
-    let Some(folder) = settings.state_file.parent() else { return Ok(()) };
+fn create_folder(folder: &Path, user: &WorkerUser) -> Result<(), Trouble> {
     user.create_folder(folder).map_err(|error| {
         Trouble::of(format_args!("create {} for the view of the cluster", folder.display()), &error)
             .about_file(folder, &error)

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use baton_cluster::local::{FromMaster, MoverStatus, Settings, ToMaster, VERSION};
 use baton_config::{Config, OWN_EXECUTABLE};
+use baton_confine::Limits;
 use baton_report::log;
 use baton_supervise::Restart;
 use baton_sys::passing;
@@ -29,6 +30,7 @@ use serde_json::{Value, json};
 
 use super::channel::{self, MESSAGE_BYTES_MAX};
 use super::origins::Origins;
+use super::privileges;
 
 /// The mover, and how to get to it.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ pub(crate) struct Mover {
     /// `None`: no connection moves to another host, or comes from one.
     settings: Option<Settings>,
     socket: PathBuf,
+    limits: Limits,
     ends: Option<Ends>,
     link: Option<OwnedFd>,
     /// The mover that this server has started, while it runs.
@@ -81,6 +84,7 @@ impl Mover {
         Ok(Self {
             settings: config.mover_settings(),
             socket: config.mover_socket(),
+            limits: privileges::limits(config),
             ends: ends.transpose()?,
             link: None,
             process: None,
@@ -162,6 +166,7 @@ impl Mover {
             .arg("mover")
             .arg("--socket")
             .arg(&self.socket)
+            .args(privileges::options(&self.limits))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             // It writes to the error log of the server that has started it.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, fchown};
 use std::path::Path;
 
-use baton_config::Config;
+use baton_config::{Config, word_of};
 use baton_confine::Limits;
 use baton_report::Trouble;
 use baton_sys::open_below::open_folder_below;
@@ -154,6 +154,13 @@ impl WorkerUser {
 pub(super) fn limits(config: &Config) -> Limits {
     let server = &config.server;
     Limits { calls: server.system_calls, is_debuggable: server.debuggable, ..Limits::default() }
+}
+
+/// The same, for the command line of a process of the server's own.
+pub(super) fn options(limits: &Limits) -> impl Iterator<Item = &'static str> + use<> {
+    ["--system-calls", word_of(limits.calls)]
+        .into_iter()
+        .chain(limits.is_debuggable.then_some("--debuggable"))
 }
 
 fn is_current(user: &str) -> bool {

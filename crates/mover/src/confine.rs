@@ -4,8 +4,8 @@ use baton_confine::{Kind, Limits, OF_MOVER};
 use baton_report::{Trouble, log};
 
 /// Gives up everything else for good.
-pub(crate) fn confine() -> Result<(), Trouble> {
-    baton_confine::confine(Kind::Mover, &Limits::default())?;
+pub(crate) fn confine(limits: &Limits) -> Result<(), Trouble> {
+    baton_confine::confine(Kind::Mover, limits)?;
     let has = rustix::thread::capabilities(None)
         .map_err(|error| Trouble::of("ask which privileges are left", &error.into()))?;
     if has.permitted != OF_MOVER {

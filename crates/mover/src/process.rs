@@ -9,6 +9,7 @@ use std::time::Duration;
 use baton_cluster::Tuple;
 use baton_cluster::local::{FromMaster, FromWorker, MoverStatus, Node, Settings, ToMaster, VERSION};
 use baton_cluster::mover::{Action, ForServer, HandOff, Mover, Peer};
+use baton_confine::Limits;
 use baton_passport::Passport;
 use baton_report::{Trouble, log};
 use baton_sys::tcp_repair;
@@ -30,12 +31,14 @@ use crate::settings;
 ///
 /// # Errors
 /// If the socket cannot be made, or privileges not be given up.
-pub fn run(path: &Path) -> Result<(), Trouble> {
+pub fn run(path: &Path, limits: Limits) -> Result<(), Trouble> {
     let Some(entrance) = Entrance::open(path)? else {
         log::notice(format_args!("another mover serves at {}", path.display()));
         return Ok(());
     };
-    confine()?;
+    // When it ends it removes the socket.
+    let writes = path.parent().map(Path::to_owned).into_iter().collect();
+    confine(&Limits { writes, ..limits })?;
     let mut secret = [0; 16];
     rustix::rand::getrandom(&mut secret, GetRandomFlags::empty())
         .map_err(|error| Trouble::of("get random numbers", &error.into()))?;

@@ -3,14 +3,16 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::parent_id;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_config::{Words, word_of};
-use baton_confine::{Calls, Kind, Limits, confine};
+use baton_confine::{Kind, Limits, confine};
 use baton_report::Trouble;
 use baton_sys::{process, signals};
 use clap::Args;
 use rustix::process::Signal;
+
+use super::limit_options::LimitOptions;
 
 /// The signals that may end it.
 const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
@@ -20,12 +22,11 @@ pub(super) struct Child {
     /// The server's process.
     #[arg(long)]
     parent: u32,
-    /// What becomes of system calls that it has no use for.
-    #[arg(long, default_value = word_of(Calls::Enforce))]
-    system_calls: String,
-    /// Whether debuggers of the same user may look at it.
+    /// The folder of its work: it may write nowhere else.
     #[arg(long)]
-    debuggable: bool,
+    folder: PathBuf,
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 impl Child {
@@ -35,9 +36,8 @@ impl Child {
         kind: Kind,
         work: impl FnOnce(OwnedFd) -> Result<(), Trouble>,
     ) -> Result<ExitCode, Trouble> {
-        let calls = Calls::words().into_iter().find(|(word, ..)| *word == self.system_calls);
-        let calls = calls.map(|(_, calls, _)| calls).unwrap_or_default();
-        confine(kind, &Limits { calls, is_debuggable: self.debuggable, ..Limits::default() })?;
+        let writes = vec![self.folder.clone()];
+        confine(kind, &Limits { writes, ..self.limits.limits() })?;
         let begin = || {
             // The master has blocked the signals that it waits for.
             signals::unblock(&SIGNALS)?;

@@ -18,6 +18,7 @@ mod explain;
 mod figures;
 mod hand_over_advice;
 mod hash_password;
+mod limit_options;
 mod listening;
 mod manual;
 mod mover;

@@ -9,6 +9,8 @@ use baton_sys::{process, signals};
 use clap::Args;
 use rustix::process::Signal;
 
+use super::limit_options::LimitOptions;
+
 /// The signals that may end it.
 const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
 
@@ -19,6 +21,8 @@ pub(super) struct Mover {
     /// The socket over which servers come.
     #[arg(long)]
     socket: PathBuf,
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 impl Mover {
@@ -27,7 +31,7 @@ impl Mover {
         // The master has blocked the signals that it waits for.
         signals::unblock(&SIGNALS).map_err(|error| Trouble::of("begin to move connections", &error))?;
         process::read_auxiliary_vector();
-        baton_mover::run(&self.socket)?;
+        baton_mover::run(&self.socket, self.limits.limits())?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -56,7 +56,7 @@ impl Master {
             Err(why) => self.fail(why, now),
         }
         match self.config.acme_settings() {
-            Ok(settings) => self.acme.configure(settings),
+            Ok(settings) => self.acme.configure(settings, now),
             Err(why) => self.fail(why, now),
         }
         self.follow_orders();

@@ -237,7 +237,7 @@ impl Master {
         self.restart_failover();
         self.config = change.config;
         self.certificates = change.certificates;
-        self.acme.configure(change.acme);
+        self.acme.configure(change.acme, now);
         self.mover.configure(&self.config);
         self.documents.configure(change.documents);
         self.listed_nodes = change.listed_nodes;

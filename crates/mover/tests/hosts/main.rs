@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use baton_cluster::local::{FromWorker, Loads, Report, ToMaster};
+use baton_confine::Limits;
 use baton_lab::network::{ClusterHosts, Network};
 use baton_passport::{Address, Passport};
 
@@ -276,6 +277,6 @@ fn a_connection_moves_often() {
 #[test]
 fn the_mover_process() {
     if let Some(path) = std::env::var_os(host::SOCKET_VARIABLE) {
-        baton_mover::run(path.as_ref()).unwrap();
+        baton_mover::run(path.as_ref(), Limits::default()).unwrap();
     }
 }

@@ -59,7 +59,7 @@ fn a_connection_goes_on() {
             let mut read = [0; 1];
             server.read_exact(&mut read).unwrap();
             // On a slow machine a delayed acknowledgement would arrive while there is no socket, and be answered by a reset.
-            rustix::net::sockopt::set_tcp_quickack(&client, true).unwrap();
+            sockopt::set_tcp_quickack(&client, true).unwrap();
             server.write_all(&[turn]).unwrap();
             client.read_exact(&mut read).unwrap();
             assert_eq!(read, [turn]);
