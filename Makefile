@@ -37,11 +37,12 @@ test: ## The tests that a change must pass (installs what they need, where it ma
 	@scripts/setup-tests
 	@scripts/test-workspace
 
-test-all: ## The same in full: all variants, large numbers, the emulated machine, valgrind, the package (docs/tests.md)
+test-all: ## The same in full: all variants, large numbers, the emulated machine, valgrind, the unit, the package (docs/tests.md)
 	@scripts/setup-tests
 	@scripts/setup-vm
 	@BATON_MATRIX=all SIMULATE_SEEDS=20000 SEEDS=20000 scripts/test-workspace
 	@scripts/test-kernel-tls
+	@scripts/test-unit
 	@scripts/test-deb
 
 miri: ## The tests of `buf` in an interpreter that reports undefined behaviour (nightly toolchain with Miri)

@@ -7,20 +7,22 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod intruder;
 mod starts;
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::process::Pid;
+use serde_json::Value;
 
 use self::starts::{STARTS, Start, server};
 use crate::common::leave_out;
-use crate::common::server::Server;
+use crate::common::server::{Server, wait_until};
 
-/// What the script can do, by act.
-fn acts(server: &Server) -> BTreeMap<String, bool> {
-    let answer = server.get("/intruder.cgi");
+/// What the script can do, by act, in the application at this path.
+fn acts(server: &Server, path: &str) -> BTreeMap<String, bool> {
+    let answer = server.get(path);
     let text = answer.text();
     assert_eq!(answer.status, 200, "{text}\n{}", server.said());
     let line = |line: &str| {
@@ -34,28 +36,9 @@ fn acts(server: &Server) -> BTreeMap<String, bool> {
 fn an_application_cannot_harm_its_server() {
     for start in STARTS {
         let Some(server) = server(start) else { continue };
-        let done = acts(&server);
-        let forbidden = [
-            "look into the master",
-            "look into a worker",
-            "trace the master",
-            "signal the master",
-            "signal a worker",
-            "command the server",
-            "command it from an orphan",
-            "open a raw socket",
-        ];
-        for act in forbidden {
-            assert_eq!(done.get(act), Some(&false), "{start:?}: {act}: {done:?}");
+        for path in intruder::paths() {
+            assert_harmless(start, path, &acts(&server, path));
         }
-        for act in ["run a program", "write a temporary file"] {
-            assert_eq!(done.get(act), Some(&true), "{start:?}: {act}: {done:?}");
-        }
-        // Files are only as separate as users are.
-        let key_is_open = start == Start::Image;
-        assert_eq!(done.get("read the key"), Some(&key_is_open), "{start:?}: {done:?}");
-        let logs_are_open = matches!(start, Start::Image | Start::RootWithOneUser);
-        assert_eq!(done.get("write to the folder of logs"), Some(&logs_are_open), "{start:?}: {done:?}");
         if start == Start::Image {
             // It may use the file of the socket: the server has asked who connects.
             server.wait_until_said("was refused: the application ");
@@ -65,38 +48,91 @@ fn an_application_cannot_harm_its_server() {
     }
 }
 
+fn assert_harmless(start: Start, path: &str, done: &BTreeMap<String, bool>) {
+    let forbidden = [
+        "look into the master",
+        "look into a worker",
+        "trace the master",
+        "signal the master",
+        "signal a worker",
+        "command the server",
+        "command it from an orphan",
+        "load a program into the kernel",
+        "open a raw socket",
+    ];
+    for act in forbidden {
+        assert_eq!(done.get(act), Some(&false), "{start:?}: {path}: {act}: {done:?}");
+    }
+    for act in ["run a program", "write a temporary file"] {
+        assert_eq!(done.get(act), Some(&true), "{start:?}: {path}: {act}: {done:?}");
+    }
+    // Files are only as separate as users are.
+    let key_is_open = start == Start::Image;
+    assert_eq!(done.get("read the key"), Some(&key_is_open), "{start:?}: {path}: {done:?}");
+    let logs_are_open = !start.separates_users();
+    assert_eq!(done.get("write to the folder of logs"), Some(&logs_are_open), "{start:?}: {path}: {done:?}");
+}
+
 #[test]
 fn processes_keep_what_they_need() {
     for start in STARTS {
         let Some(server) = server(start) else { continue };
-        assert_eq!(server.get("/intruder.cgi").status, 200);
-        let children = server.workers();
-        let named = |word: &str| {
-            let its = |pid: &&Pid| {
-                let pid = pid.as_raw_nonzero();
-                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                String::from_utf8_lossy(&line).contains(word)
-            };
-            children.iter().find(its).copied().unwrap_or_else(|| panic!("{start:?}: no {word}"))
-        };
-        let manager = named("\0--process-table\0");
-        let acme = named("baton\0acme\0");
-        let worker = *children.iter().find(|pid| **pid != manager && **pid != acme).expect("a worker");
-        for (what, pid) in [("worker", worker), ("acme", acme)] {
-            let status = Status::of(pid);
-            for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
-                assert_eq!(status.number(set), 0, "{start:?}: {what}: {set}");
-            }
-            assert_eq!(status.number("NoNewPrivs"), 1, "{start:?}: {what}");
-            assert_eq!(status.number("Seccomp"), 2, "{start:?}: {what}");
-            assert!(is_closed(pid), "{start:?}: {what}");
+        for path in intruder::paths() {
+            assert_eq!(server.get(path).status, 200, "{start:?}: {path}");
         }
-        let status = Status::of(manager);
-        assert_eq!((status.number("CapAmb"), status.number("CapInh")), (0, 0), "{start:?}");
-        assert_eq!(status.number("CapPrm") & !OF_MANAGER, 0, "{start:?}: {:x}", status.number("CapPrm"));
+        let mut kept = vec![("run", 0), ("acme", 0), ("documents", 0), ("members", 0)];
+        if start.may_move() {
+            kept.push(("mover", OF_MOVER));
+            // It has listed the interfaces, and loaded its program.
+            wait_until("the mover is ready", || {
+                let mover = server.status()["mover"].clone();
+                assert_eq!(mover["trouble"], Value::Null, "{start:?}");
+                mover["connected"] == true && mover["pid"].as_i64().is_some_and(|pid| pid > 0)
+            });
+        }
+        for (command, capabilities) in kept {
+            let status = Status::of(child(&server, command));
+            for set in ["CapPrm", "CapEff"] {
+                assert_eq!(status.number(set), capabilities, "{start:?}: {command}: {set}");
+            }
+            for set in ["CapInh", "CapAmb"] {
+                assert_eq!(status.number(set), 0, "{start:?}: {command}: {set}");
+            }
+            assert_eq!(status.number("NoNewPrivs"), 1, "{start:?}: {command}");
+            assert_eq!(status.number("Seccomp"), 2, "{start:?}: {command}");
+            assert!(is_closed(child(&server, command)), "{start:?}: {command}");
+        }
+        let managers = children(&server).into_iter().filter(|(command, _)| command == "app");
+        for (_, manager) in managers {
+            let status = Status::of(manager);
+            assert_eq!((status.number("CapAmb"), status.number("CapInh")), (0, 0), "{start:?}");
+            assert_eq!(status.number("CapPrm") & !OF_MANAGER, 0, "{start:?}: {:x}", status.number("CapPrm"));
+        }
         assert!(is_closed(server.pid()), "{start:?}: the master");
     }
 }
+
+/// The processes that the master has started, with their sub-commands. That of a worker, which is a copy of the master, is `run`.
+fn children(server: &Server) -> Vec<(String, Pid)> {
+    let command = |pid: Pid| {
+        let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        let word = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        (String::from_utf8_lossy(word).into_owned(), pid)
+    };
+    server.workers().into_iter().map(command).collect()
+}
+
+/// The one with this sub-command, once it runs and has given up what it does not need.
+fn child(server: &Server, command: &str) -> Pid {
+    let find = || children(server).into_iter().find(|(name, _)| name == command).map(|(_, pid)| pid);
+    wait_until(&format!("{command} has a filter"), || {
+        find().is_some_and(|pid| Status::of(pid).number("Seccomp") == 2)
+    });
+    find().expect("it runs")
+}
+
+/// NET_BIND_SERVICE, NET_ADMIN, BPF.
+const OF_MOVER: u64 = 1 << 10 | 1 << 12 | 1 << 39;
 
 /// CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID.
 const OF_MANAGER: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 7;
@@ -123,6 +159,24 @@ fn is_closed(pid: Pid) -> bool {
     fs::metadata(files).expect("it runs").uid() == 0
 }
 
+/// Goal: a reload may move the folder of certificates, although its process may write nowhere else. Method: the folder gets the file
+/// that the process locks.
+#[test]
+fn certificates_may_move_to_another_folder() {
+    let server = server(Start::Image).expect("a server");
+    let base = server.folder().base();
+    let has_lock = |folder: &str| {
+        let below = fs::read_dir(base.join(folder)).into_iter().flatten().flatten();
+        below.into_iter().any(|entry| entry.path().join("lock").exists())
+    };
+    wait_until("its first folder is in use", || has_lock("acme"));
+    let file = base.join("baton.toml");
+    let text = fs::read_to_string(&file).expect("a configuration");
+    fs::write(&file, text.replace("/acme'", "/moved'")).expect("a file");
+    server.ctl(&["reload"]);
+    wait_until("the other folder is in use", || has_lock("moved"));
+}
+
 /// Goal: root is not led to other files by the owner of the logs' folder. Method: that user replaces a log by a link.
 #[test]
 fn root_follows_no_link_in_a_folder_of_others() {
@@ -136,7 +190,7 @@ fn root_follows_no_link_in_a_folder_of_others() {
     fs::remove_file(&log).expect("removed");
     server.ctl(&["reopen-logs"]);
     assert_eq!(server.get("/none").status, 404);
-    common::server::wait_until("the new log has the request", || {
+    wait_until("the new log has the request", || {
         fs::read_to_string(&log).is_ok_and(|text| text.contains("/none"))
     });
     assert_eq!(fs::read_to_string(&secret).expect("a file"), "");

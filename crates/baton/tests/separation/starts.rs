@@ -6,9 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::certificate;
-use crate::common::folder::{Folder, install_program};
+use crate::common::folder::Folder;
 use crate::common::leave_out;
+use crate::common::port::free_address;
 use crate::common::server::{BATON, Server};
+use crate::intruder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -18,11 +20,26 @@ pub(crate) enum Start {
     Root,
     /// As the packaged unit: an ordinary user with the right to start applications as another one.
     Unit,
+    /// The same with what the mover needs, as the drop-in for clusters has it.
+    ClusterUnit,
     /// As in the image: an ordinary user without rights.
     Image,
 }
 
-pub(crate) const STARTS: [Start; 4] = [Start::RootWithOneUser, Start::Root, Start::Unit, Start::Image];
+pub(crate) const STARTS: [Start; 5] =
+    [Start::RootWithOneUser, Start::Root, Start::Unit, Start::ClusterUnit, Start::Image];
+
+impl Start {
+    /// Whether applications have a user of their own.
+    pub(crate) fn separates_users(self) -> bool {
+        matches!(self, Self::Root | Self::Unit | Self::ClusterUnit)
+    }
+
+    /// Whether the mover has what it needs.
+    pub(crate) fn may_move(self) -> bool {
+        matches!(self, Self::Root | Self::ClusterUnit)
+    }
+}
 
 /// A server with a script that plays the intruder. `None`: only root can start it so.
 pub(crate) fn server(start: Start) -> Option<Server> {
@@ -33,7 +50,6 @@ pub(crate) fn server(start: Start) -> Option<Server> {
     }
     let folder = Folder::new();
     let base = folder.base().to_owned();
-    install_program(&folder.path("intruder.cgi"), INTRUDER.replace("{base}", base.to_str().expect("UTF-8")));
     certificate::install(&base);
     let logs = base.join("logs");
     fs::create_dir(&logs).expect("a folder");
@@ -43,30 +59,50 @@ pub(crate) fn server(start: Start) -> Option<Server> {
     }
     let mut command = match start {
         Start::RootWithOneUser | Start::Root => Command::new(BATON),
-        Start::Unit => as_user(&base, "+setuid,+setgid,+kill,+chown,+net_bind_service"),
+        Start::Unit => as_user(&base, UNIT),
+        Start::ClusterUnit => as_user(&base, &format!("{UNIT},+net_admin,+bpf")),
         Start::Image if is_root => as_user(&base, ""),
         Start::Image => Command::new(BATON),
     };
-    let user = match start {
-        Start::Root | Start::Unit => "user = 'daemon'",
-        Start::RootWithOneUser | Start::Image => "",
-    };
+    let routes = intruder::install(&folder, if start.separates_users() { "user = 'daemon'" } else { "" });
+    let mover = if start.may_move() { mover(&base, start) } else { String::new() };
     let of_server =
         if matches!(start, Start::RootWithOneUser | Start::Root) { "user = 'nobody'" } else { "" };
+    fs::write(base.join("documents.key"), "a secret of thirty-two characters").expect("a secret");
     let base = base.display();
     let text = format!(
-        "[server]\ncontrol_socket = '{base}/control'\nprocesses = 1\n{of_server}\n\
+        "[server]\ncontrol_socket = '{base}/control'\nprocesses = 1\ndns_servers = ['127.0.0.1:9']\n{of_server}\n\
          [log]\naccess = '{base}/logs/access.log'\n[acme]\ndirectory = 'https://127.0.0.1:9/'\nstore = '{base}/acme'\n\
-         [[site]]\nlisten = ['127.0.0.1:0']\nroot = '{base}/root'\n\
-         [[site.route]]\npath = '/'\ncgi = {{ scripts = ['.cgi'], {user} }}\n\
+         [cluster]\nstate_folder = '{base}/state'\n{mover}\
+         nodes = [{{ to = 'http://127.0.0.1:9' }}, {{ to = 'http://nodes.test:9', each_address = true }}]\n\
+         [[site]]\nlisten = ['127.0.0.1:0']\nroot = '{base}/root'\n{routes}\
+         [[site.route]]\npath = '/cluster'\ncluster = true\n\
          [[site]]\nhosts = ['a.test']\nlisten = ['127.0.0.2:0 tls']\nroot = '{base}/root'\n\
          tls = {{ certificate = '{base}/localhost.pem', key = '{base}/localhost.key' }}\n\
-         [[site]]\nhosts = ['b.test']\nlisten = ['127.0.0.2:0 tls']\nroot = '{base}/root'\ntls = 'acme'\n"
+         [[site]]\nhosts = ['b.test']\nlisten = ['127.0.0.2:0 tls']\nroot = '{base}/root'\ntls = 'acme'\n\
+         [[site]]\nhosts = ['c.test']\nlisten = ['127.0.0.3:0']\nroot = '{base}/root'\n\
+         documents = {{ at = 'http://c.test', peers = ['http://d.test'], key = '{base}/documents.key' }}\n"
     );
     let file = folder.base().join("baton.toml");
     fs::write(&file, text).expect("a configuration");
     command.arg("run").arg("--config").arg(file);
     Some(Server::start(folder, command))
+}
+
+/// What the packaged unit has.
+const UNIT: &str = "+setuid,+setgid,+kill,+chown,+net_bind_service";
+
+/// The settings of a node that takes connections over.
+fn mover(base: &Path, start: Start) -> String {
+    let key = base.join("cluster.pem");
+    let made = Command::new(BATON).args(["cluster", "key"]).output().expect("a key");
+    fs::write(&key, made.stdout).expect("a key");
+    fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("permissions");
+    // A mover of root reads root's files only.
+    if start == Start::ClusterUnit {
+        give(&key);
+    }
+    format!("key = '{}'\nlisten = '{}'\n", key.display(), free_address())
 }
 
 /// The server as an ordinary user that has these capabilities, as a service manager starts it.
@@ -88,68 +124,3 @@ fn as_user(base: &Path, capabilities: &str) -> Command {
 fn give(path: &Path) {
     chown(path, Some(65534), Some(65534)).expect("root may");
 }
-
-/// Tries each act, and says what came of it.
-const INTRUDER: &str = r#"#!/usr/bin/env python3
-import ctypes, os, socket, subprocess, tempfile
-
-def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
-
-master = parent(parent(os.getppid()))
-children = open(f"/proc/{master}/task/{master}/children").read().split()
-worker = next(int(one) for one in children if b"--process-table" not in open(f"/proc/{one}/cmdline", "rb").read()
-              and b"\0acme\0" not in open(f"/proc/{one}/cmdline", "rb").read())
-
-def trace():
-    if ctypes.CDLL(None).ptrace(16, master, 0, 0) != 0:
-        raise OSError()
-
-def command():
-    client = socket.socket(socket.AF_UNIX)
-    client.settimeout(10)
-    client.connect("{base}/control")
-    client.sendall(b"status\n")
-    if not client.recv(1):
-        raise OSError()
-
-def orphan():
-    read, write = os.pipe()
-    if os.fork() == 0:
-        first = os.getpid()
-        if os.fork() == 0:
-            while os.getppid() == first: pass
-            outcome = b"x"
-            try:
-                command()
-            except OSError:
-                outcome = b"-"
-            os.write(write, outcome)
-            os._exit(0)
-        os._exit(0)
-    os.wait()
-    if os.read(read, 1) != b"x":
-        raise OSError()
-
-acts = {
-    "read the key": lambda: open("{base}/localhost.key").read(),
-    "look into the master": lambda: open(f"/proc/{master}/mem", "rb"),
-    "look into a worker": lambda: open(f"/proc/{worker}/mem", "rb"),
-    "trace the master": trace,
-    "signal the master": lambda: os.kill(master, 0),
-    "signal a worker": lambda: os.kill(worker, 0),
-    "command the server": command,
-    "command it from an orphan": orphan,
-    "open a raw socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1),
-    "write to the folder of logs": lambda: open("{base}/logs/new", "w"),
-    "run a program": lambda: subprocess.run(["true"], check=True),
-    "write a temporary file": lambda: tempfile.TemporaryFile().write(b"x"),
-}
-print("Content-Type: text/plain\n", flush=True)
-for name, act in acts.items():
-    try:
-        act()
-        print(f"{name}: done")
-    except OSError as error:
-        print(f"{name}: {error}")
-"#;
