@@ -232,7 +232,7 @@ extern "C" fn OS_Close(fd: c_int, shuts_down: c_int) -> c_int {
     unsafe { libc::close(fd) }
 }
 
-/// The same for connections.
+/// Closes the descriptor of a connection; if `shuts_down`, as its end. 0, or -1.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn OS_IpcClose(fd: c_int, shuts_down: c_int) -> c_int {
     OS_Close(fd, shuts_down)

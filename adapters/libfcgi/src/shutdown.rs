@@ -17,7 +17,7 @@ extern "C" fn OS_ShutdownPending() {
     PENDING.store(true, Ordering::Relaxed);
 }
 
-/// The same under the other name.
+/// No further connection is accepted: `OS_ShutdownPending` under its other name.
 #[unsafe(no_mangle)]
 extern "C" fn FCGX_ShutdownPending() {
     OS_ShutdownPending();

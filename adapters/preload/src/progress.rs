@@ -10,7 +10,7 @@ pub(crate) struct Progress {
     /// The process that has accepted the connection.
     process: AtomicI32,
     phase: AtomicU8,
-    /// That process accepts no further connections: it ends, as soon as it may.
+    /// The process of the connection accepts no further ones: it ends, as soon as it may.
     is_leaving: AtomicBool,
 }
 

@@ -258,7 +258,7 @@ impl Connection {
         Ok(self.next_piece(RecvFlags::empty())?.unwrap_or(0..0))
     }
 
-    /// The same without waiting: `None` if none of the body has arrived yet.
+    /// Reads the next piece of the body without waiting: `None` if none of the body has arrived yet.
     ///
     /// # Errors
     /// As for [`read_body`](Self::read_body).

@@ -58,7 +58,7 @@ impl Responder {
         Ok(Self::new(listener))
     }
 
-    /// The same application for another thread.
+    /// An application at the same socket, for another thread.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.

@@ -170,7 +170,7 @@ pub(crate) type ResponseEnd = (Result<(), Failure>, Option<Trailers>);
 pub(crate) enum Read {
     /// The next bytes.
     Bytes(Aggregate),
-    /// Those up to this offset are in the store.
+    /// The next bytes up to this offset are in the store.
     Stored(u64),
     /// It will be woken.
     Wait,
@@ -326,7 +326,7 @@ impl Fill {
         self.lock().visit.take()
     }
 
-    /// Those of a loop that wait for the head, or read on.
+    /// Readers of a loop, which wait for the head or read on.
     pub(crate) fn readers_of(&self, home: &Home) -> Vec<RequestId> {
         let state = self.lock();
         let own = state.readers.keys().filter(|(number, _)| *number == home.number);
@@ -399,7 +399,7 @@ impl Fill {
         state.woken()
     }
 
-    /// Those who wait for more of a body, of which there may be some.
+    /// Returns the readers who wait for more of a body, of which there may be some.
     pub(crate) fn woken_if_live(&self) -> Vec<ReaderName> {
         let mut state = self.lock();
         if matches!(state.stage, Stage::Live(_)) { state.woken() } else { Vec::new() }

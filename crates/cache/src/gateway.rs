@@ -393,7 +393,7 @@ impl CacheOfLoop {
         self.tell(&fill.home, fill.id);
     }
 
-    /// The same by its name.
+    /// Has the loop of the fill with this name look whether it goes on.
     pub(crate) fn tell(&mut self, home: &Home, id: RequestId) {
         if home.number == self.home.number {
             self.due.push_back(id);

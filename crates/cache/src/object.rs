@@ -34,7 +34,7 @@ impl Object {
         Self { is_unjudged: true, ..Self::new(stored, content, labels, generation) }
     }
 
-    /// The same, judged by the rules of its route; `None`: it was before.
+    /// The response judged by the rules of its route; `None`: it was judged before.
     pub(crate) fn judged(&self, rules: &RouteRules) -> Option<Self> {
         self.is_unjudged.then(|| {
             let (head, variant) = (self.stored.head().clone(), self.stored.variant().clone());

@@ -86,7 +86,7 @@ impl SharedCache {
         Self::open_with(settings, counters, outbox, &sources)
     }
 
-    /// The same with chance and time of the caller's, for simulations.
+    /// Opens a cache with chance and time of the caller's, for simulations.
     ///
     /// # Errors
     /// As [`open`](Self::open) has.

@@ -10,9 +10,9 @@ use super::text::Text;
 /// Which clients are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAddress {
-    /// Those with such an address.
+    /// Clients with an address of this range.
     Range(AddressRange),
-    /// Those of Unix sockets.
+    /// Clients of Unix sockets.
     Local,
 }
 

@@ -128,6 +128,6 @@ const COMPRESSED: [&str; 12] = [
     "application/pdf",
 ];
 
-/// Those among them that do not.
+/// Media types that begin as [`COMPRESSED`] says, but whose formats do not compress.
 const NOT_COMPRESSED: [&str; 6] =
     ["image/svg+xml", "image/bmp", "image/vnd.microsoft.icon", "image/x-icon", "audio/wav", "audio/midi"];

@@ -43,7 +43,7 @@ impl Cors {
 }
 
 impl Site {
-    /// The same with the fields of `cors` that all responses have.
+    /// The site with the fields of `cors` that all responses have.
     pub(super) fn with_cors(self) -> Self {
         let mut site = self;
         let routes = site.routes.iter_mut().map(Route::guards_and_files);

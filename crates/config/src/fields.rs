@@ -15,7 +15,7 @@ use super::text::{Text, TextOf, Wrong};
 /// Rules for response fields; an array gives a field several times.
 pub(crate) struct Fields;
 
-/// The same for fields of requests that go on to an origin.
+/// Rules for fields of requests that go on to an origin; an array gives a field several times.
 pub(crate) struct RequestFields;
 
 /// Says what to do instead of changing a field, if it is not the configuration's to change.

@@ -189,7 +189,7 @@ impl Files {
     }
 }
 
-/// The same for one file under several names, as far as it is there.
+/// A path that is the same for one file under several names, as far as the file is there.
 fn identity(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -41,7 +41,7 @@ pub(crate) struct Described {
     pub settings: Vec<Setting>,
     /// What others may see of them.
     pub shown: Shown,
-    /// Those without a default.
+    /// The names of settings without a default.
     pub needed: &'static [&'static str],
 }
 

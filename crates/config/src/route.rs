@@ -183,7 +183,7 @@ impl Route {
         &self.guards
     }
 
-    /// The same, and how its files are served, to be changed.
+    /// What guards it, and how its files are served, which may be changed.
     pub(crate) fn guards_and_files(&mut self) -> (&Guards, &mut Files) {
         (&self.guards, &mut self.files)
     }
@@ -405,7 +405,7 @@ const PLACES: [&str; 4] = ["path", "exact", "glob", "regex"];
 /// Keys of what answers instead of files.
 const ANSWERS: [&str; 8] = ["redirect", "rewrite", "respond", "proxy", "cluster", "fastcgi", "scgi", "cgi"];
 
-/// Those of them that are applications.
+/// Keys of applications that answer instead of files.
 const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
 
 /// A status code: one of a list, or if that is empty any final one that has a body.

@@ -13,7 +13,7 @@ pub enum Shown {
     Whole,
     /// The settings of its table, each as far as it says itself.
     Section(Settings),
-    /// The same of a table, and any other value.
+    /// The settings of its table, each as far as it says itself, or any value that is no table.
     ValueOrSection(Settings),
 }
 

@@ -109,7 +109,7 @@ impl Config {
 }
 
 impl Site {
-    /// The same with `Strict-Transport-Security` in every response, unless a route says otherwise.
+    /// The site with `Strict-Transport-Security` in every response, unless a route says otherwise.
     pub(super) fn with_hsts(self) -> Self {
         let mut site = self;
         let Some(value) = site.settings.hsts.clone() else { return site };

@@ -3,7 +3,7 @@
 use super::site::Site;
 
 impl Site {
-    /// The same with caches that keep responses apart by neither the ids of requests nor the addresses of clients.
+    /// The site with caches that keep responses apart by neither the ids of requests nor client addresses.
     pub(super) fn with_unkeyed_fields(self) -> Self {
         let mut site = self;
         let id = site.settings.request_id.as_ref().map(|id| id.header.clone());

@@ -52,7 +52,7 @@ pub(crate) enum CallList {
     All,
     /// What a server needs.
     Server,
-    /// The same, and `bpf`.
+    /// What a server needs, and `bpf`.
     ServerAndBpf,
 }
 

@@ -118,7 +118,7 @@ impl Stored {
         }
     }
 
-    /// The same file in a coding, of which these are the bytes.
+    /// This file in a coding, of which these are the bytes.
     fn coded(&self, coding: Coding, bytes: &[u8], cache: &Cache, now: &Stamp) -> Self {
         // Another version of the encoder writes other bytes of the same meaning: the tag promises no more than that.
         let etag = self.etag.in_coding(coding).weakened();

@@ -13,7 +13,7 @@ pub(crate) enum Resolved {
     File(Target, Identity),
     /// A script to run, relative to the root.
     Script(Vec<u8>),
-    /// The same where nothing is at the path: the fallback of the tree.
+    /// A script to run where nothing is at the path, relative to the root: the fallback of the tree.
     Fallback(Vec<u8>),
     /// A directory to list, relative to the root: empty, or with a '/' at its end.
     Directory(Vec<u8>),

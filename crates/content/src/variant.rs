@@ -23,7 +23,7 @@ pub struct Variant<'a> {
 }
 
 impl Stored {
-    /// The same file in another form. It belongs to no cache of files.
+    /// This file in another form. It belongs to no cache of files.
     #[must_use]
     pub fn variant(&self, variant: Variant<'_>) -> Self {
         let etag = variant.mark.map_or(self.etag, |mark| self.etag.in_state(mark));

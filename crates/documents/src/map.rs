@@ -30,7 +30,7 @@ pub struct Map {
     pub held: Vec<Option<Vec<(String, u64)>>>,
 }
 
-/// The same, ready for requests, and what they count.
+/// Where documents are, ready for requests, and what these count.
 #[derive(Debug)]
 pub struct Book {
     home: Origin,

@@ -45,7 +45,7 @@ impl Origin {
         Self::split_authority(is_https, rest)
     }
 
-    /// The same behind `//`, with the scheme of the page.
+    /// Splits what is behind `//` into its origin, with the scheme of the page, and the rest.
     pub(crate) fn split_authority(is_https: bool, text: &str) -> Option<(Self, &str)> {
         let end = text.find(['/', '?', '#']).unwrap_or(text.len());
         let (authority, rest) = text.split_at(end);

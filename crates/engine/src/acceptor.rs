@@ -46,7 +46,7 @@ pub(crate) enum Accepted {
     /// One that another process has served until now.
     TakenOver {
         socket: OwnedFd,
-        /// Those of which it was sending.
+        /// Files that the other process was sending.
         files: Vec<OwnedFd>,
         passport: Box<Passport>,
         listener: usize,

@@ -39,7 +39,7 @@ impl Clock {
         self.now_us / 1000
     }
 
-    /// The same in microseconds.
+    /// Microseconds since some moment before the start; never goes back.
     pub(crate) fn now_us(&self) -> u64 {
         self.now_us
     }

@@ -123,7 +123,7 @@ impl Context {
         self.draining && self.mover.is_some()
     }
 
-    /// The same for a connection whose passport would be of this version.
+    /// Whether a connection whose passport would be of this version is to end with the request under way.
     pub(crate) fn is_last_request_over(&self, version: Option<u32>) -> bool {
         let takes = |departures: &Departures| departures.are_possible_with(version);
         let leaves = self.departures.as_ref().is_some_and(takes);

@@ -30,14 +30,14 @@ pub struct Cors {
 pub enum Origins {
     /// All of them. Field rules say so; no response depends on the request.
     All,
-    /// Those that one of these matches.
+    /// Origins that one of these patterns matches.
     Some(Vec<OriginPattern>),
 }
 
 /// One origin, or several: `https://a.example`, `https://*.example.org`, `http://localhost:*`, `null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginPattern {
-    /// That of pages without an origin: of files, or in a sandbox. Every site can make one.
+    /// `null`, the origin of pages without one: of files, or in a sandbox. Every site can make such a page.
     Null,
     /// With a scheme and a host.
     Tuple {
@@ -55,7 +55,7 @@ pub enum OriginPattern {
 /// The port of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginPort {
-    /// That of the scheme, which origins leave out.
+    /// The port of the scheme, which origins leave out.
     Default,
     /// This one.
     Given(u16),

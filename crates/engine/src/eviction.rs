@@ -45,9 +45,10 @@ impl Eviction {
 /// Whose connections may end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Among {
-    /// Those of the client that wants another beyond its share: it makes room for itself, and no other notices.
+    /// Connections of the client that wants another beyond its share.
+    /// It makes room for itself, and no other notices.
     Only(Option<ClientKey>),
-    /// Those of all clients, of one before the others.
+    /// Connections of all clients, of one before the others.
     All { first: Option<ClientKey> },
 }
 

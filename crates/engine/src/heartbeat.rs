@@ -20,7 +20,7 @@ pub struct Beat {
 }
 
 impl Heartbeats {
-    /// Those of so many workers with so many loops each; to be called before they are forked.
+    /// The heartbeats of so many workers with so many loops each; to be called before they are forked.
     ///
     /// # Errors
     /// `ENOMEM`.

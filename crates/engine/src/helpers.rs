@@ -67,7 +67,7 @@ impl Helpers {
         self.under_way.taken()
     }
 
-    /// The same, of which each client counts for `of_client_max` at most.
+    /// Jobs given out and not yet taken back, of each client `of_client_max` at most.
     pub(crate) fn under_way_by_many(&self, of_client_max: usize) -> usize {
         self.under_way.taken_by_many(of_client_max)
     }

@@ -36,7 +36,7 @@ pub(crate) struct SendPolicy {
 }
 
 impl SendPolicy {
-    /// The same for a client whose other streams must not wait.
+    /// The policy for a client whose other streams must not wait.
     pub(crate) fn without_waiting(&self) -> Self {
         let sendfile = match self.sendfile {
             SendfileMode::Blocking | SendfileMode::BySize(_) => SendfileMode::NonBlocking,

@@ -40,7 +40,7 @@ impl Place {
         Self { path: "/".into(), by: By::Pattern(pattern) }
     }
 
-    /// The same prefix; no pattern is asked where it is the longest.
+    /// The place as a prefix; no pattern is asked where it is the longest.
     pub fn before_patterns(self) -> Self {
         Self { by: By::Prefix { before_patterns: true }, ..self }
     }

@@ -328,7 +328,7 @@ impl Plan {
         }
     }
 
-    /// The same with TLS on the listeners that these belong to.
+    /// The plan with TLS on the listeners with these ids.
     pub fn with_tls(self, tls: HashMap<usize, Arc<baton_tls::Server>>) -> Self {
         Self { tls, ..self }
     }
@@ -338,7 +338,8 @@ impl Plan {
         self.tls.get(&listener)
     }
 
-    /// The same where clients in clear count as if they had come over TLS: for an explanation, which needs no certificate.
+    /// The plan where clients in clear count as if they had come over TLS.
+    /// It is for an explanation, which needs no certificate.
     pub fn rehearsing_tls(self) -> Self {
         Self { rehearses_tls: true, ..self }
     }
@@ -348,7 +349,7 @@ impl Plan {
         self.rehearses_tls
     }
 
-    /// The same with load balancers in front of the listeners that these belong to, which speak the PROXY protocol.
+    /// The plan with load balancers, which speak the PROXY protocol, in front of the listeners with these ids.
     pub fn with_balancers(self, balancers: HashMap<usize, AddressSet>) -> Self {
         Self { balancers, ..self }
     }
@@ -358,7 +359,7 @@ impl Plan {
         self.balancers.get(&listener)
     }
 
-    /// The same with proxies in front of the server, whose connections are not counted by address.
+    /// The plan with proxies in front of the server, whose connections are not counted by address.
     pub fn with_proxies(self, proxies: AddressSet) -> Self {
         Self { proxies, ..self }
     }
@@ -373,18 +374,18 @@ impl Plan {
         self.proxies.contains(Some(address))
     }
 
-    /// The same with proofs for certificate authorities, on all sites.
+    /// The plan with proofs for certificate authorities, on all sites.
     pub fn with_proofs(self, proofs: Arc<HttpProofs>) -> Self {
         Self { proofs: Some(proofs), ..self }
     }
 
-    /// The same, where connections that front-ends of a cluster have handed over go back for requests that are not answered from
-    /// memory.
+    /// The plan where connections go back to the front-ends of a cluster that have handed them over.
+    /// They go back for requests that are not answered from memory.
     pub fn returning_connections(self, returns_connections: bool) -> Self {
         Self { returns_connections, ..self }
     }
 
-    /// Whether they do.
+    /// Whether connections go back to the front-ends of a cluster that have handed them over.
     pub(crate) fn returns_connections(&self) -> bool {
         self.returns_connections
     }

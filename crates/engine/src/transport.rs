@@ -122,7 +122,7 @@ impl Transport {
         Self::over(Arc::new(ClientSocket::from(socket)), peer, tls)
     }
 
-    /// The same of a load balancer, which first says whose connection it is.
+    /// An accepted connection of a load balancer, which first says whose connection it is.
     pub(crate) fn behind(balancer: OwnedFd, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         let layer = Layer::Preamble(Box::default(), tls.cloned());
         Self { layer, is_announced: true, ..Self::new(balancer, peer, None) }

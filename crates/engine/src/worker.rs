@@ -42,7 +42,7 @@ pub struct Worker {
     pub heartbeats: Heartbeats,
     /// The access log, if there is one.
     pub log: Option<LogSettings>,
-    /// Those that sites have for themselves.
+    /// The access logs that sites have for themselves.
     pub site_logs: Arc<SiteLogs>,
     /// Its orders: reload, drain, stop.
     pub steering: Arc<Steering>,

@@ -148,7 +148,7 @@ fn push_word(out: &mut Vec<u8>, name: &str, number: u64) {
 
 const PASSFD: &[u8] = b"passfd";
 const PASSFD_EDITS: &[u8] = b"passfd-edits";
-/// The same with lists that are joined.
+/// The transport of [`PASSFD_EDITS`], with lists that are joined.
 const PASSFD_JOINS: &[u8] = b"passfd-joins";
 const SHM: &[u8] = b"shm";
 

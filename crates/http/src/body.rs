@@ -87,7 +87,7 @@ impl BodyReader {
         Self { state, extension_bytes: 0, trailer_bytes: 0, trailers: None }
     }
 
-    /// The same, keeping the trailer fields.
+    /// A reader at the beginning of a body, which keeps the trailer fields.
     pub(crate) fn keeping_trailers(framing: BodyFraming) -> Self {
         Self { trailers: Some(Vec::new()), ..Self::new(framing) }
     }

@@ -119,7 +119,8 @@ impl<'a> Conditions<'a> {
         self.range_names(Some(etag.as_tag()), modified_unix_seconds, now_unix_seconds)
     }
 
-    /// The same for a representation of another server, which may lack either; its tag may be weak.
+    /// Whether the Range field applies to a representation of another server.
+    /// It may lack a tag or a date; its tag may be weak.
     pub fn range_names(
         &self,
         etag: Option<EntityTag<'_>>,

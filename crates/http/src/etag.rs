@@ -46,7 +46,7 @@ impl ETag {
         }
     }
 
-    /// The same as a tag of a field.
+    /// The tag as it stands in a field.
     pub fn as_tag(&self) -> EntityTag<'_> {
         match self.as_ref() {
             [b'W', b'/', opaque @ ..] => EntityTag { is_weak: true, opaque },

@@ -32,13 +32,13 @@ pub struct KeptHead {
 }
 
 impl RequestHead<'_> {
-    /// The same with bytes of its own.
+    /// The head with bytes of its own.
     pub fn keep(&self) -> KeptHead {
         KeptHead::of(self)
     }
 
-    /// The same with these fields in the place of all others [by their names](is_same_field), and without those in
-    /// `dropped`.
+    /// The head with these fields in the place of all others [by their names](is_same_field).
+    /// It is without those in `dropped`.
     ///
     /// # Errors
     /// The head exceeds the limits.

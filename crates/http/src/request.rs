@@ -236,7 +236,7 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// The same for another path and query; the target stays what the client has asked for.
+    /// The head with another path and query; the target stays what the client has asked for.
     #[must_use]
     pub fn with_target<'b>(self, path: &'b [u8], query: Option<&'b [u8]>) -> RequestHead<'b>
     where

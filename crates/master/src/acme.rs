@@ -182,7 +182,7 @@ impl Acme {
         self.has_issued
     }
 
-    /// The same, once.
+    /// Whether it has issued a certificate since this was last called.
     pub(super) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_issued)
     }

@@ -110,7 +110,7 @@ pub(super) enum ToWorker {
         linger_ms: u64,
         /// How long the rest may take after that, in milliseconds.
         limit_ms: u64,
-        /// The same for tunnels.
+        /// How long tunnels may take after `linger_ms`, in milliseconds.
         tunnels_ms: u64,
         /// The highest version of passports that the other processes read.
         passports: u32,

@@ -161,7 +161,7 @@ impl Child {
         }
     }
 
-    /// The same by a message, after which it ends.
+    /// Sends it a message after which it ends, if it runs; kills it if it does not.
     pub(super) fn stop_by(&mut self, message: &impl Serialize, now: Instant) {
         if self.is_stopping() || self.tell(message).is_err() {
             return self.stop(now);

@@ -84,7 +84,7 @@ fn one(NamedFigures { name, figures }: &NamedFigures) -> Value {
 pub(crate) struct ProcessFigures {
     /// Ticks of the CPU that processes had taken when they were seen last.
     seen: BTreeMap<u32, u64>,
-    /// Those of processes that have ended since.
+    /// Ticks of the CPU that processes had taken that have ended since.
     gone: u64,
 }
 

@@ -175,7 +175,7 @@ impl Origins {
         self.known(config).map(|(_, figures)| figures).collect()
     }
 
-    /// The same for the status.
+    /// What is known of each origin, in the order of the configuration, for the status.
     pub(crate) fn report(&self, config: &Config) -> Vec<Value> {
         let told = self.known(config).map(|(origin, Figures { name, node, state, counts })| {
             let failures = FAILURE_LABELS.into_iter().zip(counts.failures).filter(|(_, count)| *count > 0);

@@ -156,7 +156,7 @@ pub(super) fn limits(config: &Config) -> Limits {
     Limits { calls: server.system_calls, is_debuggable: server.debuggable, ..Limits::default() }
 }
 
-/// The same, for the command line of a process of the server's own.
+/// The limits for all processes alike, for the command line of a process of the server's own.
 pub(super) fn options(limits: &Limits) -> impl Iterator<Item = &'static str> + use<> {
     ["--system-calls", word_of(limits.calls)]
         .into_iter()

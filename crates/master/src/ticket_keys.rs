@@ -14,7 +14,7 @@ pub(crate) struct TicketKeys {
 }
 
 impl TicketKeys {
-    /// Those of the server that this one replaces, or else new ones.
+    /// The secrets of the server that this one replaces, or else new ones.
     ///
     /// # Errors
     /// The system gives no random numbers.

@@ -73,7 +73,7 @@ pub(super) struct Workers {
     pub(super) slots: Vec<WorkerSlot>,
     /// Whose gauges end with a worker.
     origins: OriginTable,
-    /// The same.
+    /// Figures whose gauges end with a worker.
     figures: FigureTable,
     /// Whose counts end with a worker.
     pub(super) addresses: AddressTable,

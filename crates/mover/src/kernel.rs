@@ -23,7 +23,7 @@ const TABLE_FLOWS_MAX: u32 = 2 * limits::FLOWS_MAX as u32;
 /// before it could say that it had the flow.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The same for one that the client has ended.
+/// A flow that the client has ended is forgotten after so long without packets.
 const IDLE_BEHIND_END: Duration = Duration::from_secs(60);
 
 /// The table and what is known of the way to nodes.

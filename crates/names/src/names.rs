@@ -54,7 +54,7 @@ impl Name {
         Arc::clone(lock(&self.refresh).addresses())
     }
 
-    /// The same addresses, beginning with the next one at each call, so that connections spread over them.
+    /// Its addresses, beginning with the next one at each call, so that connections spread over them.
     pub fn in_turn(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let addresses = self.addresses();
         let first = self.turn.fetch_add(1, Relaxed);

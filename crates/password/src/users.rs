@@ -10,7 +10,7 @@ use crate::hash::{Hash, RefusedHash};
 /// Users and their hashes.
 pub struct Users {
     by_name: HashMap<Box<str>, Hash>,
-    /// The same hashes in an order of their own.
+    /// The hashes of all users in an order of their own.
     hashes: Vec<Hash>,
     key: hmac::Key,
 }

@@ -7,7 +7,7 @@ pub fn counted(number: u64, one: &str) -> String {
     counted_as(number, number, one)
 }
 
-/// The same of a number that is shown in another way, such as `1.2k` or `?`.
+/// A number that is shown in another way, such as `1.2k` or `?`, and its noun, which is given for one.
 pub fn counted_as(shown: impl Display, number: u64, one: &str) -> String {
     if number == 1 {
         return format!("{shown} {one}");

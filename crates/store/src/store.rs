@@ -137,8 +137,8 @@ impl Store {
         Ok(())
     }
 
-    /// The same for a record that must not be lost, whatever the bounds are: if the queue has no room, the journal is
-    /// written anew before the next [`sync`](Self::sync) succeeds, as for a removal.
+    /// Gives an object a record that must not be lost, whatever the bounds are: if the queue has no room, the
+    /// journal is written anew before the next [`sync`](Self::sync) succeeds, as for a removal.
     ///
     /// # Panics
     /// If the record is longer than [`RECORD_BYTES_MAX`].

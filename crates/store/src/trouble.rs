@@ -60,7 +60,7 @@ impl DiskError {
         move |error| Self::new(operation, error.into())
     }
 
-    /// The same with a reason that the error does not tell.
+    /// The failed operation with a reason that the error does not tell.
     pub(crate) fn because(self, reason: DiskTrouble) -> Self {
         Self { reason, ..self }
     }

@@ -28,7 +28,7 @@ pub struct GroupBound {
 }
 
 impl MemoryBounds {
-    /// Those of this process. What cannot be read does not bound.
+    /// The bounds of this process. What cannot be read does not bound.
     pub fn of_this_process() -> Self {
         let system = rustix::system::sysinfo();
         let machine_bytes = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));

@@ -27,9 +27,9 @@ pub struct OriginPolicy {
 /// Whose certificates an origin may have.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Those of the authorities in this file.
+    /// Certificates of the authorities in this file.
     Authorities(&'a PemFile),
-    /// Those of these authorities, in DER, which the system trusts.
+    /// Certificates of these authorities, in DER, which the system trusts.
     System(&'a [CertificateDer<'static>]),
     /// Of any server: the connection is private to eavesdroppers, not to a machine in between.
     Anything,

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// A secret; cleared when it is dropped.
 pub(crate) type Secret = Zeroizing<Vec<u8>>;
 
-/// Those of both directions.
+/// The secrets of both directions.
 #[derive(Default)]
 pub(crate) struct TrafficSecrets {
     pub(crate) of_client: Secret,

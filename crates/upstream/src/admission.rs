@@ -47,14 +47,14 @@ impl Default for StreamedBodies {
 }
 
 impl StreamedBodies {
-    /// The same count with another bound, for another route to the same processes.
+    /// The count of streamed bodies with another bound, for another route to the same processes.
     #[must_use]
     pub fn with_max(&self, max: usize) -> Self {
         Self { bound: Bound::Fixed(max), shared: Arc::clone(&self.shared) }
     }
 
-    /// The same count, bounded by half of the learned number of processes, divided among `sharers` workers with up to
-    /// `connections_max` connections each; 0 as long as nothing is known.
+    /// The count of streamed bodies, bounded by half of the learned number of processes, divided among `sharers`
+    /// workers with up to `connections_max` connections each; 0 as long as nothing is known.
     #[must_use]
     pub fn with_learned_max(&self, sharers: usize, connections_max: usize) -> Self {
         let bound = Bound::Learned { sharers: sharers.max(1), connections_max };

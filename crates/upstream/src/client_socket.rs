@@ -58,8 +58,8 @@ impl ClientSocket {
         self.written.store(bytes, Relaxed);
     }
 
-    /// The same where only the kernel knows the count, because it seals what is written. What it has sealed and not yet
-    /// written will look as if an application had written it, which is the safe mistake.
+    /// Notes how many bytes are written where only the kernel knows the count, because it seals what is written.
+    /// What it has sealed and not yet written will look as if an application had written it, which is the safe mistake.
     pub fn note_written_so_far(&self) {
         if let Ok(bytes) = progress::bytes_written(self) {
             self.note_written(bytes);

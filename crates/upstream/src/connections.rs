@@ -72,7 +72,7 @@ impl Connections {
         slot.connection.as_deref().filter(|_| slot.generation == id.generation)
     }
 
-    /// The same, to change it.
+    /// The connection, if it still exists, to change it.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(usize::from(id.index))?;
         slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)

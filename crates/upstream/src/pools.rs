@@ -23,7 +23,7 @@ impl Default for Pools {
 }
 
 impl Pools {
-    /// The same, whose pools read this clock in place of the kernel's.
+    /// Pools that read this clock in place of the kernel's.
     pub(crate) fn with_precise_clock(self, precise_us: fn() -> u64) -> Self {
         Self { precise_us, ..self }
     }

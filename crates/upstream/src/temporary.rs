@@ -85,7 +85,7 @@ impl TemporarySpace {
         Self { worker, all, bytes_max: u64::MAX, tell, told: Arc::default(), held: Arc::default() }
     }
 
-    /// The same space with another bound.
+    /// This space with another bound.
     #[must_use]
     pub fn bounded(&self, bytes_max: u64) -> Self {
         Self { bytes_max, ..self.clone() }

@@ -12,7 +12,7 @@ use crate::rig::{Application, Entry, Extension, Machine, Program, Running};
 pub(super) enum PhpSetup {
     /// A connection for each request, nginx's default.
     Nginx,
-    /// The same with kept connections.
+    /// nginx with kept connections to php-fpm.
     NginxKept,
     /// The standard protocol.
     Baton,

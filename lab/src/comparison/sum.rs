@@ -55,7 +55,7 @@ impl Measured<'_> {
         paired_ratio(&by_round(self), &by_round(reference))
     }
 
-    /// The same, where the reference may have failed.
+    /// The median over rounds of the ratio to `reference` in the same round, which may have failed.
     pub(crate) fn ratio_to(&self, reference: &Sum<'_>, field: impl Fn(&Figures) -> f64) -> Option<f64> {
         match reference {
             Sum::Measured(reference) => self.ratio(reference, field),

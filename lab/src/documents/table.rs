@@ -10,9 +10,9 @@ use crate::markdown::{begin_table, number, row};
 #[derive(Clone, Debug)]
 pub(super) struct Second {
     pub(super) seconds: f64,
-    /// That visitors got.
+    /// Documents that visitors got.
     pub(super) documents: u64,
-    /// That they followed.
+    /// Redirects that visitors followed.
     pub(super) redirects: u64,
     /// By server.
     pub(super) sent_bytes: Vec<u64>,

@@ -96,7 +96,7 @@ impl Rig<'_> {
         self.cells(contender, round, address, &cpu, measured)
     }
 
-    /// The same with servers in this process.
+    /// All sizes with servers in this process.
     fn measure_plain(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
         let open = |size: &u64| -> Result<_> {
             let path = path_of(*size);

@@ -36,7 +36,7 @@ pub enum Failure {
 pub struct LoadReport {
     /// Requests that finished before the end.
     pub requests: u64,
-    /// Those that were in flight then, and finished within a second.
+    /// Requests that were in flight at the end, and finished within a second.
     pub late: u64,
     /// Failed ones, by reason.
     pub failures: BTreeMap<Failure, u64>,
@@ -52,7 +52,7 @@ pub struct LoadReport {
     pub bytes: u64,
     /// How long it took: what rates are of.
     pub elapsed: Duration,
-    /// The same with the wait for requests in flight: what CPU clocks read around the load are of.
+    /// How long it took with the wait for requests in flight: what CPU clocks read around the load are of.
     pub span: Duration,
     /// CPU time of the client.
     pub client_cpu: Duration,

@@ -78,7 +78,7 @@ impl RequestList {
         Self { prepared, order, next: 0 }
     }
 
-    /// The same requests with more fields, each with its line's end.
+    /// These requests with more fields, each with its line's end.
     #[must_use]
     pub(crate) fn with_fields(mut self, fields: &str) -> Self {
         for prepared in &mut self.prepared {

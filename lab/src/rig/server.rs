@@ -298,7 +298,7 @@ impl Entry {
         self
     }
 
-    /// The same with an access log; `None` without a configuration for it.
+    /// The server with an access log; `None` without a configuration for it.
     pub(crate) fn logging(&self) -> Option<Self> {
         let logs =
             matches!(&self.kind, Kind::Baton { .. } | Kind::Other { server: Other { logs: true, .. }, .. });

@@ -35,7 +35,7 @@ pub(super) fn load(resumed: bool, port: u16, duration: Duration) -> Result<Made>
 #[derive(Debug, PartialEq, Eq)]
 struct Report {
     connections: u64,
-    /// Those of them that resumed a session.
+    /// Connections that resumed a session.
     resumed: u64,
     /// Heads and bodies.
     bytes_per_connection: u64,

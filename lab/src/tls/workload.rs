@@ -30,7 +30,7 @@ pub enum Workload {
     H2cLarge,
     /// A full handshake, a request of 1 KB, and the end of the connection.
     Full,
-    /// The same, with a handshake that resumes an earlier session.
+    /// A handshake that resumes an earlier session, a request of 1 KB, and the end of the connection.
     Resumed,
     /// 9,600 connections with TLS that are opened one after the other, make a request and stay open.
     Idle,

@@ -132,7 +132,7 @@ unsafe fn poll_with(list: *mut pollfd, count: nfds_t, libc: impl FnOnce(bool) ->
     found
 }
 
-/// The same for `select`.
+/// Asks the kernel by `select`, without waiting if something is ready here, and adds that.
 ///
 /// # Safety
 /// `readable` is a set, or null.

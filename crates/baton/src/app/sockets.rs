@@ -59,7 +59,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// That of a process.
+    /// The socket of a process.
     pub(super) fn of(&self, number: usize) -> Option<BorrowedFd<'_>> {
         self.sockets.get(number).or(self.sockets.first()).map(AsFd::as_fd)
     }

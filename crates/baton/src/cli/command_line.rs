@@ -62,13 +62,13 @@ impl CommandLine {
         parts.into_iter().map(place).collect()
     }
 
-    /// The same for a flag that is followed by a number.
+    /// Writes down a flag and the number that follows it, and makes a value of it that knows its place.
     pub(super) fn number(&mut self, flag: &str, value: u64) -> Node {
         self.word(flag);
         Spanned::new(self.word(&value.to_string()), Value::Integer(value.into()))
     }
 
-    /// The same for a flag that needs no value.
+    /// Writes down a flag that needs no value, and makes a value of it that knows its place.
     pub(super) fn switch(&mut self, flag: &str, value: bool) -> Node {
         Spanned::new(self.word(flag), Value::Boolean(value))
     }

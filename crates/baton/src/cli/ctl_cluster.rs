@@ -68,7 +68,7 @@ impl Cluster {
         if self.request.is_none() { &told["cluster"] } else { told }
     }
 
-    /// That part for humans.
+    /// The part of the answer that was asked for, as text for humans.
     pub(super) fn for_humans(&self, told: &Value) -> String {
         match &self.request {
             None => nodes(told),

@@ -87,7 +87,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PATH=ADDRESS", env = "BATON_FASTCGI", value_parser = parse_application, help_heading = APPLICATIONS)]
     fastcgi: Vec<Mounted>,
 
-    /// The same with SCGI
+    /// Give all requests below PATH to an SCGI application, written as for --fastcgi
     #[arg(long, value_name = "PATH=ADDRESS", env = "BATON_SCGI", value_parser = parse_application, help_heading = APPLICATIONS)]
     scgi: Vec<Mounted>,
 

@@ -145,7 +145,7 @@ const COLUMNS: [(&str, &str); 7] = [
     ("requests", "requests"),
 ];
 
-/// The same for origins.
+/// Heads of the columns of origins, and the keys of what stands in them.
 const ORIGIN_COLUMNS: [(&str, &str); 9] = [
     ("origin", "origin"),
     ("site", "site"),

@@ -28,7 +28,7 @@ impl Tiers {
         self.disk.is_some()
     }
 
-    /// Those that there are, the memory first.
+    /// The tiers that there are, the memory first.
     pub(super) fn each(&self) -> impl Iterator<Item = Tier> {
         std::iter::once(Tier::Memory).chain(self.disk.as_ref().map(|_| Tier::Disk))
     }

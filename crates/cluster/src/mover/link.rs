@@ -55,7 +55,7 @@ pub(super) enum LinkState {
 pub(super) struct Counts {
     /// Requests at the node, or on their way there.
     pub(super) requests: u64,
-    /// Those on their way, or on their way back.
+    /// Requests on their way to the node, or on their way back.
     pub(super) in_transit: u64,
     /// Connections at the node, or on their way there.
     pub(super) active: u64,

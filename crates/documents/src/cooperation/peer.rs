@@ -81,7 +81,7 @@ impl Peer {
         self.lent.keys().copied()
     }
 
-    /// The same, with the first version of the list that has each.
+    /// The documents that it may serve, each with the first version of the list that has it.
     pub(super) fn listed_since(&self) -> impl Iterator<Item = (DocumentId, u64)> {
         self.lent.iter().map(|(document, lent)| (*document, lent.since))
     }

@@ -48,7 +48,7 @@ impl Origin {
         self.remark_on(self.delegate.application.name(), ctx, remark);
     }
 
-    /// The same of one of several origins.
+    /// Tells the operator something about one of several origins, and names the request.
     pub(super) fn remark_on(&self, name: &str, ctx: &Context, remark: fmt::Arguments<'_>) {
         let request = self.shown_request();
         let kind = if self.delegate.proxy().is_some() { "origin" } else { "application" };
@@ -69,7 +69,7 @@ impl Origin {
         self.rules().page(Page::error(status))
     }
 
-    /// The same, while the error log is told what the application did.
+    /// An error page, while the error log is told what the application did.
     pub(super) fn refuse(&self, ctx: &Context, status: Status, what: &str) -> Response {
         self.remark(ctx, format_args!("{what}"));
         self.page(status).ending(self.failed())

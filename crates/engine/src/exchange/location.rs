@@ -15,7 +15,7 @@ pub(super) fn at(server: &str, head: &RequestHead<'_>) -> String {
     format!("{server}{}{}", absolute(&text(path)), with_mark(query))
 }
 
-/// The same target over TLS. `None` if the client names no host, and there is none to stand for it.
+/// The request's target over TLS. `None` if the client names no host, and there is none to stand for it.
 pub(super) fn https(host: Option<&str>, port: u16, head: &RequestHead<'_>) -> Option<String> {
     let host = head.host.or(host)?;
     let port = if port == 443 { String::new() } else { format!(":{port}") };

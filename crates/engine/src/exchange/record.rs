@@ -143,7 +143,7 @@ impl Record {
         }
     }
 
-    /// The same of a request for the shared cache, which may need no origin.
+    /// The shared cache gets the request, and may need no origin.
     pub(super) fn note_cache_asked(&mut self, clock: &Clock) {
         self.asked_us = Some(clock.now_us());
     }
@@ -202,7 +202,7 @@ impl Record {
         self.is_end_queued = true;
     }
 
-    /// That frame has left.
+    /// The frame that tells the client that the response is complete has left.
     pub(crate) fn handle_end_sent(&mut self) {
         self.is_end_queued = false;
     }

@@ -56,7 +56,7 @@ impl<'a> Routed<'a> {
         }
     }
 
-    /// The same of a request that is answered elsewhere.
+    /// The site of a request that is answered elsewhere, and what of the configuration its answer needs.
     pub(super) fn delegated(
         plan: &'a Plan,
         site_index: usize,

@@ -37,7 +37,7 @@ impl Delegate {
         self.arrival_from(client.peer().map(|peer| peer.ip()), client.is_https(), head)
     }
 
-    /// The same of a connection from this address, `None`: a Unix socket.
+    /// What the shared cache has to know of a connection from this address; `None`: a Unix socket.
     pub fn arrival_from(&self, peer: Option<IpAddr>, is_https: bool, head: &RequestHead<'_>) -> Arrival {
         let is_trusted = self.trusts_address(peer);
         let is_https = said_https(is_trusted, head).unwrap_or(is_https);

@@ -7,9 +7,9 @@ use crate::address_range::AddressSet;
 /// Clients that are let in. A refusal has precedence: a client in both sets stays outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Those that may ask; `None`: all.
+    /// Clients that may ask; `None`: all.
     pub allow: Option<AddressSet>,
-    /// Those that may not.
+    /// Clients that may not ask.
     pub deny: AddressSet,
 }
 

@@ -6,7 +6,7 @@ pub struct AllowedMethods {
     names: Vec<String>,
     /// Value of `Allow` where an application or an origin answers.
     all: String,
-    /// The same where the server itself answers: files, fixed answers.
+    /// Value of `Allow` where the server itself answers: files, fixed answers.
     own: String,
 }
 

@@ -54,7 +54,7 @@ impl NotedRequest {
 pub(crate) struct AccessLogs {
     /// The server's, if it has one.
     main: Option<AccessLog>,
-    /// Those of sites.
+    /// The access logs of sites.
     own: Vec<(Weak<SiteLogFile>, AccessLog)>,
     /// Texts of ended requests, whose memory the next ones use.
     spare: Vec<RequestText>,
@@ -92,7 +92,7 @@ impl AccessLogs {
         Some(NotedRequest { text, own_log })
     }
 
-    /// The same for a request whose head could not be read.
+    /// Keeps what the line will say of a request whose head could not be read.
     pub(crate) fn note_unreadable(&mut self, input: &[u8]) -> Option<NotedRequest> {
         self.main.as_ref()?;
         let first_line = input.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();

@@ -15,7 +15,7 @@ pub(crate) struct HeadLines<'a> {
 }
 
 impl<'a> HeadLines<'a> {
-    /// Those of this head.
+    /// The status and the lines of this head.
     pub(crate) fn of(head: &'a ResponseHead) -> Self {
         Self { status: head.status(), reason: head.reason(), text: head.text() }
     }

@@ -13,7 +13,7 @@ use baton_http::{Status, preferred_media_type};
 pub(super) enum Form {
     Html,
     Json,
-    /// The same as `Json`, by the name that RFC 9457 gives it.
+    /// `Json` by the name that RFC 9457 gives it.
     Problem,
     Text,
 }

@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         page
     }
 
-    /// The same by a rule of the route.
+    /// A rule of the route does not allow the method: 405.
     pub(crate) fn method_refused(allowed: &'a str) -> Self {
         let mut page = Self::explained(Status::METHOD_NOT_ALLOWED, "The method is not allowed here.".into());
         page.fields = Fields::One("Allow", allowed.into());
@@ -149,7 +149,8 @@ impl<'a> Page<'a> {
 }
 
 impl Fields<'_> {
-    /// Those that no rule of a route touches: a page's own `Location`, `Allow` or `Retry-After` takes precedence.
+    /// Fields that no rule of a route touches.
+    /// A page's own `Location`, `Allow` or `Retry-After` takes precedence.
     fn kept(&self) -> [&'static str; 2] {
         match self {
             Self::One(name, _) => [name, ""],

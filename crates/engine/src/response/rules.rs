@@ -29,7 +29,7 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Those of a request for which there is no site.
+    /// Rules for a request for which there is no site.
     pub(crate) fn without_site(plan: &'a Plan) -> Self {
         Self {
             headers: None,

@@ -177,5 +177,5 @@ const READ_BYTES: usize = 16 * 1024;
 /// the client sends as much. Beyond it, and beyond a client's share, new clients are refused.
 const HANDSHAKES_MAX: usize = 4096;
 
-/// Those of this process. Sessions may move between threads, so no loop counts them.
+/// Handshakes under way in this process. Sessions may move between threads, so no loop counts them.
 static UNDER_WAY: LazyLock<Shares> = LazyLock::new(Shares::default);

@@ -52,7 +52,7 @@ pub(super) struct Secured {
 enum Sealer {
     /// The thread that sends.
     Thread,
-    /// The same, since the kernel has refused.
+    /// The thread that sends, for good: the kernel has refused.
     ThreadForGood,
     /// The kernel. `unsettled`: records may be left with it that TCP has no room for, and that a close would drop.
     Kernel { unsettled: bool },

@@ -22,7 +22,8 @@ pub enum Asked {
     Head,
     /// A request that offers to switch protocols.
     Upgrade,
-    /// The same for the extended CONNECT of HTTP/2, whose client takes any 2xx for a tunnel.
+    /// A request that offers to switch protocols for an extended CONNECT of HTTP/2.
+    /// The client of that takes any 2xx for a tunnel.
     Tunnel,
 }
 

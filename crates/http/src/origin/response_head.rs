@@ -36,7 +36,7 @@ impl ResponseHead {
         Self { text: Vec::new(), status, reason, version: Version::Http11, content_length: None }
     }
 
-    /// The same of lines that all are to stay.
+    /// A head of checked lines that all are to stay.
     pub(super) fn of_checked(
         text: Vec<u8>,
         status: Status,

@@ -9,7 +9,7 @@ pub(crate) fn is_accepted(accept: Option<&[u8]>) -> bool {
     ranges.any(|range| range.trim_ascii().to_ascii_lowercase().starts_with(b"application/openmetrics-text"))
 }
 
-/// The same figures. Names of counters end with `_total`; their families' do not.
+/// A page of Prometheus text as OpenMetrics. Names of counters end with `_total`; their families' do not.
 pub(crate) fn of_prometheus(page: &str) -> String {
     let is_counter = |family: &str| page.contains(&format!("# TYPE {family} counter\n"));
     let mut out = String::with_capacity(page.len() + 16);

@@ -116,7 +116,7 @@ pub(crate) fn not_allowed(methods: &str, head_only: bool) -> Vec<u8> {
     response_with(status, PLAIN_TEXT, body.as_bytes(), head_only, &[("Allow", methods)])
 }
 
-/// The same with more fields.
+/// A response with more fields, after which the connection is closed.
 pub(crate) fn response_with(
     status: Status,
     media_type: &str,

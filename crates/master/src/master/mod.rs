@@ -80,7 +80,7 @@ pub(crate) struct Master {
     pub(crate) documents: Documents,
     /// Nodes that the configuration does not list.
     pub(crate) members: Members,
-    /// Those that it lists, as the file has them.
+    /// Nodes that the configuration lists, as the file has them.
     pub(crate) listed_nodes: Vec<ClusterNode>,
     pub(crate) ticket_keys: TicketKeys,
     pub(crate) mover: Mover,

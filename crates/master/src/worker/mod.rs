@@ -81,7 +81,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) heartbeats: Heartbeats,
     /// The access log.
     pub(crate) log: Option<LogSettings>,
-    /// Those that sites have for themselves.
+    /// The access logs that sites have for themselves.
     pub(crate) site_logs: Vec<(PathBuf, OwnedFd)>,
     /// What the worker before this one should have purged.
     pub(crate) purges: Vec<PurgeOrder>,

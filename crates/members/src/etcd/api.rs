@@ -271,7 +271,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Keys below the prefix that are read at most: those of nodes, and of orders about nodes that are gone.
 const KEYS_MAX: u64 = 1_000;
 
-/// That many keys with the longest values that count; a request of etcd has 1.5 MiB at most.
+/// [`KEYS_MAX`] keys with the longest values that count; a request of etcd has 1.5 MiB at most.
 const ANSWER_BYTES_MAX: u64 = 8 << 20;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const DOORS: [&str; 8] = [
 pub(super) enum Access {
     /// Every client.
     Open,
-    /// Those that these keys name: `allow`, `deny`.
+    /// Clients that these keys name: `allow`, `deny`.
     Some(Keys),
     /// No client: the answer that all get.
     Closed(Keys),

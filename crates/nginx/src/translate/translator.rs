@@ -16,7 +16,7 @@ pub(super) struct Translator<'t> {
     pub(super) maps: Vec<&'t Directive>,
     pub(super) ports: Ports,
     pub(super) notes: Vec<Note>,
-    /// The same.
+    /// All notes, so that each is said once.
     said: HashSet<Note>,
 }
 

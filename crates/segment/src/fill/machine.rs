@@ -211,7 +211,7 @@ impl Filling {
         self.fills.iter().filter(|fill| fill.is_open()).count() < fills_max
     }
 
-    /// Those who wait for this fill get their own responses, or are cut.
+    /// Readers who wait for this fill get their own responses, or are cut.
     pub(super) fn give_up_on(&mut self, id: FillId) {
         let theirs = |reader: &&Reader| reader.waits && (reader.fill == Some(id) || reader.fill.is_none());
         let waiting: Vec<_> = self.readers.iter().filter(theirs).map(|reader| reader.id).collect();
@@ -278,7 +278,7 @@ impl Filling {
         }
     }
 
-    /// The same for one reader, who waits.
+    /// Serves one reader, who waits, what is here, or lets it join a fill or begin one.
     fn provide_to(&mut self, at: usize, stored: Stored<'_>) {
         let Reader { id, ref wanted, began, .. } = self.readers[at];
         let Range { start: block, end: last } = *wanted;

@@ -70,7 +70,7 @@ impl Index {
         }
     }
 
-    /// The same for blocks that each take a slot of a power of two of bytes, at least so many: those count.
+    /// The index for blocks that each take a slot of a power of two of bytes, at least so many: those count.
     #[must_use]
     pub fn in_slots(mut self, slot_bytes_min: u64) -> Self {
         self.stock.slot_bytes_min = slot_bytes_min;
@@ -232,7 +232,8 @@ impl Index {
         self.note_reached(object, from, block, unit, now);
     }
 
-    /// The same for the reader that the block is fetched for, and that may get it when it is here: no use of what is kept.
+    /// A reader goes to a block that is fetched for it, and may get it when it is here: no use of what is kept.
+    /// Otherwise as [`handle_use`](Self::handle_use).
     pub fn handle_miss(
         &mut self,
         object: ObjectId,

@@ -60,7 +60,7 @@ impl KeyedFields {
     /// The longest in bytes: what exceeds it goes past the cache.
     pub const BYTES_MAX: usize = 4096;
 
-    /// Those of a request for `host`. Allocates nothing if there are none. `None`: they are too long.
+    /// The fields in the key of a request for `host`. Allocates nothing without any. `None`: they are too long.
     pub fn of(
         rules: &RouteRules,
         is_trusted: bool,

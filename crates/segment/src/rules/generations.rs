@@ -62,8 +62,9 @@ impl Generations {
         Self { newest: 0, floor: 0, labels, prefixes, labels_max: labels_max.max(2) }
     }
 
-    /// The same, later than all that has fewer `starts`: each start of a cache whose purges are written down has its own
-    /// numbers, so that one that has not read them yet numbers none of its own as if it came before them.
+    /// No purges yet, and numbers later than all that has fewer `starts`: each start of a cache whose purges are
+    /// written down has its own numbers, so that one that has not read them yet numbers none of its own as if it came before
+    /// them.
     pub fn of_start(starts: u64, labels_max: usize) -> Self {
         Self { newest: starts << PURGES_BITS, ..Self::new(labels_max) }
     }

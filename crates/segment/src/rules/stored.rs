@@ -26,7 +26,7 @@ impl Stored {
         Self::updated(rules, fetched)
     }
 
-    /// The same for a head that updates one that is stored: any method may have brought it.
+    /// Decides whether a head that updates a stored one is kept, and what of it: any method may have brought it.
     pub(super) fn updated(rules: &RouteRules, fetched: Fetched<'_>) -> Result<Self, NotStored> {
         let control = Control::of(rules, &fetched.head);
         judge(rules, &fetched, &control.directives)?;

@@ -46,7 +46,7 @@ impl CgiOutput {
         Ok(())
     }
 
-    /// The same with bytes in memory that is shared with the application.
+    /// Takes a part of the output in memory that is shared with the application.
     ///
     /// # Errors
     /// As above.

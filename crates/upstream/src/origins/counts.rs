@@ -64,7 +64,7 @@ const _: () = assert!(WAYS + Way::ALL.len() <= COUNT_WORDS);
 pub struct OriginCounts {
     /// Requests that it was chosen for, those that went on to another origin included.
     pub requests: u64,
-    /// Those of them that wait for a connection or are under way.
+    /// Requests that it was chosen for that wait for a connection or are under way.
     pub in_flight: u64,
     /// Heads of responses.
     pub responses: u64,

@@ -42,7 +42,7 @@ impl Checked {
         Self { is_down: is_down != 0, contrary: contrary as u32 }
     }
 
-    /// The same in the other direction.
+    /// What the checks have shown, as words that the processes of a server share.
     pub(super) fn to_words(self) -> [u64; 2] {
         [u64::from(self.is_down), u64::from(self.contrary)]
     }

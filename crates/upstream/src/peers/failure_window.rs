@@ -51,7 +51,7 @@ impl Asker {
         Self { client: hash(client), path: hash(path) }
     }
 
-    /// The same client, asking for another target.
+    /// The client of this request, asking for another target.
     pub(crate) fn for_target(self, target: &[u8]) -> Self {
         Self { client: self.client, ..Self::new(None, target) }
     }
@@ -80,7 +80,7 @@ impl FailureWindow {
         }
     }
 
-    /// The same in the other direction.
+    /// The window, as words that the processes of a server share.
     pub(super) fn to_words(self) -> [u64; 7] {
         let others = if self.has_other_client { OTHER_CLIENT } else { 0 }
             | if self.has_other_path { OTHER_PATH } else { 0 };

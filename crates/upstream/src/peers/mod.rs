@@ -86,8 +86,8 @@ impl Peers {
         })
     }
 
-    /// The same, in the place of others: peers of the same name keep their loads and their targets. The others are chosen from
-    /// until these are for the first time.
+    /// These peers, in the place of others: peers of the same name keep their loads and their targets. The others
+    /// are chosen from until these are for the first time.
     pub fn following(former: &Self, peers: Vec<Peer>, settings: &BalanceSettings) -> Option<Arc<Self>> {
         let mut balance = former.balance();
         if !has_right_count(&peers) || !balance.can_go_on(settings) {

@@ -44,7 +44,7 @@ impl Standing {
         Self { window, ejected_ms, out_until_ms, on_probation: probation != 0 }
     }
 
-    /// The same in the other direction.
+    /// The standing, as words that the processes of a server share.
     pub(super) fn to_words(self) -> [u64; STANDING_WORDS] {
         let [since, unreachable, by_request, answers, client, path, others] = self.window.to_words();
         let own = [self.ejected_ms, self.out_until_ms, u64::from(self.on_probation)];

@@ -27,7 +27,7 @@ pub struct TurnSought {
 pub struct Turn {
     peers: Arc<Peers>,
     peer: usize,
-    /// Those that had the request, as bits.
+    /// Peers that had the request, as bits.
     tried: u64,
     begun_ms: u64,
     asker: Asker,
@@ -66,13 +66,13 @@ impl TurnSought {
         &self.peers
     }
 
-    /// The same if the client can get to a node by these ways, too.
+    /// The request, if its client can get to a node by these ways, too.
     #[must_use]
     pub fn offering(self, offered: OfferedWays) -> Self {
         Self { offered, ..self }
     }
 
-    /// The same for another target.
+    /// The request, for another target.
     #[must_use]
     pub fn for_target(&self, target: &[u8]) -> Self {
         Self {

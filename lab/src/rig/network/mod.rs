@@ -367,7 +367,7 @@ const BRIDGE: &str = "bridge0";
 const STATISTICS: &str = "/proc/thread-self/net";
 const FIRST_HOST: u8 = 2;
 const VIP: u8 = 100;
-/// Those below the VIP.
+/// Hosts of a bridge at most: those with addresses below the VIP.
 const HOSTS_MAX: u8 = VIP - FIRST_HOST;
 
 #[cfg(test)]

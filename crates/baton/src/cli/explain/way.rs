@@ -19,7 +19,7 @@ use super::target::split;
 pub(super) struct End<'p> {
     /// The route that answers.
     pub(super) route: &'p plan::Route,
-    /// The same in the configuration; `None`: it is the site itself.
+    /// The route that answers, as the configuration has it; `None`: it is the site itself.
     pub(super) configured: Option<&'p Route>,
     /// Path and query by then.
     pub(super) target: String,

@@ -17,7 +17,7 @@ pub(super) struct Measured {
     pub(super) blocked_ms: u64,
     /// Jobs that are not done at its end.
     pub(super) jobs_under_way: usize,
-    /// The same, of which each client counts for [`SelfTuning::jobs_of_client_max`] at most.
+    /// Jobs not done at its end, of each client [`SelfTuning::jobs_of_client_max`] at most.
     pub(super) jobs_of_many: usize,
     /// Clients at its end.
     pub(super) connections: usize,

@@ -69,7 +69,7 @@ impl BodyRest {
         Self { reader: BodyReader::new(framing), has_length, is_awaited: false, passed: 0, bytes_max }
     }
 
-    /// The same of a client that waits for `100 Continue`, if it does.
+    /// The rest of a body whose client waits for `100 Continue`, if it does.
     pub(super) fn awaited(self, is_awaited: bool) -> Self {
         Self { is_awaited, ..self }
     }

@@ -25,7 +25,7 @@ pub(crate) enum Taken<'a> {
     Part,
     /// So many bytes at the front belong to the body of a request that was answered without them.
     Unwanted(usize),
-    /// That body is malformed or too large: where the next request begins is unknown.
+    /// The body of an answered request is malformed or too large: where the next request begins is unknown.
     Unusable,
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum LastClose {
 }
 
 impl LastClose {
-    /// The same, where the client may have sent more than was read.
+    /// How a connection ends where the client may have sent more than was read.
     pub(crate) fn lingering(self, has_unread_input: bool) -> Self {
         if has_unread_input && self == Self::Orderly { Self::Linger } else { self }
     }

@@ -272,7 +272,7 @@ impl Http1Driver {
         self.handle_answered_before(has_unread_input, wire);
     }
 
-    /// The same; `has_unread_input`: the client may have sent more.
+    /// The last request is answered; `has_unread_input`: the client may have sent more.
     fn handle_answered_before(&mut self, has_unread_input: bool, wire: &mut Wire) {
         if self.protocol.goes_on() {
             self.inbox_untried = !self.inbox.is_empty();

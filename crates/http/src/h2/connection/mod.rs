@@ -83,9 +83,9 @@ pub struct Connection {
 /// A window that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stall {
-    /// That of the stream.
+    /// The window of the stream.
     Stream,
-    /// That of the connection, which all streams share.
+    /// The window of the connection, which all streams share.
     Connection,
 }
 

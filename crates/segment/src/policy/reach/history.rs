@@ -60,7 +60,7 @@ pub(super) struct Histories {
     slots: Vec<Option<History>>,
     free: Vec<HistoryId>,
     by_key: HashTable<HistoryId>,
-    /// Those of objects that have units.
+    /// Histories of objects that have units.
     here: usize,
 }
 

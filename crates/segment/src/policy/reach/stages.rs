@@ -15,7 +15,7 @@ pub(super) fn stage_of(block: BlockNumber) -> usize {
 /// The readers of all objects.
 #[derive(Debug)]
 pub(super) struct AllReaders {
-    /// Those who reached a stage, and those whose object has it.
+    /// Readers who reached a stage, and readers whose object has it.
     reached: [u32; STAGES],
     could: [u32; STAGES],
 }
