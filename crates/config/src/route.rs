@@ -291,8 +291,7 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 /// Keys about files that have no effect in a route with this answer.
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
-        ("redirect" | "rewrite", _) => (&["headers"], &["strip_prefix", "cache"]),
-        ("respond", _) => (&["headers", "compress"], &["strip_prefix", "cache"]),
+        ("redirect" | "rewrite" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
         ("proxy" | "cluster", _) => (&["headers", "compress"], &["strip_prefix"]),
         (_, true) => return Vec::new(),
         (_, false) => (&["root", "headers", "compress"], &[]),

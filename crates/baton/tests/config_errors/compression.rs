@@ -16,7 +16,7 @@ compress = { types = ["html", "a/b/c"], min_bytes = 5000, max_bytes = 4000 }
 [[site.route]]
 path = "/b"
 compress = true
-redirect = { to = "/c" }
+respond = { status = 200 }
 
 [[site.route]]
 path = "/c"
@@ -51,13 +51,13 @@ error: `site.route.compress.types` is no media type
 7 | compress = { types = ["html", "a/b/c"], min_bytes = 5000, max_bytes = 4000 }
   |                               ^^^^^^^ expected one such as "text/html", with at most one `*`
 
-error: a route has either `redirect` or `compress`
+error: a route has either `respond` or `compress`
   --> baton.toml:11:12
    |
 11 | compress = true
    |            ^^^^ without effect here
-12 | redirect = { to = "/c" }
-   |            -------------- because of this
+12 | respond = { status = 200 }
+   |           ---------------- because of this
 
 error: `site.route.compress` cannot be a string
   --> baton.toml:16:12
