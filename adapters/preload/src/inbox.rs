@@ -221,6 +221,10 @@ impl Inbox {
     /// Parses the input, record by record. Stops at a new request while something of the one before is not taken.
     pub(crate) fn sift(&mut self) {
         if self.stage == Stage::New && self.end > self.clear {
+            if self.bytes[self.clear..self.end] == [1] {
+                // The kind of the record is still to come.
+                return;
+            }
             let begins_like_fastcgi = matches!(
                 self.bytes[self.clear..self.end],
                 [1, kind, ..] if [RecordType::BeginRequest as u8, RecordType::GetValues as u8].contains(&kind)

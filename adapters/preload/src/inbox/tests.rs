@@ -179,6 +179,21 @@ impl Seen {
     }
 }
 
+/// Bug: where the first byte of a connection came alone, the connection was taken for something else than FastCGI.
+#[test]
+fn the_kind_of_the_first_record_is_waited_for() {
+    let mut sent = Vec::new();
+    push_begin(&mut sent, 1, true);
+    let (mut server, application) = UnixStream::pair().expect("two sockets");
+    let (mut inbox, mut seen) = (Inbox::default(), Seen::default());
+    server.write_all(&sent[..1]).expect("room");
+    seen.read(&mut inbox, &application, 8);
+    assert_eq!((inbox.stage(), &seen.received[..]), (Stage::New, &b""[..]));
+    server.write_all(&sent[1..]).expect("room");
+    seen.read(&mut inbox, &application, 8);
+    assert_eq!((inbox.stage(), seen.received), (Stage::FastCgi, sent));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
