@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(table.row(rows[3])[1].load(Relaxed), 0, "nothing is left of the key before");
     }
 
-    /// Goal: whoever is first, a key has one row.
+    /// Goal: a key has one row, in whatever order processes come.
     #[test]
     fn threads_that_claim_at_the_same_time_agree() {
         for _ in 0..50 {

@@ -153,7 +153,7 @@ const ASKED: [Asked; 4] = [
 const BYTES: usize = 1 << 10;
 const FILE: &str = "/1k.html";
 
-/// Requests that nobody follows: a file is hot after eight.
+/// Requests that are not stepped through: a file is hot after eight.
 const WARM_UP: usize = 40;
 
 /// Of which the median is taken.

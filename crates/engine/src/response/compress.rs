@@ -16,7 +16,7 @@ pub(super) struct Sent {
     pub(super) whole: Option<u64>,
 }
 
-/// Whether a response is coded. A short one of the server's own never is, whoever asks.
+/// Whether a response is coded. A short one of the server's own never is.
 pub(super) fn verdict(
     rules: Option<&baton_encode::Rules>,
     author: Author,
