@@ -1,7 +1,7 @@
 //! Pages of any bytes, and messages of any bytes from a server that has the key.
 
-use baton_documents::links::{Page, PageAddress, Use, of_style_sheet};
-use baton_documents::{Cooperation, Key, Origin, copy_address};
+use baton_dcws::links::{Page, PageAddress, Use, of_style_sheet};
+use baton_dcws::{Cooperation, Key, Origin, copy_address};
 
 fn origin(text: &str) -> Origin {
     text.parse().expect("an origin")
@@ -51,9 +51,9 @@ pub fn words(input: &[u8]) {
     let mut site = Cooperation::new(a, peers, right.clone(), Default::default(), 0, 1);
     let line = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (head, body) = (String::from_utf8_lossy(&input[..line]), input.get(line + 1..).unwrap_or_default());
-    let forged = baton_documents::sign_question(&wrong, &head, body);
+    let forged = baton_dcws::sign_question(&wrong, &head, body);
     assert!(site.admit(&forged, 1_000_000).is_err());
-    let field = baton_documents::sign_question(&right, &head, body);
+    let field = baton_dcws::sign_question(&right, &head, body);
     if let Ok(admitted) = site.admit(&field, 1_000_000) {
         assert_eq!(admitted.body_len(), body.len());
         let _ = site.answer(admitted, body, 10);

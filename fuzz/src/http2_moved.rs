@@ -2,7 +2,7 @@
 
 use baton_http::HeadLimits;
 use baton_http::h2::{Connection, HeadText};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 /// Input: a packed connection, and what its client sends. What is taken is packed again as it was, and goes on.
 pub fn moved(input: &[u8]) {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use baton_names::message::{Answer, Family, question, read_answer};
+use baton_dns::message::{Answer, Family, question, read_answer};
 
 const HOST: &str = "origin.test";
 

@@ -1,6 +1,6 @@
 //! Connections of TLS from another process: any bytes in their place.
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use baton_tls::{Facts, Opened, Records};
 
 /// Input: packed records and facts, and records that arrive. What is taken is packed again as it was, and goes on.

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use baton_members::{DnsNodes, Etcd, Login, Member, Register, Settings, Source, is_name};
+use baton_membership::{DnsNodes, Etcd, Login, Member, Register, Settings, Source, is_name};
 use baton_report::Trouble;
 use baton_upstream::PEERS_MAX;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_encode::Rules;
+use baton_compress::Rules;
 use baton_http::{Coding, is_token_byte};
 
 use super::error::Complaint;

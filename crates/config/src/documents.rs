@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_documents::Origin;
+use baton_dcws::Origin;
 use baton_pattern::Pattern;
 
 use super::duration::{Milliseconds, Seconds};

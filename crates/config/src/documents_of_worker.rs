@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_documents::Origin;
+use baton_dcws::Origin;
 use baton_engine::Documents;
 
 /// What a worker shares between its plans: where documents are, by the URL of their site.

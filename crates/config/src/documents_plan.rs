@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use baton_documents::{
+use baton_dcws::{
     COPIES, FilesSettings, Key, Origin, Rules, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
 };
 use baton_engine::plan::{self, Action, Terms};

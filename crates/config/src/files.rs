@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_compress::{Rules, says_no_transform};
 use baton_content::Symlinks;
-use baton_encode::{Rules, says_no_transform};
 use baton_http::{Coding, FieldRules};
 use baton_pattern::Pattern;
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use baton_buf::{Buffer, Piece};
-use baton_encode::{Effort, whole};
+use baton_compress::{Effort, whole};
 use baton_http::{Coding, Stamp};
 
 use crate::cache::Cache;

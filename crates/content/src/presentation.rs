@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_encode::Rules;
+use baton_compress::Rules;
 use baton_http::Coding;
 
 use crate::resolve::Target;
@@ -76,5 +76,5 @@ fn is_vary(name: &str) -> bool {
 fn forbids_transformation(config: &TreeConfig, rule: Option<&CacheRule>) -> bool {
     let added = config.headers.all().filter(|(name, _)| name.eq_ignore_ascii_case(CACHE_CONTROL));
     let mut values = rule.map(|rule| rule.value.as_str()).into_iter().chain(added.map(|(_, value)| value));
-    values.any(|value| baton_encode::says_no_transform(value.as_bytes()))
+    values.any(|value| baton_compress::says_no_transform(value.as_bytes()))
 }

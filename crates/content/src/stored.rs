@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_buf::{Buffer, FileSlice, OpenFile, Piece};
-use baton_encode::Rules;
+use baton_compress::Rules;
 use baton_http::{ETag, Stamp};
 
 use crate::coded_forms::CodedForms;

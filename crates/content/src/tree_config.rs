@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_encode::Rules;
+use baton_compress::Rules;
 use baton_http::{Coding, FieldRules, MediaTypes, is_media_type};
 use baton_pattern::Pattern;
 

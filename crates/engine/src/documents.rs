@@ -8,8 +8,8 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use baton_content::{Stored, Variant};
-use baton_documents::links::{CopyTerms, Page, PageAddress};
-use baton_documents::{Book, Map, Origin, Rules, Served, encode};
+use baton_dcws::links::{CopyTerms, Page, PageAddress};
+use baton_dcws::{Book, Map, Origin, Rules, Served, encode};
 use baton_http::origin::ResponseHead;
 use baton_http::{Status, is_media_type};
 
@@ -94,7 +94,7 @@ impl Documents {
 }
 
 impl Lending {
-    /// `token`: see [`Key::copy_token`](baton_documents::Key::copy_token). Copies are looked at again after `copy_s` seconds.
+    /// `token`: see [`Key::copy_token`](baton_dcws::Key::copy_token). Copies are looked at again after `copy_s` seconds.
     pub fn new(documents: Arc<Documents>, token: String, copy_s: u64) -> Self {
         Self { documents, token, copy_s }
     }
@@ -207,7 +207,7 @@ impl Rewriting {
 }
 
 /// Bytes of the longest page that is rewritten: the process that looks at folders reads no longer ones.
-const PAGE_BYTES_MAX: u64 = baton_documents::PAGE_BYTES_MAX;
+const PAGE_BYTES_MAX: u64 = baton_dcws::PAGE_BYTES_MAX;
 
 /// Bytes of all pages that are kept for a site.
 const VARIANT_BYTES_MAX: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use baton_http::{HeadLimits, KeptHead, Refusal, RequestHead};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use crate::address_range::AddressSet;
 use crate::transport::Transport;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_cache::CachedRoute;
+use baton_compress::Rules;
 use baton_content::Tree;
-use baton_encode::Rules;
 use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
 use baton_upstream::{Application, Peers};

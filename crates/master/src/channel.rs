@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use baton_acme::Challenge;
 use baton_cache::PurgeOrder;
-use baton_documents::{Origin, Served};
+use baton_dcws::{Origin, Served};
 pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use baton_config::Config;
 use baton_confine::Limits;
-use baton_documents::{FromDocuments, Origin, Served, Settings, ToDocuments};
+use baton_dcws::{FromDocuments, Origin, Served, Settings, ToDocuments};
 use baton_report::{Trouble, log};
 use serde_json::{Value, json};
 

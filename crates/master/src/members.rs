@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Cluster, ClusterNode};
 use baton_confine::Limits;
-use baton_members::{FromMembers, Member, Order, Report, Settings, ToMembers};
+use baton_membership::{FromMembers, Member, Order, Report, Settings, ToMembers};
 use baton_report::{Trouble, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl Members {
     /// Begins with the last view, if a server before this one has left any.
     pub(super) fn restore(&mut self, settings: Option<Settings>) {
         if let Some(settings) = &settings {
-            self.report.members = baton_members::last_view(settings);
+            self.report.members = baton_membership::last_view(settings);
             self.report.is_restored = true;
         }
         self.settings = settings;
@@ -244,7 +244,7 @@ impl Members {
     }
 
     /// What is known of etcd, if it is asked.
-    pub(super) fn etcd(&self) -> Option<&baton_members::EtcdReport> {
+    pub(super) fn etcd(&self) -> Option<&baton_membership::EtcdReport> {
         self.report.etcd.as_ref()
     }
 }

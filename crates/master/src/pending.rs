@@ -58,8 +58,8 @@ pub(crate) struct Change {
     pub(crate) certificates: Certificates,
     pub(crate) acme: Option<Settings>,
     /// What the process of documents is told.
-    pub(crate) documents: Option<baton_documents::Settings>,
-    pub(crate) members: Option<baton_members::Settings>,
+    pub(crate) documents: Option<baton_dcws::Settings>,
+    pub(crate) members: Option<baton_membership::Settings>,
     /// The nodes that the configuration lists; its own are these and those that others know.
     pub(crate) listed_nodes: Vec<ClusterNode>,
 }

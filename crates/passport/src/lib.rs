@@ -14,6 +14,7 @@
 //! Sans-IO: the descriptor travels beside the message.
 
 mod address;
+pub mod parcel;
 mod part;
 
 use std::fmt;

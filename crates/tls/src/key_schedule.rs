@@ -4,7 +4,7 @@
 //! ([`TrafficSecrets`]): the library keeps its own for itself, and a connection that moves has to take them along.
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
 use zeroize::Zeroizing;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce};
 use aws_lc_rs::aead::{NONCE_LEN, UnboundKey};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use rustls::ConnectionTrafficSecrets;
 use zeroize::Zeroizing;
 

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use rustls::ExtractedSecrets;
 
 use crate::key_schedule::KeySchedule;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_names::Name;
+use baton_dns::Name;
 
 /// Where an application listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries, passfd_condition};
+use baton_dns::Names;
 use baton_engine::{Topology, topology};
-use baton_names::Names;
 use baton_report::{counted, days};
 use clap::Args;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use baton_config::{ClusterNode, Config, OriginUrl, Target};
-use baton_names::Names;
+use baton_dns::Names;
 use baton_sys::interfaces::{InterfaceAddress, addresses};
 
 use super::hand_over_advice::front_addresses;

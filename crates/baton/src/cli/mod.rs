@@ -102,10 +102,10 @@ pub(crate) fn main() -> ExitCode {
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run(Kind::Acme, baton_acme::run).map_err(Failure::from),
-        Command::Members(members) => members.run(Kind::Members, baton_members::run).map_err(Failure::from),
+        Command::Members(members) => members.run(Kind::Members, baton_membership::run).map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),
         Command::Documents(documents) => {
-            documents.run(Kind::Documents, baton_documents::run).map_err(Failure::from)
+            documents.run(Kind::Documents, baton_dcws::run).map_err(Failure::from)
         }
         Command::Architectures => print(&architectures()),
         Command::Completions(completions) => completions.run(Cli::command()),

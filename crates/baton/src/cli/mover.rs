@@ -31,7 +31,7 @@ impl Mover {
         // The master has blocked the signals that it waits for.
         signals::unblock(&SIGNALS).map_err(|error| Trouble::of("begin to move connections", &error))?;
         process::read_auxiliary_vector();
-        baton_mover::run(&self.socket, self.limits.limits())?;
+        baton_handoff_agent::run(&self.socket, self.limits.limits())?;
         Ok(ExitCode::SUCCESS)
     }
 }

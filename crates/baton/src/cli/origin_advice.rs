@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use baton_config::{Cluster, Config, Eject, OriginUrl, Proxy, Route, Target, word_of};
 use baton_dispatch::PolicyName;
-use baton_names::{Name, Names};
+use baton_dns::{Name, Names};
 
 /// The origins of a route, and what may surprise its operator, a line each.
 pub(super) fn lines(config: &Config, route: &Route, names: &Names) -> Vec<String> {

@@ -7,7 +7,7 @@ mod etcd;
 mod hosts;
 mod load;
 mod operator;
-#[path = "../../../members/tests/etcd/store.rs"]
+#[path = "../../../membership/tests/etcd/store.rs"]
 mod store;
 
 use self::common::port;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use baton_documents::links::{Page, PageAddress};
-use baton_documents::{Origin, encode};
+use baton_dcws::links::{Page, PageAddress};
+use baton_dcws::{Origin, encode};
 
 use crate::common::client::Response;
 use crate::servers::{get, split};

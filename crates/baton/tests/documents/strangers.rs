@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use baton_documents::{Key, News, Question, Signed};
+use baton_dcws::{Key, News, Question, Signed};
 
 use crate::common::client::Response;
 use crate::common::folder::Folder;
@@ -190,8 +190,7 @@ fn bodies_of_strangers_are_not_read() {
         question.body = vec![b' '; 8 << 20];
         let (head, body) =
             (format!("http://{} http://{holder} {}", pair.home, now_us() + 2_000_000), &question.body);
-        question.signature =
-            baton_documents::sign_question(&Key::from_file(secret).expect("a key"), &head, body);
+        question.signature = baton_dcws::sign_question(&Key::from_file(secret).expect("a key"), &head, body);
         question
     };
     let forged = with_length(b"another secret, as long as the one that counts");

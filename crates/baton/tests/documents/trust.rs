@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use baton_documents::{Key, News, Question, SIGNATURE_FIELD, Signed};
+use baton_dcws::{Key, News, Question, SIGNATURE_FIELD, Signed};
 
 use crate::common::agent::Body;
 use crate::common::client::{Client, Response};

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use baton_parcel::{Packer, Unpacker};
 use baton_passport::Passport;
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::{
     FLOWS_PER_MESSAGE_MAX, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, TCP_BYTES_MAX,

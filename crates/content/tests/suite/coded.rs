@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use baton_compress::Rules;
 use baton_content::{CacheRule, CacheSettings, Coded, Stored, ToCode};
-use baton_encode::Rules;
 use baton_http::Coding;
 
 use crate::site::Site;

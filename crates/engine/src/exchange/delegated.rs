@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use baton_buf::{Aggregate, Piece};
 use baton_cache::Ask;
+use baton_compress::{Verdict, judge};
 use baton_content::Found;
-use baton_encode::{Verdict, judge};
 use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
-use baton_documents::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
+use baton_dcws::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 
 use super::find::find;

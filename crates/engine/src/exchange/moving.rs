@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_http::Status;
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use baton_upstream::{Trail, TunnelEnd, UNSENT_BYTES_MAX};
 
 use super::env::Shown;

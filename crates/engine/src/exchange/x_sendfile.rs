@@ -6,8 +6,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use baton_compress::{forget_bytes, says_no_transform};
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
-use baton_encode::{forget_bytes, says_no_transform};
 use baton_http::origin::ResponseHead;
 use baton_http::{AcceptedCodings, Status, is_same_field};
 
@@ -71,7 +71,7 @@ pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
 
 /// Whether a file may be sent in a content coding, by what the application says of it.
 pub(super) fn may_be_coded(head: &ResponseHead, stored: &Stored) -> bool {
-    let has_other_type = |rules: &baton_encode::Rules| {
+    let has_other_type = |rules: &baton_compress::Rules| {
         head.field("Content-Type").is_some_and(|media_type| !rules.covers(media_type))
     };
     let forbids = |(name, value): (&[u8], &[u8])| {

@@ -14,7 +14,7 @@ mod writer;
 use std::sync::{Arc, Weak};
 
 use baton_http::{RequestHead, Stamp, as_uri};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 pub use field::{LineField, LogField};
 pub(crate) use line::{Ending, OriginPart};

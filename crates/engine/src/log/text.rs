@@ -1,7 +1,7 @@
 //! What a line says of the request itself.
 
 use baton_http::RequestHead;
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 /// What a line says of the request itself, kept until the response has been sent.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile, Piece, Sender};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::Outlet;
 

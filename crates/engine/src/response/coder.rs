@@ -12,7 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use baton_buf::{Aggregate, Buffer, Piece};
-use baton_encode::{Effort, Encoder};
+use baton_compress::{Effort, Encoder};
 use baton_http::Coding;
 
 use crate::metrics::{Metric, Tally};

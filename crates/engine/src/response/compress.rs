@@ -1,6 +1,6 @@
 //! A body in a content coding, if the route and the client want that.
 
-use baton_encode::{Verdict, code, judge};
+use baton_compress::{Verdict, code, judge};
 use baton_http::origin::ResponseHead;
 use baton_http::{Coding, Method, RequestHead};
 
@@ -18,7 +18,7 @@ pub(super) struct Sent {
 
 /// Whether a response is coded. A short one of the server's own never is.
 pub(super) fn verdict(
-    rules: Option<&baton_encode::Rules>,
+    rules: Option<&baton_compress::Rules>,
     author: Author,
     request: &RequestHead<'_>,
     head: &ResponseHead,

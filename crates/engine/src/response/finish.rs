@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use baton_buf::{Aggregate, Buffer};
+use baton_compress::Verdict;
 use baton_content::{BodySource, Stored};
-use baton_encode::Verdict;
 use baton_http::multipart::Multipart;
 use baton_http::origin::ResponseHead;
 use baton_http::response::{Framing, push_join};

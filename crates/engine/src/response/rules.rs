@@ -16,7 +16,7 @@ pub(crate) struct Rules<'a> {
     /// Bodies in place of the built-in ones.
     pub(crate) error_pages: &'a [ErrorPage],
     /// Which bodies are coded on the fly.
-    pub(crate) compress: Option<&'a baton_encode::Rules>,
+    pub(crate) compress: Option<&'a baton_compress::Rules>,
     /// Whether the page may read the response that has sent the request.
     pub(crate) allowed: Option<Allowed<'a>>,
     /// The id of the request, and its trace.

@@ -1,6 +1,6 @@
 //! Windows of flow control, in both directions (RFC 9113 section 5.2).
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::error::Violation;
 

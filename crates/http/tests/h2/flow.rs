@@ -43,7 +43,7 @@ fn a_new_initial_window_moves_those_of_open_streams() {
     assert_eq!(data_lens(&mut pair), [10]);
     pair.receive(&settings(&[(4, 5)])).unwrap();
     pair.receive(&window_update(1, 5)).unwrap();
-    assert_eq!(data_lens(&mut pair), [], "the window was -5");
+    assert_eq!(data_lens(&mut pair), [0_usize; 0], "the window was -5");
     pair.receive(&settings(&[(4, 500), (4, 6)])).unwrap();
     assert_eq!(data_lens(&mut pair), [1]);
     pair.receive(&settings(&[(4, 500)])).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use baton_members::{EtcdReport, Member};
+use baton_membership::{EtcdReport, Member};
 
 use super::exposition::begin;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use baton_config::source_word;
-use baton_members::{Member, Order};
+use baton_membership::{Member, Order};
 use baton_report::log;
 use baton_upstream::{CHOICE_LABELS, Way};
 use serde_json::{Map, Value, json};
@@ -84,7 +84,7 @@ impl Master {
                 let order = Order { name: node, drained, weight };
                 match self.source_of(&order.name) {
                     Err(why) => Err(why),
-                    Ok(Some(baton_members::Source::Etcd)) => self.members.order(requester, order),
+                    Ok(Some(baton_membership::Source::Etcd)) => self.members.order(requester, order),
                     Ok(_) => {
                         let answer = self.order_here(&order);
                         return self.answer_all([requester], &answer, now);
@@ -98,7 +98,7 @@ impl Master {
     }
 
     /// Where a node is known from; `None`: from the configuration.
-    fn source_of(&self, name: &str) -> Result<Option<baton_members::Source>, String> {
+    fn source_of(&self, name: &str) -> Result<Option<baton_membership::Source>, String> {
         let nodes = &self.config.cluster.nodes;
         if !nodes.iter().any(|node| node.name() == name) {
             let names: Vec<_> = nodes.iter().map(|node| node.name()).collect();

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use baton_cache::{PurgeOrder, SharedCache};
 use baton_config::DocumentsOfWorker;
-use baton_documents::Map;
+use baton_dcws::Map;
 use baton_report::log;
 
 use crate::channel::FromWorker;

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::ends::{Client, SUITES, established, give, output_of, server, shake};
 use crate::record_key::{ContentType, Gather, Keys, RecordKey};

@@ -3,7 +3,7 @@
 use baton_content::HeadForm;
 use baton_http::response::Framing;
 use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::body::BodyRest;
 use crate::Limits;

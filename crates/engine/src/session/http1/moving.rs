@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use baton_passport::{Part, PartKind, Passport};
 use baton_upstream::TunnelEnd;
 

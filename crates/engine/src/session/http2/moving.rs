@@ -1,7 +1,7 @@
 //! HTTP/2 on a connection that another process goes on with.
 
 use baton_http::h2;
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use baton_passport::{Part, PartKind, Passport};
 
 use super::Http2Driver;

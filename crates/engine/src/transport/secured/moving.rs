@@ -4,7 +4,7 @@
 //! It goes over the socket pair between two processes of one host, and nowhere else; its memory is cleared.
 
 use baton_buf::Unsent;
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 use baton_tls::{Facts, Records};
 use zeroize::Zeroizing;
 

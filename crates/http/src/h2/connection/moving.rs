@@ -3,7 +3,7 @@
 //! What the client takes for granted goes along: HPACK's table of its heads, both windows, the numbers of its streams, what it
 //! was told by SETTINGS, and what it has left of its budget. There is no table for the heads of responses: the encoder has none.
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::Connection;
 use super::state::{Drain, Phase, TableUpdate};

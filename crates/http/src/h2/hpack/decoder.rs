@@ -1,6 +1,6 @@
 //! Decodes header blocks, field by field, and keeps the client's table.
 
-use baton_parcel::{Packer, Unpacker};
+use baton_passport::parcel::{Packer, Unpacker};
 
 use super::table::Table;
 use super::{CompressionError, huffman, integer, static_table};

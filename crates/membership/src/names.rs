@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_names::{Name, Names};
+use baton_dns::{Name, Names};
 use baton_report::Trouble;
 
 use crate::settings::{DnsNodes, Settings};

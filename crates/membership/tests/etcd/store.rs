@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_members::{Etcd, Login};
+use baton_membership::{Etcd, Login};
 
 use crate::port::free_port;
 

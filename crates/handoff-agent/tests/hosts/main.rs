@@ -277,6 +277,6 @@ fn a_connection_moves_often() {
 #[test]
 fn the_mover_process() {
     if let Some(path) = std::env::var_os(host::SOCKET_VARIABLE) {
-        baton_mover::run(path.as_ref(), Limits::default()).unwrap();
+        baton_handoff_agent::run(path.as_ref(), Limits::default()).unwrap();
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use baton_dcws::{Cooperation, Distrust, Key, Map, Origin, Question, Scanned, Served, Signed};
 use baton_dispatch::migration::MigrationSettings;
-use baton_documents::{Cooperation, Distrust, Key, Map, Origin, Question, Scanned, Served, Signed};
 
 const SECOND: u64 = 1_000_000;
 
@@ -142,7 +142,7 @@ fn folder(count: usize, version: i64) -> BTreeMap<String, Scanned> {
     let image =
         |_| Scanned { stamp: (1, 1, version, 0), aliases: Vec::new(), links: Vec::new(), may_move: true };
     let mut folder: BTreeMap<_, _> = (0..count - 1).map(|number| (name(number), image(number))).collect();
-    let links = (0..count - 1).map(|number| (name(number), baton_documents::links::Use::Moves)).collect();
+    let links = (0..count - 1).map(|number| (name(number), baton_dcws::links::Use::Moves)).collect();
     let index = Scanned { stamp: (0, 0, 0, 0), aliases: vec![String::new()], links, may_move: false };
     folder.insert("index.html".into(), index);
     folder
@@ -216,7 +216,7 @@ fn no_address_dies_whatever_the_network_does() {
 #[test]
 fn only_peers_with_the_key_and_a_right_clock_are_heard() {
     let mut site = Cooperation::new(origin(0), vec![origin(1)], key(), settings(), 0, WALL_US);
-    let news = baton_documents::News { load: 1, version: 1, lent: Some(vec![("x".into(), 1)]), obeys: None };
+    let news = baton_dcws::News { load: 1, version: 1, lent: Some(vec![("x".into(), 1)]), obeys: None };
     let question = |from: usize, to: usize, time_us| Question {
         from: origin(from),
         to: origin(to),

@@ -6,7 +6,7 @@ mod port;
 mod relay;
 mod store;
 
-use baton_members::{Etcd, Login};
+use baton_membership::{Etcd, Login};
 
 use host::{Host, names};
 use port::free_port;
@@ -47,7 +47,7 @@ fn front_ends_share_the_view() {
     fronts[0].order("b", Some(true), None).unwrap();
     fronts[1].order("b", None, Some(7)).unwrap();
     let is_ordered =
-        |report: &baton_members::Report| names(report) == "a b-drained" && report.members[1].weight == 7;
+        |report: &baton_membership::Report| names(report) == "a b-drained" && report.members[1].weight == 7;
     let views = fronts.each_mut().map(|front| front.wait_for("both orders", is_ordered).members);
     assert_eq!(views[0], views[1]);
     fronts[1].order("b", Some(false), None).unwrap();

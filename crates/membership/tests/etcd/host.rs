@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use baton_members::{Etcd, FromMembers, Order, Register, Report, Settings, ToMembers};
+use baton_membership::{Etcd, FromMembers, Order, Register, Report, Settings, ToMembers};
 use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -33,7 +33,7 @@ impl Host {
         file.write_all(&serde_json::to_vec(&settings).expect("JSON")).expect("written");
         send(&socket, &ToMembers::Configure, &[file.as_fd()]).expect("sent");
         let process = std::thread::spawn(move || {
-            baton_members::run(its_end).unwrap_or_else(|trouble| panic!("{trouble}"));
+            baton_membership::run(its_end).unwrap_or_else(|trouble| panic!("{trouble}"));
         });
         Self { socket, process: Some(process), last: Report::default(), tickets: 0 }
     }
@@ -121,7 +121,7 @@ impl Host {
 
 /// The nodes of a report, in a line.
 pub(crate) fn names(report: &Report) -> String {
-    let name = |member: &baton_members::Member| match (member.held, member.drained, member.leaving) {
+    let name = |member: &baton_membership::Member| match (member.held, member.drained, member.leaving) {
         (true, ..) => format!("({})", member.name),
         (_, true, _) => format!("{}-drained", member.name),
         (_, _, true) => format!("{}-leaving", member.name),

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use baton_encode::{Effort, Encoder, whole};
+use baton_compress::{Effort, Encoder, whole};
 use baton_http::Coding;
 use proptest::prelude::*;
 

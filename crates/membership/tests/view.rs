@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_members::{Applied, Entry, Event, Member, Registration, Snapshot, View};
+use baton_membership::{Applied, Entry, Event, Member, Registration, Snapshot, View};
 use proptest::prelude::*;
 
 const HOLD_MS: u64 = 30_000;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use baton_names::{Lookup, LookupTrouble, Name, Names, Outcome};
+use baton_dns::{Lookup, LookupTrouble, Name, Names, Outcome};
 use simple_dns::rdata::{A, AAAA, RData};
 use simple_dns::{CLASS, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 

@@ -1,7 +1,7 @@
 //! Links are found as browsers find them, and replaced without another change.
 
-use baton_documents::links::{CopyTerms, Page, PageAddress, Use};
-use baton_documents::{Origin, copy_address};
+use baton_dcws::links::{CopyTerms, Page, PageAddress, Use};
+use baton_dcws::{Origin, copy_address};
 use proptest::prelude::*;
 
 fn home() -> Origin {
