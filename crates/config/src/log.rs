@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_engine::LineField;
+use baton_telemetry::log::LineField;
 
 use super::duration::Milliseconds;
 use super::kind::{Bytes, Kind, Or, Reading};

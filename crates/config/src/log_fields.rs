@@ -1,7 +1,7 @@
 //! What a line of an access log says.
 
-use baton_engine::{LineField, LineFormat, LogField, LogFormat};
 use baton_http::field_name_is_safe;
+use baton_telemetry::log::{LineField, LineFormat, LogField, LogFormat};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};

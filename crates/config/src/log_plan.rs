@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use baton_engine::{LineFormat, SiteLog};
+use baton_telemetry::log::{LineFormat, SiteLog};
 
 use super::check::{Conflicts, of_site};
 use super::config::Config;

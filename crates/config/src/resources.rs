@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use baton_content::Roots;
 use baton_dns::Names;
-use baton_engine::figures::{FigureTable, Row, Subject};
+use baton_engine::HttpProofs;
 use baton_engine::guards::RateTable;
-use baton_engine::{HttpProofs, SiteLogs};
 use baton_process_table::ProcessTable;
+use baton_telemetry::figures::{FigureTable, Row, Subject};
+use baton_telemetry::log::SiteLogs;
 use baton_tls::Tickets;
 use baton_upstream::{BacklogNotices, BalanceSettings, OriginTable, Peer, Peers, TemporarySpace};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use baton_engine::LineField;
+use baton_telemetry::log::LineField;
 
 use super::kind::{Flag, Kind, Or, Reading};
 use super::log_fields::{Format, LogFields};

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_engine::SiteLog;
 use baton_engine::guards::Guards;
 use baton_engine::listen::ListenAddress;
 use baton_engine::place::Place;
 use baton_engine::plan::{self, Action};
 use baton_report::Trouble;
+use baton_telemetry::log::SiteLog;
 use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
 use super::config::Config;

@@ -1,11 +1,11 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
+use baton_telemetry::log::Outcome;
 use baton_upstream::{ClientSocket, ResponseEvent, TunnelEnd};
 
 use crate::clients::{Connection, Spare};
 use crate::context::Context;
 use crate::job::JobDone;
-use crate::log::Outcome;
 use crate::protocol::StreamId;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;

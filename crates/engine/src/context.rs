@@ -10,13 +10,13 @@ use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::h2;
+use baton_telemetry::clock::Clock;
+use baton_telemetry::log::AccessLogs;
+use baton_telemetry::metrics::Tally;
 
 use crate::address_count::{AddressCounts, Counted};
-use crate::clock::Clock;
 use crate::departures::Departures;
-use crate::log::AccessLogs;
 use crate::mark::Ids;
-use crate::metrics::Tally;
 use crate::mover::{FlowEvent, MoverLink};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
@@ -171,7 +171,7 @@ impl Context {
         let Records { tally, log, remarks } = records;
         Self {
             plan,
-            clock: Clock::new(),
+            clock: Clock::default(),
             cache,
             shared_cache: None,
             blocking,
@@ -230,7 +230,8 @@ const BODY_PIECES_MAX: usize = 64;
 impl Context {
     /// For a test that needs no site: an empty plan, and a cache that is its own.
     pub(crate) fn without_sites(cache: baton_content::CacheSettings) -> Self {
-        use crate::metrics::Counters;
+        use baton_telemetry::metrics::Counters;
+
         use crate::settings::{Limits, SendWay, SendfileMode};
         let send = SendPolicy {
             sendfile: SendfileMode::NonBlocking,

@@ -21,6 +21,9 @@ use std::time::Duration;
 
 use baton_cache::CachingGateway;
 use baton_shares::ClientKey;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
+use baton_telemetry::stopwatch::Stopwatch;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
@@ -34,13 +37,10 @@ use crate::eviction::{Among, Eviction};
 use crate::heartbeat::Heart;
 use crate::job::{Job, JobDone};
 use crate::listen::Listener;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::mover::FlowEvent;
 use crate::returns::Returns;
 use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
-use crate::stopwatch::Stopwatch;
 use crate::takeable::Takeable;
 
 /// Runs blocking jobs for a loop: the loop itself, helper threads, or stages, which also run steps of clients.

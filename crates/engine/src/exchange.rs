@@ -40,12 +40,12 @@ use baton_buf::Aggregate;
 use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
 use baton_shares::ClientKey;
+use baton_telemetry::clock::Clock;
+use baton_telemetry::log::Outcome;
 use baton_upstream::ResponseEvent;
 
-use crate::clock::Clock;
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
-use crate::log::Outcome;
 use crate::plan::{Action, Otherwise, Plan, Route};
 use crate::protocol::{BodyRead, StreamId};
 use crate::response::{self, Coder, Page, Ready, Response, Rules};

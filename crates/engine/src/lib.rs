@@ -21,7 +21,6 @@ mod blocked_time;
 mod cache_status;
 mod client;
 mod clients;
-mod clock;
 #[cfg(test)]
 mod cold_file;
 mod connection_count;
@@ -32,16 +31,13 @@ mod documents;
 mod event_loop;
 mod eviction;
 mod exchange;
-pub mod figures;
 pub mod guards;
 pub mod heartbeat;
 mod helpers;
 mod job;
 mod job_queue;
 pub mod listen;
-mod log;
 mod mark;
-pub mod metrics;
 mod mover;
 mod outlet;
 pub mod place;
@@ -61,7 +57,6 @@ mod simulated_disk;
 #[cfg(test)]
 mod simulation;
 mod steering;
-mod stopwatch;
 mod takeable;
 pub mod template;
 mod transport;
@@ -77,11 +72,7 @@ pub use context::Remarks;
 pub use departures::Destination;
 pub use documents::{Copies, Documents, Lending};
 pub use listen::{ListenAddress, ListenOptions, Listener, bind};
-pub use log::{
-    LineField, LineFormat, LogField, LogFormat, LogSettings, Outcome, SiteLog, SiteLogFile, SiteLogs,
-};
 pub use mark::{IdRule, Marking, Trust};
-pub use metrics::{Counters, Kind, Metric};
 pub use plan::{Action, Delegate, ErrorPage, Plan, Route, Site};
 pub use proofs::HttpProofs;
 pub use settings::{Limits, SendWay, SendfileMode, Tuning};

@@ -13,18 +13,19 @@ use baton_compress::Rules;
 use baton_content::Tree;
 use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
+use baton_telemetry::figures::Row;
+use baton_telemetry::log::SiteLog;
 use baton_upstream::{Application, Peers};
 
 use crate::address_range::AddressSet;
 use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
-use crate::figures::Row;
 use crate::guards::{Guards, RealAddress};
 use crate::mark::Marking;
 use crate::place::{self, Place};
 use crate::proofs::HttpProofs;
 use crate::template::Template;
-use crate::{Limits, SiteLog, UploadSettings};
+use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
 #[derive(Clone, Debug)]

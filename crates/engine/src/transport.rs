@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use baton_http::Announced;
 use baton_passport::{Part, PartKind, Passport};
+use baton_telemetry::clock::Clock;
 use baton_tls::{Facts, Handshake, Server};
 use baton_upstream::{ClientSocket, HandOver};
 use rustix::io::Errno;
@@ -32,7 +33,6 @@ use rustix::io::Errno;
 use crate::SendfileMode;
 use crate::address_count::Counted;
 use crate::address_range::canonical;
-use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
 use line::Line;

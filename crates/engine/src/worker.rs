@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::SharedCache;
+use baton_telemetry::figures::FigureTable;
+use baton_telemetry::log::{LogSettings, LogWriter, SiteLogs};
+use baton_telemetry::metrics::Counters;
 
 use crate::address_count::AddressTable;
 use crate::arch;
 use crate::arrivals::Arrivals;
 use crate::connection_count::ConnectionCount;
 use crate::context::Remarks;
-use crate::figures::FigureTable;
 use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
-use crate::log::{LogSettings, LogWriter, SiteLogs};
-use crate::metrics::Counters;
 use crate::mover::MoverLink;
 use crate::plan::Plan;
 use crate::process::Process;

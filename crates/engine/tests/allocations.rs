@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use baton_cache::{CachedRoute, RouteRules, SharedCache};
 use baton_content::{CacheSettings, Tree, TreeConfig};
-use baton_engine::figures::{FigureTable, Subject};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::place::Place;
 use baton_engine::plan::{ProxyTerms, Terms};
 use baton_engine::{
-    Action, AddressSet, ArchitectureName, Counters, Delegate, Limits, LineFormat, ListenAddress,
-    ListenOptions, Listener, LogFormat, LogSettings, Plan, Route, Site, SiteLog, SiteLogs, Steering, Tuning,
-    UploadSettings, Worker,
+    Action, AddressSet, ArchitectureName, Delegate, Limits, ListenAddress, ListenOptions, Listener, Plan,
+    Route, Site, Steering, Tuning, UploadSettings, Worker,
 };
 use baton_http::FieldRules;
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
+use baton_telemetry::figures::{FigureTable, Subject};
+use baton_telemetry::log::{LineFormat, LogFormat, LogSettings, SiteLog, SiteLogs};
+use baton_telemetry::metrics::Counters;
 use baton_upstream::{Address, Application, Endpoint, Protocol, Settings};
 use rustix::net::getsockname;
 use tempfile::TempDir;

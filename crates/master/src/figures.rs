@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use baton_config::{Config, Site, Target};
-use baton_engine::figures::{BOUNDS_US, CODES, FigureTable, Figures, Subject};
+use baton_telemetry::figures::{BOUNDS_US, CODES, FigureTable, Figures, Subject};
 use serde_json::{Map, Value, json};
 
 /// What is counted of a site, an application or an origin.

@@ -8,15 +8,15 @@ use std::time::{Instant, SystemTime};
 use baton_config::{Config, ConfigSource, Server, Site};
 use baton_engine::AddressTable;
 use baton_engine::arch::{self, Topology, topology};
-use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
-use baton_engine::metrics::Counters;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
+use baton_telemetry::figures::FigureTable;
+use baton_telemetry::metrics::Counters;
 use baton_upstream::BacklogNotices;
 
 use super::acme::Acme;

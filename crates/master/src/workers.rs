@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use baton_cache::PurgeOrder;
 use baton_engine::AddressTable;
-use baton_engine::figures::FigureTable;
 use baton_engine::heartbeat::Heartbeats;
-use baton_engine::metrics::Counters;
 use baton_report::log;
 use baton_supervise::{self as supervise, End, Restart, Stopping};
 use baton_sys::passing;
 use baton_sys::process::{self, Ended, Fork};
+use baton_telemetry::figures::FigureTable;
+use baton_telemetry::metrics::Counters;
 use baton_upstream::OriginTable;
 
 use super::channel::{self, ToWorker};

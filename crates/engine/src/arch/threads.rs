@@ -19,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 
 use baton_content::Blocking;
+use baton_telemetry::log::Outcome;
 use baton_upstream::ClientSocket;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -29,7 +30,6 @@ use crate::client::{Client, Wake};
 use crate::clients::{Connection, Spare};
 use crate::context::Context;
 use crate::helpers::Helpers;
-use crate::log::Outcome;
 use crate::process::Process;
 use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;

@@ -15,6 +15,7 @@ use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
 use baton_http::response::Client;
 use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_shares::ClientKey;
+use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
@@ -23,7 +24,6 @@ use super::routed::Routed;
 use super::{lent, tls_parameters};
 use crate::context::Context;
 use crate::documents::Instead;
-use crate::log::Outcome;
 use crate::mark::Mark;
 use crate::plan::{CgiTerms, Delegate, Plan, Terms};
 use crate::response::{self, Author, Page, Ready, Response, Rules, SERVER};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use baton_content::{Coded, Stored};
 use baton_http::RequestHead;
+use baton_telemetry::metrics::Metric;
 
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
-use crate::metrics::Metric;
 use crate::protocol::StreamId;
 
 /// The form of a file that this client gets, or the job that makes it.

@@ -29,6 +29,8 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
 use super::application::{Origin, Program};
@@ -40,9 +42,7 @@ use super::record::Record;
 use crate::context::Context;
 use crate::documents::Instead;
 use crate::job::CodedFile;
-use crate::log::Outcome;
 use crate::mark::Mark;
-use crate::metrics::Metric;
 use crate::plan::{Delegate, Plan, Terms};
 use crate::response::{self, Body, Coder, Ready, Response, TURN_BYTES};
 use crate::upload::{Begins, Upload};

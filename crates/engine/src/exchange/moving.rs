@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use baton_http::Status;
 use baton_passport::parcel::{Packer, Unpacker};
+use baton_telemetry::log::{NotedRequest, Outcome};
 use baton_upstream::{Trail, TunnelEnd, UNSENT_BYTES_MAX};
 
 use super::env::Shown;
@@ -13,7 +14,6 @@ use super::record::Record;
 use super::tunnel::Tunnel;
 use super::{Exchange, State};
 use crate::context::Context;
-use crate::log::{NotedRequest, Outcome};
 use crate::mark::Mark;
 use crate::protocol::StreamId;
 use crate::rewrites::Rewrites;

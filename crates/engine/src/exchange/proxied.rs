@@ -8,12 +8,12 @@ use baton_cache::Ask;
 use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
 use baton_shares::ClientKey;
+use baton_telemetry::log::Outcome;
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::Origin;
 use super::env::{Delegation, Env};
 use super::location;
-use crate::log::Outcome;
 use crate::mark::Ids;
 use crate::plan::{ClusterWay, ProxyTerms};
 use crate::protocol::Responder;

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_http::Status;
+use baton_telemetry::clock::Clock;
+use baton_telemetry::figures::Row;
+use baton_telemetry::log::{Ending, NotedRequest, OriginPart, Outcome};
+use baton_telemetry::metrics::{Metric, Tally};
 use baton_upstream::{Application, Request, Trail};
 
 use super::guarded::Visitor;
-use crate::clock::Clock;
 use crate::context::Context;
-use crate::figures::Row;
-use crate::log::{Ending, NotedRequest, OriginPart, Outcome};
 use crate::mark::Mark;
-use crate::metrics::{Metric, Tally};
 use crate::response::Ready;
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
@@ -319,7 +319,7 @@ mod tests {
     /// Bytes that leave belong to the first response until it has them all; heads are no part of the body.
     #[test]
     fn what_leaves_is_shared_out_in_order() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         let mut first = Record::new(0);
         first.handle_queued(25, 25);
         first.handle_queued(110, 10);

@@ -2,7 +2,7 @@
 
 use baton_http::{Refusal, Status};
 
-use crate::log::Outcome;
+use baton_telemetry::log::Outcome;
 
 /// Why a request, or the rest of it, is refused.
 #[derive(Debug)]

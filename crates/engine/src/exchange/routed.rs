@@ -1,11 +1,11 @@
 //! A request with its site and route.
 
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_telemetry::log::Outcome;
 
 use crate::context::Context;
 use crate::cors::Cors;
 use crate::guards::{AllowedMethods, Guards};
-use crate::log::Outcome;
 use crate::plan::{Delegate, Otherwise, Plan, Route, Site};
 use crate::response::{Page, Response, Rules};
 use crate::upload::Upload;

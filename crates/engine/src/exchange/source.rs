@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_content::Found;
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_telemetry::log::Outcome;
 use rustix::io::Errno;
 
 use super::application::{Program, split_path_info};
@@ -14,7 +15,6 @@ use super::routed::Routed;
 use super::{location, x_sendfile};
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::Outcome;
 use crate::plan::{Action, Delegate, Terms};
 use crate::protocol::StreamId;
 use crate::response::{Page, Response};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::{Failure, FailureReason, ResponseEvent, TunnelEnd};
 
 use super::delegated::Reaction;
 use super::env::{Env, Shown, Wants};
 use super::record::Record;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 
 /// A tunnel.
 #[derive(Debug)]

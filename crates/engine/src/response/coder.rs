@@ -15,7 +15,7 @@ use baton_buf::{Aggregate, Buffer, Piece};
 use baton_compress::{Effort, Encoder};
 use baton_http::Coding;
 
-use crate::metrics::{Metric, Tally};
+use baton_telemetry::metrics::{Metric, Tally};
 
 /// A response that is coded.
 #[derive(Debug)]
@@ -199,8 +199,9 @@ pub(crate) const TURN_BYTES: u64 = 64 << 10;
 mod tests {
     use std::io::Read;
 
+    use baton_telemetry::metrics::Counters;
+
     use super::*;
-    use crate::metrics::Counters;
 
     fn tally() -> Tally {
         Tally::new(Counters::allocate(1).unwrap().remove(0), None)

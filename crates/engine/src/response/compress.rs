@@ -3,10 +3,10 @@
 use baton_compress::{Verdict, code, judge};
 use baton_http::origin::ResponseHead;
 use baton_http::{Coding, Method, RequestHead};
+use baton_telemetry::metrics::Tally;
 
 use super::coder::Coder;
 use super::value::Author;
-use crate::metrics::Tally;
 use crate::protocol::Beginning;
 
 /// What is sent of a body: what is there of it, and its length if that is all.

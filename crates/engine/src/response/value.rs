@@ -6,9 +6,9 @@ use baton_buf::Aggregate;
 use baton_content::{Listed, Stored};
 use baton_http::origin::ResponseHead;
 use baton_http::{ByteRange, Status};
+use baton_telemetry::log::Outcome;
 
 use super::coder::Coder;
-use crate::log::Outcome;
 use crate::send_way::Trial;
 
 /// An answer that is not finished.

@@ -1,13 +1,13 @@
 //! The handshake of a session whose connection begins with TLS.
 
 use baton_http::BadProxyHeader;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_tls::{FailureReason, HandshakeFailure};
 
 use super::{Need, Session};
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::transport::HandshakeNeed;
 
 impl Session {
@@ -98,11 +98,11 @@ fn report(failure: &HandshakeFailure, ctx: &mut Context) {
 #[cfg(test)]
 mod tests {
     use baton_content::CacheSettings;
+    use baton_telemetry::metrics::Counters;
 
     use super::*;
     use crate::client::Wake;
     use crate::job::JobDone;
-    use crate::metrics::Counters;
     use crate::session::Stage;
     use crate::transport::Transport;
     use crate::transport::memory::connect;

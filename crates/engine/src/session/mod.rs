@@ -14,13 +14,13 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use baton_telemetry::log::Outcome;
 use baton_upstream::{ClientSocket, ResponseEvent};
 
 use crate::address_count::Counted;
 use crate::clients::Spare;
 use crate::context::Context;
 use crate::job::JobDone;
-use crate::log::Outcome;
 use crate::protocol::StreamId;
 use crate::transport::Transport;
 use http1::Http1Driver;

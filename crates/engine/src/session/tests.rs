@@ -14,6 +14,8 @@ use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
 use baton_passport::Passport;
 use baton_shares::ClientKey;
+use baton_telemetry::log::{AccessLogs, SiteLog};
+use baton_telemetry::metrics::{Counters, Metric, Tally};
 use baton_upstream::{
     Address, Application, Endpoint, Failure, FailureReason, ResponseEvent, Settings, TemporaryFiles,
     TemporarySpace,
@@ -27,8 +29,6 @@ use crate::address_range::AddressSet;
 use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::guards::RealAddress;
-use crate::log::{AccessLogs, SiteLog};
-use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
 use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms};

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use baton_buf::Stop;
 use baton_shares::ClientKey;
+use baton_telemetry::clock::Clock;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 
 use super::need::Need;
-use crate::clock::Clock;
 use crate::context::Context;
 use crate::job::Job;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::mover::FlowEvent;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use crate::protocol::LastClose;

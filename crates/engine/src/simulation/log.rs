@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::log::{AccessLogs, LineFormat, LogFormat, LogSettings, LogWriter};
-use crate::metrics::Counters;
+use baton_telemetry::log::{AccessLogs, LineFormat, LogFormat, LogSettings, LogWriter};
+use baton_telemetry::metrics::Counters;
 
 /// A log that one simulation after another writes to.
 #[derive(Debug)]

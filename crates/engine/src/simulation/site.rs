@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use baton_content::{Listing, Tree, TreeConfig};
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
 use baton_http::{FieldRules, FileState, MediaTypes};
+use baton_telemetry::log::SiteLog;
 use baton_upstream::{
     Address, Application, Endpoint, Protocol, REGION_BYTES_MIN, Settings, StreamedBodies, TemporaryFiles,
     TransportChoice,
@@ -18,7 +19,6 @@ use tempfile::TempDir;
 use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
 use crate::address_range::AddressSet;
-use crate::log::SiteLog;
 use crate::place::Place;
 use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
 use crate::settings::Limits;

@@ -19,6 +19,8 @@ use std::sync::{Arc, Weak};
 
 use baton_cache::CachingGateway;
 use baton_content::{Blocking, Cache, CacheSettings};
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::{Counters, Metric, Tally};
 use baton_upstream::{Protocol, RequestId, TemporaryCounters, TemporaryFiles, TemporarySpace};
 use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,8 +44,6 @@ use super::tls_link::TlsLink;
 use crate::client::Wake;
 use crate::context::{Context, Records};
 use crate::job::Job;
-use crate::log::Outcome;
-use crate::metrics::{Counters, Metric, Tally};
 use crate::outlet::SendPolicy;
 use crate::plan::Plan;
 use crate::protocol::StreamId;

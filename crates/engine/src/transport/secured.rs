@@ -12,13 +12,14 @@ mod moving;
 use std::cell::RefCell;
 
 use baton_buf::{MemorySink, Stop, Unsent};
-use baton_tls::{ALERT_BYTES_MAX, Alert, Established, Facts, Protocol};
-use baton_tls::{RECORD_BYTES_MAX, RecordError, Records, Stopped};
+use baton_telemetry::clock::Clock;
+use baton_tls::{
+    ALERT_BYTES_MAX, Alert, Established, Facts, Protocol, RECORD_BYTES_MAX, RecordError, Records, Stopped,
+};
 use rustix::io::Errno;
 
 use super::line::Line;
 use crate::SendfileMode;
-use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 
 /// TLS on a connection.

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_buf::{Buffer, FileSlice, OpenFile, Stop};
+use baton_telemetry::clock::Clock;
 use baton_tls::{FailureReason, Version};
 
 use super::memory::{Left, connect};
 use super::tls_client::{NAME, TlsClient, server};
 use super::{HandshakeNeed, Received, Transport};
 use crate::SendfileMode;
-use crate::clock::Clock;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -62,7 +62,7 @@ fn policy() -> SendPolicy {
 }
 
 fn flush(transport: &mut Transport, outlet: &mut Outlet, policy: &SendPolicy) -> Flush {
-    transport.flush(outlet, policy, &mut [0; 64 * 1024], false, &Clock::new())
+    transport.flush(outlet, policy, &mut [0; 64 * 1024], false, &Clock::default())
 }
 
 fn receive_all(transport: &mut Transport, bytes_at_once: usize) -> (Vec<u8>, Received) {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use baton_engine::figures::{BOUNDS_US, CODES};
+use baton_telemetry::figures::{BOUNDS_US, CODES};
 
 use super::exposition::{begin, escaped};
 use crate::figures::{AllFigures, NamedFigures, OTHER, Taken};
@@ -111,7 +111,7 @@ fn seconds(us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use baton_engine::figures::{FigureTable, FigureTally, Subject};
+    use baton_telemetry::figures::{FigureTable, FigureTally, Subject};
 
     use super::*;
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use baton_telemetry::metrics::{Counters, Kind, Metric};
+
 use super::exposition::{begin, escaped};
-use baton_engine::metrics::{Counters, Kind, Metric};
 
 /// Metrics of the master itself.
 #[derive(Clone, Copy, Debug, Default)]

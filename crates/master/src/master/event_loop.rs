@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_config::Server;
-use baton_engine::LogSettings;
 use baton_engine::listen::Listener;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise::{End, describe_end, describe_signal};
 use baton_sys::process::{self, Ended};
+use baton_telemetry::log::LogSettings;
 use rustix::event::PollFlags;
 use rustix::process::Signal;
 use serde_json::json;

@@ -26,11 +26,11 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{ClusterNode, Config, ConfigSource};
 use baton_engine::Tuning;
-use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
 use baton_sys::signals::SignalQueue;
+use baton_telemetry::figures::FigureTable;
 use baton_upstream::BacklogNotices;
 
 use crate::acme::Acme;

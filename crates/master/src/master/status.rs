@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
 
 use baton_config::ConfigSource;
-use baton_engine::metrics::{Counters, Metric};
 use baton_report::utc;
+use baton_telemetry::metrics::{Counters, Metric};
 use serde_json::{Map, Value, json};
 
 use super::Master;

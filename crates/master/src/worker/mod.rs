@@ -19,14 +19,15 @@ use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTab
 use baton_confine::{Kind, Limits, confine};
 use baton_content::Roots;
 use baton_dns::Names;
-use baton_engine::figures::FigureTable;
 use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
-use baton_engine::metrics::{Counters, Metric};
-use baton_engine::{AddressTable, Arrivals, LogSettings, SiteLogs, Steering, Tuning};
+use baton_engine::{AddressTable, Arrivals, Steering, Tuning};
 use baton_report::log;
 use baton_sys::process;
+use baton_telemetry::figures::FigureTable;
+use baton_telemetry::log::{LogSettings, SiteLogs};
+use baton_telemetry::metrics::{Counters, Metric};
 use baton_tls::{TicketSecrets, Tickets};
 use baton_upstream::{BacklogNotices, OriginTable, TemporaryCounters, TemporarySpace};
 use rustix::process::Signal;

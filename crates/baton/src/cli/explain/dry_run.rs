@@ -12,9 +12,10 @@ use std::time::Duration;
 use baton_cache::SharedCache;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
-    ArchitectureName, Counters, ListenAddress, ListenOptions, Listener, Plan, SiteLogs, Steering, Tuning,
-    Worker, bind, run,
+    ArchitectureName, ListenAddress, ListenOptions, Listener, Plan, Steering, Tuning, Worker, bind, run,
 };
+use baton_telemetry::log::SiteLogs;
+use baton_telemetry::metrics::Counters;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::forwarded::{Forwarded, head};

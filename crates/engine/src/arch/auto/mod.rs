@@ -24,15 +24,15 @@ mod self_tuning;
 
 use std::io;
 
-use super::{Architecture, ListenerSharing};
 use baton_content::Blocking;
+use baton_telemetry::metrics::Metric;
 use serde_json::{Value, json};
 
+use super::{Architecture, ListenerSharing};
 use crate::blocked_time::BlockedTime;
 use crate::context::Context;
 use crate::event_loop::{Load, Tuner};
 use crate::helpers::Helpers;
-use crate::metrics::Metric;
 use crate::process::Process;
 use crate::session::Session;
 use crate::settings::Tuning;

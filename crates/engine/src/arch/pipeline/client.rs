@@ -141,10 +141,10 @@ mod tests {
 
     use baton_buf::{FileSlice, OpenFile};
     use baton_content::CacheSettings;
+    use baton_telemetry::log::Outcome;
 
     use super::*;
     use crate::job::Job;
-    use crate::log::Outcome;
 
     fn begin() -> (PipelineClient, Takeable<Context>, UnixStream) {
         let (socket, client) = UnixStream::pair().unwrap();

@@ -1,12 +1,12 @@
 //! A response whose body is coded as it passes.
 
 use baton_buf::Aggregate;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Tally;
 
 use super::{Delegated, Progress, Reaction, TOO_SHORT, end_short};
 use crate::exchange::env::{Env, Wants};
 use crate::exchange::record::Record;
-use crate::log::Outcome;
-use crate::metrics::Tally;
 use crate::response::{Coder, CoderError};
 
 impl Delegated {

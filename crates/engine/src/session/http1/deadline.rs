@@ -1,10 +1,11 @@
 //! What a session waits for, and for how long at the most.
 
+use baton_telemetry::log::Outcome;
+
 use super::waiting::Waiting;
 use super::{Http1Driver, Need, Stage, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::log::Outcome;
 
 impl Http1Driver {
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.

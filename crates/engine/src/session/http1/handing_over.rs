@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use baton_passport::{Address, Passport, UNREAD_BYTES_MAX};
+use baton_telemetry::log::Outcome;
 use baton_upstream::Chosen;
 
 use super::{Http1Driver, Need, Wire};
 use crate::context::Context;
-use crate::log::Outcome;
 use crate::protocol::StreamId;
 
 impl Http1Driver {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use baton_http::h2::{self, PrefaceMatch};
 use baton_http::{Refusal, Status};
+use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
 use super::{Http1Driver, Need, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Env, Exchange, Refused};
-use crate::log::Outcome;
 use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
 

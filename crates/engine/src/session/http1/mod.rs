@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use baton_fcgi::AnswerOutcome;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::ResponseEvent;
 
 use super::need::{Need, Stage};
@@ -18,8 +20,6 @@ use super::wire::{Closing, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Wants};
 use crate::job::JobDone;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::outlet::{Flush, SendPolicy};
 use crate::protocol::{Http1, LastClose, Responder, StreamId};
 use crate::send_way::Trial;

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use baton_http::{Status, h2};
+use baton_telemetry::log::Outcome;
 
 use super::stream::Stream;
 use super::{Http2Driver, Need, Stage, Wire, WireState};
 use crate::Limits;
 use crate::context::Context;
 use crate::exchange::Refused;
-use crate::log::Outcome;
 use crate::protocol::LastClose;
 
 impl Http2Driver {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use baton_http::{Refusal, h2};
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 
 use super::stream::Stream;
 use super::{Http2Driver, Input, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Exchange, Refused};
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::protocol::LastClose;
 use crate::transport::Received;
 

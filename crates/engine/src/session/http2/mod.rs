@@ -23,6 +23,8 @@ use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
 use baton_http::h2;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::ResponseEvent;
 
 use super::need::{Need, Stage};
@@ -30,8 +32,6 @@ use super::wire::{Closing, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Wants};
 use crate::job::{Job, JobDone};
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::protocol::{LastClose, Responder, StreamId};
 use stream::{Left, Lent, Stream, name};
 

@@ -1,9 +1,10 @@
 //! From frames to the socket: what is framed next, and whose bytes have left.
 
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
+
 use super::{Http2Driver, Need, Wire};
 use crate::context::Context;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::outlet::{Flush, is_resident};
 
 impl Http2Driver {

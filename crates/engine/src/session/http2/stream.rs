@@ -1,8 +1,8 @@
 //! One request on a connection of HTTP/2: its exchange, and what the driver knows of it.
 
 use baton_http::{RequestHead, h2};
+use baton_telemetry::clock::Clock;
 
-use crate::clock::Clock;
 use crate::exchange::Exchange;
 use crate::protocol::{ResponseState, StreamBody, StreamId};
 

@@ -1,11 +1,11 @@
 //! Sessions over memory whose client takes little: how long they wait, and what the log says.
 
 use baton_content::CacheSettings;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::ResponseEvent;
 
 use crate::context::Context;
-use crate::log::Outcome;
-use crate::metrics::Metric;
 use crate::session::tests::{body, context, head};
 use crate::session::{Need, Session, Stage};
 use crate::transport::Transport;

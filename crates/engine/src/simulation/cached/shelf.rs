@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use baton_cache::{CachedRoute, PolicyName, QueryRule, RouteRules, Settings, SharedCache, Sources};
+use baton_telemetry::metrics::Counters;
 
 use super::Resource;
-use crate::metrics::Counters;
 use crate::simulation::choices::Choices;
 use crate::simulation::clock;
 use crate::simulation::ledger::Ledger;

@@ -10,23 +10,25 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The time, as of the last wake-up.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     now_us: u64,
     stamp: Stamp,
     /// Reads the time at this moment.
     exact_us: fn(&Self) -> u64,
 }
 
-impl Clock {
+impl Default for Clock {
     /// A clock that shows the current time.
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         let mut clock = Self { now_us: 0, stamp: Stamp::at(0), exact_us: |_| monotonic_us() };
         clock.tick();
         clock
     }
+}
 
+impl Clock {
     /// Looks at the time.
-    pub(crate) fn tick(&mut self) {
+    pub fn tick(&mut self) {
         self.now_us = monotonic_us();
         let seconds = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
         if seconds != self.stamp.unix_seconds {
@@ -35,22 +37,28 @@ impl Clock {
     }
 
     /// Milliseconds since some moment before the start; never goes back.
-    pub(crate) fn now_ms(&self) -> u64 {
+    pub fn now_ms(&self) -> u64 {
         self.now_us / 1000
     }
 
     /// Microseconds since some moment before the start; never goes back.
-    pub(crate) fn now_us(&self) -> u64 {
+    pub fn now_us(&self) -> u64 {
         self.now_us
     }
 
     /// The time at this moment, in microseconds on the same scale.
-    pub(crate) fn exact_us(&self) -> u64 {
+    pub fn exact_us(&self) -> u64 {
         (self.exact_us)(self)
     }
 
+    /// Shows another time than the kernel's, which does not pass: the time of a simulation.
+    pub fn set(&mut self, now_ms: u64, unix_seconds: u64) {
+        *self =
+            Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_us: |clock| clock.now_us };
+    }
+
     /// Date and time of day.
-    pub(crate) fn stamp(&self) -> &Stamp {
+    pub fn stamp(&self) -> &Stamp {
         &self.stamp
     }
 }
@@ -58,13 +66,4 @@ impl Clock {
 fn monotonic_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
-}
-
-#[cfg(test)]
-impl Clock {
-    /// Shows another time than the kernel's, which does not pass.
-    pub(crate) fn set(&mut self, now_ms: u64, unix_seconds: u64) {
-        *self =
-            Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_us: |clock| clock.now_us };
-    }
 }

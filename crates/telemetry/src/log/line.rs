@@ -30,35 +30,45 @@ pub struct LineFormat {
 }
 
 /// What a line says beside the request.
-pub(crate) struct Ending<'a> {
-    pub(crate) peer: Option<SocketAddr>,
+pub struct Ending<'a> {
+    /// The client; `None`: one of a Unix socket.
+    pub peer: Option<SocketAddr>,
     /// The user whose password was right.
-    pub(crate) user: Option<&'a str>,
-    pub(crate) site: &'a str,
-    pub(crate) status: u16,
-    pub(crate) body_bytes: u64,
-    pub(crate) duration_us: u64,
+    pub user: Option<&'a str>,
+    /// Name of the site.
+    pub site: &'a str,
+    /// Status code; 0: none was sent.
+    pub status: u16,
+    /// Bytes of the body that were sent.
+    pub body_bytes: u64,
+    /// From the first byte of the request to the last of the answer.
+    pub duration_us: u64,
     /// Until the first byte of the response had left; `None`: none has.
-    pub(crate) first_byte_us: Option<u64>,
+    pub first_byte_us: Option<u64>,
     /// For which an application or an origin had the request; `None`: none had it.
-    pub(crate) upstream_us: Option<u64>,
-    pub(crate) request_id: Option<&'a str>,
-    pub(crate) trace_id: Option<&'a str>,
-    pub(crate) outcome: Outcome,
+    pub upstream_us: Option<u64>,
+    /// The id of the request, if it has one.
+    pub request_id: Option<&'a str>,
+    /// The trace that it belongs to, if it is known.
+    pub trace_id: Option<&'a str>,
+    /// How it ended.
+    pub outcome: Outcome,
     /// What the shared cache did.
-    pub(crate) cache: Option<&'static str>,
+    pub cache: Option<&'static str>,
     /// The origin that was asked.
-    pub(crate) origin: Option<OriginPart<'a>>,
+    pub origin: Option<OriginPart<'a>>,
 }
 
 /// What a line says of an origin.
-pub(crate) struct OriginPart<'a> {
-    pub(crate) name: &'a str,
+pub struct OriginPart<'a> {
+    /// Name in the configuration.
+    pub name: &'a str,
     /// Its name as a node of the cluster.
-    pub(crate) node: Option<&'a str>,
-    pub(crate) trail: Trail,
+    pub node: Option<&'a str>,
+    /// Its tries, and how long they took.
+    pub trail: Trail,
     /// Why it has failed.
-    pub(crate) failure: Option<&'static str>,
+    pub failure: Option<&'static str>,
 }
 
 impl LineFormat {

@@ -91,7 +91,7 @@ impl SiteLogs {
     }
 
     /// Waits until everything handed over has been written.
-    pub(crate) fn sync(&self) {
+    pub fn sync(&self) {
         let open: Vec<_> = self.lock().open.iter().filter_map(|(.., log)| log.upgrade()).collect();
         for log in open {
             log.writer.sync();

@@ -24,7 +24,7 @@ pub struct LogSettings {
 
 /// The file, and the queue to the thread that writes to it; shared by all loops of a process.
 #[derive(Debug)]
-pub(crate) struct LogWriter {
+pub struct LogWriter {
     pub(super) lines: LineFormat,
     pub(super) buffer_bytes: usize,
     pub(super) flush_ms: u64,
@@ -47,7 +47,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// `EAGAIN` if there can be no further thread.
-    pub(crate) fn start(settings: LogSettings, counters: Counters) -> std::io::Result<Arc<Self>> {
+    pub fn start(settings: LogSettings, counters: Counters) -> std::io::Result<Arc<Self>> {
         let (full, lines) = sync_channel(BUFFERS_WAITING_MAX);
         let (written, empty) = sync_channel(BUFFERS_WAITING_MAX);
         let writer = Arc::new(Self {
@@ -68,12 +68,12 @@ impl LogWriter {
     }
 
     /// Continues in another file, after the old one was renamed.
-    pub(crate) fn reopen(&self, file: OwnedFd) {
+    pub fn reopen(&self, file: OwnedFd) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file.into());
     }
 
     /// Waits until everything handed over has been written.
-    pub(crate) fn sync(&self) {
+    pub fn sync(&self) {
         let (done, wait) = sync_channel(1);
         if self.full.send(Message::Sync(done)).is_ok() {
             // An error means that the thread is gone: nothing remains to wait for.

@@ -143,7 +143,7 @@ metrics! {
 
 impl Metric {
     /// The counter of connections that ended for this reason.
-    pub(crate) fn of_http2_error(error: &ConnectionError) -> Self {
+    pub fn of_http2_error(error: &ConnectionError) -> Self {
         match error.why {
             Cause::Violation(_) => Self::Http2Violation,
             Cause::Bound(Bound::ClientResets) => Self::Http2ClientResets,
@@ -164,7 +164,7 @@ impl Metric {
     }
 
     /// The counter of responses in this coding.
-    pub(crate) fn of_coded_response(coding: Coding) -> Self {
+    pub fn of_coded_response(coding: Coding) -> Self {
         match coding {
             // A body as it is has no counter of its own, and is never asked about.
             Coding::Gzip | Coding::Identity => Self::CompressedGzip,
@@ -181,7 +181,7 @@ impl Metric {
     }
 
     /// The counter of responses with this status.
-    pub(crate) fn of_status(status: u16) -> Self {
+    pub fn of_status(status: u16) -> Self {
         match status / 100 {
             2 => Self::Responses2xx,
             3 => Self::Responses3xx,
@@ -191,12 +191,12 @@ impl Metric {
     }
 
     /// The counter of handshakes that were completed.
-    pub(crate) fn of_handshake(resumed: bool) -> Self {
+    pub fn of_handshake(resumed: bool) -> Self {
         if resumed { Self::HandshakesResumed } else { Self::HandshakesFull }
     }
 
     /// The counter of handshakes that failed for this reason.
-    pub(crate) fn of_handshake_failure(reason: FailureReason) -> Self {
+    pub fn of_handshake_failure(reason: FailureReason) -> Self {
         match reason {
             FailureReason::NotTls => Self::HandshakeFailedNotTls,
             FailureReason::UnknownName => Self::HandshakeFailedUnknownName,
@@ -287,8 +287,13 @@ impl Tally {
         Self { pending: [0; _], dirty: false, counters, figures }
     }
 
+    /// The counters that it flows into.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
     /// A request of this row begins.
-    pub(crate) fn begin_request(&mut self, row: Row) {
+    pub fn begin_request(&mut self, row: Row) {
         if let Some(figures) = &mut self.figures {
             figures.begin(row);
             self.dirty = true;
@@ -296,7 +301,7 @@ impl Tally {
     }
 
     /// It has ended. `status`: 0, if it is counted elsewhere.
-    pub(crate) fn end_request(&mut self, row: Row, status: u16, duration_us: u64, body_bytes: u64) {
+    pub fn end_request(&mut self, row: Row, status: u16, duration_us: u64, body_bytes: u64) {
         if let Some(figures) = &mut self.figures {
             figures.end(row, status, duration_us, body_bytes);
             self.dirty = true;
@@ -304,7 +309,7 @@ impl Tally {
     }
 
     /// The row of an application or origin.
-    pub(crate) fn row_of_upstream(&self, name: &str) -> Option<Row> {
+    pub fn row_of_upstream(&self, name: &str) -> Option<Row> {
         Some(self.figures.as_ref()?.row(Subject::Upstream(name)))
     }
 
@@ -348,13 +353,6 @@ impl Drop for Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Tally {
-        /// The counters that it flows into.
-        pub(crate) fn counters(&self) -> Counters {
-            self.counters
-        }
-    }
 
     /// The log and the metrics name a reason by the same word.
     #[test]

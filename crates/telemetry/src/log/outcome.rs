@@ -34,7 +34,7 @@ impl Outcome {
     }
 
     /// The outcome with this word.
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
+    pub fn of_word(word: &str) -> Option<Self> {
         const ALL: [Outcome; 9] = [
             Outcome::Complete,
             Outcome::ClientGone,
@@ -49,7 +49,8 @@ impl Outcome {
         ALL.into_iter().find(|outcome| outcome.word() == word)
     }
 
-    pub(crate) fn metric(self) -> Metric {
+    /// The counter of requests that ended so.
+    pub fn metric(self) -> Metric {
         match self {
             Self::Complete => Metric::OutcomeComplete,
             Self::ClientGone => Metric::OutcomeClientGone,

@@ -1,6 +1,6 @@
 //! What is counted for each site, application and origin: statuses, durations, requests in flight.
 //!
-//! The table is in memory that the master shares with its workers, as [`Counters`](crate::Counters) are. Every process finds
+//! The table is in memory that the master shares with its workers, as [`Counters`](crate::metrics::Counters) are. Every process finds
 //! the row of a subject by itself, whatever configuration it has; the first one that looks for it takes a free row. When all
 //! are taken, the rest is counted in one row together: labels stay bounded.
 
@@ -149,19 +149,19 @@ impl FigureTally {
     }
 
     /// The row of a subject.
-    pub(crate) fn row(&self, subject: Subject<'_>) -> Row {
+    pub fn row(&self, subject: Subject<'_>) -> Row {
         self.table.row(subject)
     }
 
     /// A request begins.
-    pub(crate) fn begin(&mut self, row: Row) {
+    pub fn begin(&mut self, row: Row) {
         let cells = self.cells(row);
         // Below zero, if the request has begun on another thread: the sum is right.
         cells[IN_FLIGHT] = cells[IN_FLIGHT].wrapping_add(1);
     }
 
     /// A request has ended. `status`: 0, if it is counted elsewhere.
-    pub(crate) fn end(&mut self, row: Row, status: u16, duration_us: u64, body_bytes: u64) {
+    pub fn end(&mut self, row: Row, status: u16, duration_us: u64, body_bytes: u64) {
         let cells = self.cells(row);
         cells[IN_FLIGHT] = cells[IN_FLIGHT].wrapping_sub(1);
         if status == 0 {
@@ -175,7 +175,7 @@ impl FigureTally {
     }
 
     /// Adds what was counted to the table.
-    pub(crate) fn publish(&mut self) {
+    pub fn publish(&mut self) {
         for row in self.dirty.drain(..) {
             let row = usize::from(row);
             self.pending[row].is_dirty = false;

@@ -17,17 +17,17 @@ use baton_http::{RequestHead, Stamp, as_uri};
 use baton_passport::parcel::{Packer, Unpacker};
 
 pub use field::{LineField, LogField};
-pub(crate) use line::{Ending, OriginPart};
+pub use line::{Ending, OriginPart};
 pub use line::{LineFormat, LogFormat};
 pub use outcome::Outcome;
 pub use site_logs::{SiteLog, SiteLogFile, SiteLogs};
 use text::RequestText;
 pub use writer::LogSettings;
-pub(crate) use writer::LogWriter;
+pub use writer::LogWriter;
 
 /// What a line will say of a request that has not ended.
 #[derive(Debug)]
-pub(crate) struct NotedRequest {
+pub struct NotedRequest {
     text: RequestText,
     /// Where the line goes; `None`: into the server's log.
     own_log: Option<Arc<SiteLogFile>>,
@@ -35,12 +35,12 @@ pub(crate) struct NotedRequest {
 
 impl NotedRequest {
     /// Packs it for the process that writes the line.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
+    pub fn pack(&self, packer: &mut Packer) {
         self.text.pack(packer);
     }
 
     /// What another process has packed of a request. `log`: where its site logs in this one; `None`: it has no site here.
-    pub(crate) fn unpack(packed: &mut Unpacker<'_>, log: Option<&SiteLog>) -> Option<Self> {
+    pub fn unpack(packed: &mut Unpacker<'_>, log: Option<&SiteLog>) -> Option<Self> {
         let own_log = match log {
             Some(SiteLog::Own(file)) => Some(Arc::clone(file)),
             Some(SiteLog::Off | SiteLog::Main) | None => None,
@@ -51,7 +51,7 @@ impl NotedRequest {
 
 /// One loop's part of the access logs.
 #[derive(Debug, Default)]
-pub(crate) struct AccessLogs {
+pub struct AccessLogs {
     /// The server's, if it has one.
     main: Option<AccessLog>,
     /// The access logs of sites.
@@ -70,12 +70,12 @@ struct AccessLog {
 
 impl AccessLogs {
     /// With the server's log, if it has one.
-    pub(crate) fn new(main: Option<Arc<LogWriter>>) -> Self {
+    pub fn new(main: Option<Arc<LogWriter>>) -> Self {
         Self { main: main.map(AccessLog::new), ..Self::default() }
     }
 
     /// Keeps what the line will say of a request. `log`: where its site logs; `None`: it has no site.
-    pub(crate) fn note(&mut self, head: &RequestHead<'_>, log: Option<&SiteLog>) -> Option<NotedRequest> {
+    pub fn note(&mut self, head: &RequestHead<'_>, log: Option<&SiteLog>) -> Option<NotedRequest> {
         let own_log = match log {
             Some(SiteLog::Off) => return None,
             Some(SiteLog::Own(file)) => Some(Arc::clone(file)),
@@ -93,7 +93,7 @@ impl AccessLogs {
     }
 
     /// Keeps what the line will say of a request whose head could not be read.
-    pub(crate) fn note_unreadable(&mut self, input: &[u8]) -> Option<NotedRequest> {
+    pub fn note_unreadable(&mut self, input: &[u8]) -> Option<NotedRequest> {
         self.main.as_ref()?;
         let first_line = input.split(|&byte| byte == b'\n' || byte == b'\r').next().unwrap_or_default();
         let mut text = self.spare.pop().unwrap_or_default();
@@ -102,7 +102,7 @@ impl AccessLogs {
     }
 
     /// Writes the line of a request that has ended.
-    pub(crate) fn end(&mut self, noted: NotedRequest, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
+    pub fn end(&mut self, noted: NotedRequest, ending: &Ending<'_>, now_ms: u64, stamp: &Stamp) {
         let NotedRequest { text, own_log } = noted;
         let log = match own_log {
             Some(file) => Some(self.of_site(&file)),
@@ -127,7 +127,7 @@ impl AccessLogs {
     }
 
     /// Hands over lines that have waited for `flush_ms`.
-    pub(crate) fn handle_time(&mut self, now_ms: u64) {
+    pub fn handle_time(&mut self, now_ms: u64) {
         if let Some(log) = &mut self.main {
             log.handle_time(now_ms);
         }
@@ -144,13 +144,13 @@ impl AccessLogs {
     }
 
     /// When [`handle_time`](Self::handle_time) will have something to do.
-    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+    pub fn deadline_ms(&self) -> Option<u64> {
         let own = self.own.iter().map(|(_, log)| log);
         self.main.iter().chain(own).filter_map(AccessLog::deadline_ms).min()
     }
 
     /// Hands over all lines.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         let own = self.own.iter_mut().map(|(_, log)| log);
         self.main.iter_mut().chain(own).for_each(AccessLog::flush);
     }
