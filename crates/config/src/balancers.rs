@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use baton_engine::{AddressSet, ListenAddress};
+use baton_engine::ListenAddress;
+use baton_site::address_range::AddressSet;
 
 use super::check::{Conflicts, of_site};
 use super::client_addresses::address_set;

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use baton_engine::guards;
 use baton_password::{Hash, Users};
+use baton_site::guards;
 
 use super::error::Complaint;
 use super::kind::{Kind, Or, Reading};

@@ -1,6 +1,6 @@
 //! Clients by their addresses: `"10.0.0.0/8"`, `"::1"`, `"unix:"`.
 
-use baton_engine::{AddressRange, AddressSet};
+use baton_site::address_range::{AddressRange, AddressSet};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::Node;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
-use baton_engine::plan::ClusterWay;
 use baton_http::origin::HostRule;
+use baton_site::plan::ClusterWay;
 use baton_upstream::{OriginName, PEERS_MAX};
 
 use super::application::Target;

@@ -1,6 +1,6 @@
 //! What `[cluster]` and the routes with `cluster` say together.
 
-use baton_engine::plan::ClusterWay;
+use baton_site::plan::ClusterWay;
 
 use super::application::Target;
 use super::check::{Conflicts, of_site};

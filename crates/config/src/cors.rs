@@ -1,7 +1,7 @@
 //! `cors`: which pages of other origins may read responses.
 
-use baton_engine::cors::{BadOrigin, OriginPattern, Origins};
 use baton_http::field_name_is_safe;
+use baton_site::cors::{BadOrigin, OriginPattern, Origins};
 
 use super::duration::Seconds;
 use super::error::Complaint;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use baton_engine::cors::{self, ALLOW_CREDENTIALS, ALLOW_ORIGIN, EXPOSE_HEADERS, Origins};
 use baton_http::FieldRules;
+use baton_site::cors;
+use baton_site::cors::{ALLOW_CREDENTIALS, ALLOW_ORIGIN, EXPOSE_HEADERS, Origins};
 
 use super::cors::{ALL, Cors};
 use super::route::Route;

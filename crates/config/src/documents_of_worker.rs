@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_dcws::Origin;
-use baton_engine::Documents;
+use baton_site::documents::Documents;
 
 /// What a worker shares between its plans: where documents are, by the URL of their site.
 #[derive(Debug, Default)]

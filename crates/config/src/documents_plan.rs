@@ -7,10 +7,11 @@ use std::sync::Arc;
 use baton_dcws::{
     COPIES, FilesSettings, Key, Origin, Rules, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
 };
-use baton_engine::plan::{self, Action, Terms};
-use baton_engine::{Copies, Lending};
 use baton_http::origin::HostRule;
 use baton_http::{FieldRules, is_same_field};
+use baton_site::documents::{Copies, Lending};
+use baton_site::plan;
+use baton_site::plan::{Action, Terms};
 
 use super::config::Config;
 use super::documents::Documents as Configured;
@@ -34,7 +35,7 @@ pub(super) fn lend(site: &Site, planned: &mut [plan::Route], resources: &Resourc
     };
     let token = key(configured, resources)?.copy_token(&configured.at);
     let documents = resources.documents.of(&configured.at);
-    for route in planned.iter_mut().filter(|route| route.place.is_whole()) {
+    for route in planned.iter_mut().filter(|route| route.matcher.is_whole()) {
         if let Action::Files(tree) = &route.action {
             let lending = Lending::new(Arc::clone(&documents), token.clone(), configured.copy_s);
             route.action = Action::Lent(Arc::clone(tree), Arc::new(lending));
@@ -179,7 +180,7 @@ impl Config {
 
     /// The folder whose files may move: that of the site, where no route answers for all of it.
     fn lent_files(&self, site: &Site, configured: &Configured) -> Option<FilesSettings> {
-        if !configured.lends || site.routes.iter().any(|route| route.settings.place().is_whole()) {
+        if !configured.lends || site.routes.iter().any(|route| route.settings.matcher().is_whole()) {
             return None;
         }
         let files = &site.files;
@@ -191,7 +192,7 @@ impl Config {
                 .routes
                 .iter()
                 // What a pattern matches is answered by its route at home, wherever links lead.
-                .filter(|route| route.settings.place().as_pattern().is_none())
+                .filter(|route| route.settings.matcher().as_pattern().is_none())
                 .map(|route| route.settings.path.clone())
                 .chain([COPIES.to_owned()])
                 .collect(),

@@ -1,6 +1,7 @@
 //! What guards a site, or a route of it: which clients may ask, and for what.
 
-use baton_engine::guards::{self, Access, AllowedMethods, RateKey};
+use baton_site::guards;
+use baton_site::guards::{Access, AllowedMethods, RateKey};
 
 use super::basic_auth::{BasicAuth, BasicAuthKind};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use baton_engine::{IdRule, Marking};
 use baton_http::field_name_is_safe;
 use baton_http::origin::field_may_be_ruled;
+use baton_site::mark::{IdRule, Marking};
 
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::kind::{Flag, Kind, ListOf, Reading};
@@ -113,11 +113,11 @@ impl Kind for TrustKind {
 }
 
 impl Trust {
-    fn plan(&self) -> baton_engine::Trust {
+    fn plan(&self) -> baton_site::mark::Trust {
         match self {
-            Self::Any(false) => baton_engine::Trust::None,
-            Self::Any(true) => baton_engine::Trust::All,
-            Self::Peers(peers) => baton_engine::Trust::Some(address_set(peers)),
+            Self::Any(false) => baton_site::mark::Trust::None,
+            Self::Any(true) => baton_site::mark::Trust::All,
+            Self::Peers(peers) => baton_site::mark::Trust::Some(address_set(peers)),
         }
     }
 }

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
-use baton_engine::guards::{self, RateTable};
 use baton_engine::listen::ListenAddress;
-use baton_engine::plan::{Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, Terms};
-use baton_engine::{SendfileMode, Tuning, UploadSettings, plan};
+use baton_engine::{SendfileMode, Tuning};
 use baton_http::{HeadLimits, MediaTypes};
+use baton_site::guards::RateTable;
+use baton_site::plan::{Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, Terms, UploadSettings};
+use baton_site::{guards, plan};
 use baton_sys::process::identity;
 use baton_tls::PemFile;
 use baton_upstream::{Peers, StreamedBodies, TemporaryFiles};
@@ -96,9 +97,9 @@ impl Config {
         self.sites.get(index).or_else(|| redirecting().nth(index - self.sites.len()))
     }
 
-    fn engine_limits(&self) -> baton_engine::Limits {
+    fn engine_limits(&self) -> baton_site::limits::Limits {
         let (limits, timeouts) = (&self.limits, &self.timeouts);
-        baton_engine::Limits {
+        baton_site::limits::Limits {
             connections_max: count(limits.connections_max),
             connections_per_address_max: limits.connections_per_address_max,
             head: HeadLimits {
@@ -197,7 +198,7 @@ impl Planner<'_> {
         let name = site.name();
         let routes = site.routes.iter().map(|route| self.route(&name, route, &site.guards, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
-        let whole_is_routed = site.routes.iter().any(|route| route.settings.place().is_whole());
+        let whole_is_routed = site.routes.iter().any(|route| route.settings.matcher().is_whole());
         let inherited = (&site.guards, &site.files);
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let whole = Route::unnamed(RouteSettings::default(), inherited);
@@ -309,11 +310,11 @@ impl Planner<'_> {
         of_site: &Guards,
         action: Action,
     ) -> io::Result<plan::Route> {
-        let place = route.settings.place();
+        let matcher = route.settings.matcher();
         // Requests of all routes that have the limit of their site are counted together.
         let scope = match route.guards().rate_limit == of_site.rate_limit {
             true => site.to_owned(),
-            false => format!("{site} {place}"),
+            false => format!("{site} {matcher}"),
         };
         Ok(plan::Route {
             headers: route.files.headers.clone(),
@@ -322,7 +323,7 @@ impl Planner<'_> {
             guards: self.guards(route.guards(), &scope)?,
             otherwise: otherwise(&route.files)
                 .filter(|_| matches!(action, Action::Files(_) | Action::Scripts(..))),
-            place,
+            matcher,
             action,
         })
     }
@@ -551,7 +552,10 @@ mod tests {
     #[test]
     fn a_configuration_that_says_nothing_means_the_defaults_of_the_engine() {
         let config = config("[[site]]\nroot = '/'\n");
-        assert_eq!(format!("{:?}", config.engine_limits()), format!("{:?}", baton_engine::Limits::default()));
+        assert_eq!(
+            format!("{:?}", config.engine_limits()),
+            format!("{:?}", baton_site::limits::Limits::default())
+        );
         assert_eq!(format!("{:?}", config.tuning()), format!("{:?}", Tuning::default()));
     }
 

@@ -4,9 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::Arc;
 
-use baton_engine::UploadSettings;
-use baton_engine::plan::{ClusterWay, Delegate, ProxyTerms, Terms};
 use baton_http::origin::{Forwarding, HostRule, PathRule, Prefix, ResponseRules};
+use baton_site::plan::{ClusterWay, Delegate, ProxyTerms, Terms, UploadSettings};
 use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
 use baton_upstream::{
     Address, Application, BalanceSettings, CheckSettings, ClusterSettings, Ejection, Endpoint, NamedAddress,

@@ -1,7 +1,7 @@
 //! `rate_limit`: how often a client may ask.
 
-use baton_engine::guards;
-use baton_engine::guards::{RateKey, RateTable};
+use baton_site::guards;
+use baton_site::guards::{RateKey, RateTable};
 
 use super::duration::Milliseconds;
 use super::kind::{Integer, Kind, Or, Reading};

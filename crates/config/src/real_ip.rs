@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_engine::guards::RealAddress;
+use baton_site::guards::RealAddress;
 
 use super::client_addresses::{ClientAddress, ClientList, address_set};
 use super::setting::settings;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use baton_content::Roots;
 use baton_dns::Names;
-use baton_engine::HttpProofs;
-use baton_engine::guards::RateTable;
 use baton_process_table::ProcessTable;
+use baton_site::guards::RateTable;
+use baton_site::proofs::HttpProofs;
 use baton_telemetry::figures::{FigureTable, Row, Subject};
 use baton_telemetry::log::SiteLogs;
 use baton_tls::Tickets;

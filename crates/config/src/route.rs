@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use baton_engine::place::Place;
-use baton_engine::template::{Template, Variable};
 use baton_pattern::Pattern;
+use baton_site::matcher::Matcher;
+use baton_site::template::{Template, Variable};
 
 use super::application::Application;
 use super::cluster::{ClusterKind, RouteCluster};
@@ -320,7 +320,7 @@ fn check_place(places: &[&str], table: &Table<'_>, span: &Range<usize>, reading:
 
 /// Complains of variables that stand for no group of the route's pattern.
 fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
-    let place = settings.place();
+    let matcher = settings.matcher();
     let templates = [
         ("redirect", settings.redirect.as_ref().map(|redirect| &redirect.to)),
         ("rewrite", settings.rewrite.as_ref().map(|rewrite| &rewrite.to)),
@@ -328,15 +328,15 @@ fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Readi
     for (key, template) in templates.into_iter().filter_map(|(key, template)| Some((key, template?))) {
         for variable in template.variables() {
             let Variable::Group(name) = variable else { continue };
-            if place.as_pattern().is_some_and(|pattern| pattern.has_group(name)) {
+            if matcher.as_pattern().is_some_and(|pattern| pattern.has_group(name)) {
                 continue;
             }
             let complaint = Complaint::new(format!("`{variable}` is no group of the route"));
             let complaint = complaint.at(table.span_of(key).unwrap_or_default(), format!("has {variable}"));
-            let groups: Vec<_> = place.as_pattern().map_or_else(Vec::new, |pattern| {
+            let groups: Vec<_> = matcher.as_pattern().map_or_else(Vec::new, |pattern| {
                 pattern.groups().map(|group| format!("`${group}`")).collect()
             });
-            reading.complain(complaint.help(match (place.as_pattern(), &groups[..]) {
+            reading.complain(complaint.help(match (matcher.as_pattern(), &groups[..]) {
                 (None, _) => "only routes with `glob` or `regex` have groups; `$path`, `$query`, `$uri` and `$rest` are known everywhere".into(),
                 (Some(_), []) => format!("the route's {} has no groups: parts in `(…)`, or a `*` of a glob", settings.place_key()),
                 (Some(_), groups) => format!("known here: {}", groups.join(", ")),
@@ -347,12 +347,12 @@ fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Readi
 
 impl RouteSettings {
     /// Which requests the route answers.
-    pub fn place(&self) -> Place {
+    pub fn matcher(&self) -> Matcher {
         match (&self.exact, self.glob.as_ref().or(self.regex.as_ref())) {
-            (Some(path), _) => Place::exact(path),
-            (None, Some(pattern)) => Place::pattern(pattern.clone()),
-            (None, None) if self.before_patterns => Place::prefix(&self.path).before_patterns(),
-            (None, None) => Place::prefix(&self.path),
+            (Some(path), _) => Matcher::exact(path),
+            (None, Some(pattern)) => Matcher::pattern(pattern.clone()),
+            (None, None) if self.before_patterns => Matcher::prefix(&self.path).before_patterns(),
+            (None, None) => Matcher::prefix(&self.path),
         }
     }
 
@@ -368,7 +368,7 @@ impl RouteSettings {
 
     /// What messages, metrics and the status call the route.
     pub fn name(&self) -> String {
-        self.place().to_string()
+        self.matcher().to_string()
     }
 
     /// The application that answers, and whether it is spoken to in FastCGI.

@@ -1,9 +1,9 @@
 //! Routes that answer no request: others always answer first, or send it around in a loop.
 
-use baton_engine::place::{self, Place};
-use baton_engine::template::{Asked, REWRITES_MAX, Template, Variable};
 use baton_http::{decode_any_path, encode_path};
 use baton_pattern::Pattern;
+use baton_site::matcher::{self, Matcher};
+use baton_site::template::{Asked, REWRITES_MAX, Template, Variable};
 
 use super::check::{Conflicts, of_site};
 use super::error::Complaint;
@@ -24,7 +24,7 @@ impl Conflicts<'_> {
                 let key = route.settings.place_key();
                 let at = [&routes[..], &[Step::Index(index), Step::Key(key)]].concat();
                 if let Some(span) = self.raw.find(&at).filter(|_| self.is_sound(&at)) {
-                    known.push(Known { place: route.settings.place(), span });
+                    known.push(Known { matcher: route.settings.matcher(), span });
                 }
             }
             for (index, route) in known.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Conflicts<'_> {
         routes: &[Step<'_>],
         settings: impl Iterator<Item = &'r RouteSettings> + Clone,
     ) {
-        if settings.clone().any(|route| route.place().as_pattern().is_some()) {
+        if settings.clone().any(|route| route.matcher().as_pattern().is_some()) {
             return;
         }
         for (index, _) in settings.enumerate().filter(|(_, route)| route.before_patterns) {
@@ -83,30 +83,30 @@ fn looping(site: &Site, route: &RouteSettings, to: &Template) -> Option<(String,
     let mut places: Vec<_> = site
         .routes
         .iter()
-        .map(|route| Located { place: route.settings.place(), rewrite: route.settings.rewrite.as_ref() })
+        .map(|route| Located { matcher: route.settings.matcher(), rewrite: route.settings.rewrite.as_ref() })
         .collect();
-    place::sort(&mut places);
-    let place = route.place();
+    matcher::sort(&mut places);
+    let matcher = route.matcher();
     let is_fixed = to.variables().all(|variable| *variable == Variable::Query);
-    let first = match place.as_pattern() {
+    let first = match matcher.as_pattern() {
         // Which paths it matches is not known, and makes no difference.
         Some(pattern) if is_fixed => pattern.text().to_owned(),
         Some(_) => return None,
-        None if place.is_exact() => encoded(place.path()),
-        None => encoded(&format!("{}/page", place.path().trim_end_matches('/'))),
+        None if matcher.is_exact() => encoded(matcher.path()),
+        None => encoded(&format!("{}/page", matcher.path().trim_end_matches('/'))),
     };
     let mut path = first.clone();
-    let (mut place, mut to, mut decoded) = (&place, to, Vec::new());
+    let (mut matcher, mut to, mut decoded) = (&matcher, to, Vec::new());
     for _ in 0..REWRITES_MAX {
-        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, place }).0;
+        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, matcher }).0;
         decode_any_path(path.as_bytes(), &mut decoded).ok()?;
-        let next = place::find(&places, &mut decoded)?;
-        (place, to) = (&next.place, &next.rewrite?.to);
+        let next = matcher::find(&places, &mut decoded)?;
+        (matcher, to) = (&next.matcher, &next.rewrite?.to);
     }
     let first_target = route.rewrite.as_ref()?.to.expand_target(&Asked {
         path: first.as_bytes(),
         query: None,
-        place: &route.place(),
+        matcher: &route.matcher(),
     });
     Some((first, first_target.0))
 }
@@ -116,50 +116,50 @@ fn encoded(path: &str) -> String {
 }
 
 struct Located<'a> {
-    place: Place,
+    matcher: Matcher,
     rewrite: Option<&'a Rewrite>,
 }
 
-impl AsRef<Place> for Located<'_> {
-    fn as_ref(&self) -> &Place {
-        &self.place
+impl AsRef<Matcher> for Located<'_> {
+    fn as_ref(&self) -> &Matcher {
+        &self.matcher
     }
 }
 
 /// A route that was read without complaints.
 struct Known {
-    place: Place,
+    matcher: Matcher,
     /// Where its path or its pattern stands.
     span: std::ops::Range<usize>,
 }
 
 /// The route that answers all requests of another one, and the mistake in words.
 fn shadow(routes: &[Known], index: usize) -> Option<(String, &Known)> {
-    let place = &routes[index].place;
-    let twin = routes[..index].iter().find(|other| is_same(&other.place, place));
+    let matcher = &routes[index].matcher;
+    let twin = routes[..index].iter().find(|other| is_same(&other.matcher, matcher));
     if let Some(twin) = twin {
-        let what = match place.as_pattern() {
+        let what = match matcher.as_pattern() {
             Some(pattern) => format!("two routes have the {} {}", pattern.kind(), pattern.text()),
-            None if place.is_exact() => format!("two routes have the exact path {}", place.path()),
-            None => format!("two routes have the path {}", place.path()),
+            None if matcher.is_exact() => format!("two routes have the exact path {}", matcher.path()),
+            None => format!("two routes have the path {}", matcher.path()),
         };
         return Some((what, twin));
     }
-    if let Some(path) = place.as_pattern().and_then(|pattern| pattern.only_path())
-        && let Some(exact) = routes.iter().find(|other| other.place == Place::exact(path))
+    if let Some(path) = matcher.as_pattern().and_then(|pattern| pattern.only_path())
+        && let Some(exact) = routes.iter().find(|other| other.matcher == Matcher::exact(path))
     {
         return Some((format!("the glob {path} is an exact path of another route"), exact));
     }
-    let earlier = if place.as_pattern().is_some() { &routes[..index] } else { routes };
-    let is_caught = place.as_pattern().is_some() || place.yields_to_patterns();
-    let matches_all = |other: &&Known| other.place.as_pattern().is_some_and(Pattern::matches_everything);
+    let earlier = if matcher.as_pattern().is_some() { &routes[..index] } else { routes };
+    let is_caught = matcher.as_pattern().is_some() || matcher.yields_to_patterns();
+    let matches_all = |other: &&Known| other.matcher.as_pattern().is_some_and(Pattern::matches_everything);
     let catching = earlier.iter().find(matches_all).filter(|_| is_caught)?;
-    Some((format!("{} matches every path", catching.place), catching))
+    Some((format!("{} matches every path", catching.matcher), catching))
 }
 
 /// Whether two places have the same requests; a slash at the end of a prefix makes no difference.
-fn is_same(one: &Place, other: &Place) -> bool {
-    let is_prefix = |place: &Place| place.as_pattern().is_none() && !place.is_exact();
-    let bare = |place: &Place| place.path().trim_end_matches('/').to_owned();
+fn is_same(one: &Matcher, other: &Matcher) -> bool {
+    let is_prefix = |matcher: &Matcher| matcher.as_pattern().is_none() && !matcher.is_exact();
+    let bare = |matcher: &Matcher| matcher.path().trim_end_matches('/').to_owned();
     one == other || is_prefix(one) && is_prefix(other) && bare(one) == bare(other)
 }

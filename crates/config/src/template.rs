@@ -1,6 +1,6 @@
 //! Texts with parts of a request in them: where clients are sent, and what is asked for instead.
 
-use baton_engine::template::{BadTemplate, Template};
+use baton_site::template::{BadTemplate, Template};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;

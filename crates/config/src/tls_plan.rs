@@ -5,11 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_engine::guards::Guards;
 use baton_engine::listen::ListenAddress;
-use baton_engine::place::Place;
-use baton_engine::plan::{self, Action};
 use baton_report::Trouble;
+use baton_site::guards::Guards;
+use baton_site::matcher::Matcher;
+use baton_site::plan;
+use baton_site::plan::Action;
 use baton_telemetry::log::SiteLog;
 use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
 
@@ -150,7 +151,7 @@ impl Site {
             listeners: clear.filter_map(|listen| listener_ids.get(&listen.address).copied()).collect(),
             hosts: settings.hosts.clone(),
             routes: vec![plan::Route {
-                place: Place::prefix("/"),
+                matcher: Matcher::prefix("/"),
                 headers: self.files.headers.clone(),
                 compress: None,
                 cors: None,

@@ -1,8 +1,8 @@
 //! `try_files`: what may answer a path, in order, and what is done if nothing of it is there.
 
 use baton_content::Candidate;
-use baton_engine::plan::Otherwise;
-use baton_engine::template::{Template, Variable};
+use baton_site::plan::Otherwise;
+use baton_site::template::{Template, Variable};
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use baton_content::is_named_like_a_script;
-use baton_engine::place;
+use baton_site::matcher;
 
 use super::config::Config;
 use super::files::Files;
@@ -47,7 +47,7 @@ impl Site {
             let serves_files = serves_files && route.settings.place_key() == "path";
             serves_files.then_some((&*route.settings.path, route.settings.strip_prefix, &route.files, run))
         });
-        let whole_is_routed = self.routes.iter().any(|route| route.settings.place().is_whole());
+        let whole_is_routed = self.routes.iter().any(|route| route.settings.matcher().is_whole());
         let whole = (!whole_is_routed).then_some(("/", false, &self.files, &[][..]));
         routed.chain(whole).filter_map(move |(path, is_stripped, files, run)| {
             let search = Search { site: self, route: path, files, run, endings: &endings };
@@ -104,10 +104,10 @@ impl Search<'_> {
 
     /// Whether an exact path or a pattern takes a file out of the route.
     fn has_a_closer_route(&self, path: &str) -> bool {
-        let mut places: Vec<_> = self.site.routes.iter().map(|route| route.settings.place()).collect();
-        place::sort(&mut places);
-        let found = place::find(&places, &mut path.trim_start_matches('/').as_bytes().to_vec());
-        found.is_some_and(|place| place.is_exact() || place.as_pattern().is_some())
+        let mut places: Vec<_> = self.site.routes.iter().map(|route| route.settings.matcher()).collect();
+        matcher::sort(&mut places);
+        let found = matcher::find(&places, &mut path.trim_start_matches('/').as_bytes().to_vec());
+        found.is_some_and(|matcher| matcher.is_exact() || matcher.as_pattern().is_some())
     }
 
     fn is_another_route(&self, path: &str) -> bool {

@@ -10,16 +10,16 @@ use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::h2;
+use baton_site::address_count::{AddressCounts, Counted};
+use baton_site::mark::Ids;
+use baton_site::plan::Plan;
 use baton_telemetry::clock::Clock;
 use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::Tally;
 
-use crate::address_count::{AddressCounts, Counted};
 use crate::departures::Departures;
-use crate::mark::Ids;
 use crate::mover::{FlowEvent, MoverLink};
 use crate::outlet::SendPolicy;
-use crate::plan::Plan;
 use crate::send_way::SendWays;
 use crate::steering::DrainLimits;
 use crate::transport::Transport;
@@ -230,9 +230,10 @@ const BODY_PIECES_MAX: usize = 64;
 impl Context {
     /// For a test that needs no site: an empty plan, and a cache that is its own.
     pub(crate) fn without_sites(cache: baton_content::CacheSettings) -> Self {
+        use baton_site::limits::Limits;
         use baton_telemetry::metrics::Counters;
 
-        use crate::settings::{Limits, SendWay, SendfileMode};
+        use crate::settings::{SendWay, SendfileMode};
         let send = SendPolicy {
             sendfile: SendfileMode::NonBlocking,
             quantum_bytes: 1 << 20,

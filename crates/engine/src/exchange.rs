@@ -29,7 +29,6 @@ mod refused;
 mod routed;
 mod source;
 mod tls_parameters;
-mod trusted;
 mod tunnel;
 mod x_sendfile;
 
@@ -40,17 +39,18 @@ use baton_buf::Aggregate;
 use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
 use baton_shares::ClientKey;
+use baton_site::plan::{Action, Otherwise, Plan, Route};
+use baton_site::rewrites::Rewrites;
+use baton_site::template;
+use baton_site::template::{REWRITES_MAX, Template};
 use baton_telemetry::clock::Clock;
 use baton_telemetry::log::Outcome;
 use baton_upstream::ResponseEvent;
 
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
-use crate::plan::{Action, Otherwise, Plan, Route};
 use crate::protocol::{BodyRead, StreamId};
 use crate::response::{self, Coder, Page, Ready, Response, Rules};
-use crate::rewrites::Rewrites;
-use crate::template::{self, REWRITES_MAX, Template};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use cached::Looked;
@@ -160,7 +160,7 @@ impl Exchange {
         if self.record.mark.is_none()
             && let Some(marking) = site.and_then(|site| site.marking.as_ref())
         {
-            let marked = marking.mark(&mut env.ctx.ids, env.client, head, &plan.limits.head);
+            let marked = marking.mark(&mut env.ctx.ids, env.client.ip(), head, &plan.limits.head);
             return match marked {
                 Ok((mark, kept)) => {
                     self.record.mark = Some(mark);
@@ -261,12 +261,12 @@ impl Exchange {
         head: &RequestHead<'_>,
     ) {
         let Some(route) = routed.route else { return };
-        let (path, query) = to.expand_target(&template::Asked::of(head, &route.place));
+        let (path, query) = to.expand_target(&template::Asked::of(head, &route.matcher));
         self.rewrites.note(routed.site, route);
         if self.rewrites.count() > REWRITES_MAX {
             env.ctx.remark(format_args!(
                 "site {}: a request is rewritten in a loop, at last to {path} by the route {}",
-                routed.site.name, route.place
+                routed.site.name, route.matcher
             ));
             return self.answer_with_status(env, plan, routed, head, Status::INTERNAL_SERVER_ERROR);
         }
@@ -355,7 +355,7 @@ impl Exchange {
             Otherwise::Status(status) => Status::new(*status),
             // This very target is what is missing.
             Otherwise::Rewrite(to)
-                if to.expand_target(&template::Asked::of(head, &route.place)).0.as_bytes() == head.path =>
+                if to.expand_target(&template::Asked::of(head, &route.matcher)).0.as_bytes() == head.path =>
             {
                 Status::NOT_FOUND
             }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use baton_buf::{FileSlice, OpenFile};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Stored, ToCode, Tree, View};
 use baton_http::{AcceptedCodings, Coding, Stamp};
+use baton_site::documents::Rewriting;
+use baton_site::guards::Verification;
 use baton_tls::Handshake;
 use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
 use crate::context::Context;
-use crate::documents::Rewriting;
-use crate::guards::Verification;
 use crate::outlet::send_waiting;
 use crate::protocol::StreamId;
 

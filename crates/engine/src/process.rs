@@ -7,13 +7,14 @@ use std::thread;
 
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
+use baton_site::address_count::AddressCounts;
+use baton_site::plan::Plan;
 use baton_sys::descriptors;
 use baton_telemetry::figures::{FigureTable, FigureTally};
 use baton_telemetry::log::{AccessLogs, LogWriter};
 use baton_telemetry::metrics::{Counters, Tally};
 
 use crate::acceptor::Acceptor;
-use crate::address_count::AddressCounts;
 use crate::arrivals::Arrivals;
 use crate::client::Client;
 use crate::connection_count::ConnectionCount;
@@ -22,7 +23,6 @@ use crate::event_loop::{EventLoop, Jobs, Tuner};
 use crate::heartbeat::Heartbeats;
 use crate::mover::MoverLink;
 use crate::outlet::SendPolicy;
-use crate::plan::Plan;
 use crate::send_way::SendWays;
 use crate::settings::Tuning;
 use crate::steering::Steering;
@@ -165,10 +165,10 @@ fn not_started(index: usize, count: usize, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use baton_site::limits::Limits;
     use rustix::event::{PollFd, PollFlags, poll};
 
     use super::*;
-    use crate::settings::Limits;
     use crate::steering::WorkerPhase;
 
     fn process() -> Process {

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use baton_site::plan::Plan;
 use baton_telemetry::log::LogWriter;
 use rustix::event::EventfdFlags;
 use serde_json::{Value, json};
 
 use crate::departures::{Departures, Destination};
 use crate::listen::Listener;
-use crate::plan::Plan;
 
 /// What a worker does with its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,10 +301,10 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 mod tests {
     use std::thread;
 
+    use baton_site::limits::Limits;
     use rustix::event::{PollFd, PollFlags, poll};
 
     use super::*;
-    use crate::Limits;
 
     /// Answers the next question of a status.
     fn answer(subscription: &mut Subscription, value: u64) {

@@ -19,20 +19,20 @@ mod tests;
 pub(crate) mod tls_client;
 
 use std::cell::OnceCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use baton_http::Announced;
 use baton_passport::{Part, PartKind, Passport};
+use baton_site::address_count::Counted;
+use baton_site::address_range::canonical;
 use baton_telemetry::clock::Clock;
 use baton_tls::{Facts, Handshake, Server};
 use baton_upstream::{ClientSocket, HandOver};
 use rustix::io::Errno;
 
 use crate::SendfileMode;
-use crate::address_count::Counted;
-use crate::address_range::canonical;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
 use line::Line;
@@ -199,6 +199,11 @@ impl Transport {
     /// The client's address; `None`: a client on a Unix socket.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    /// The IP address of [`peer`](Self::peer).
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        Some(self.peer?.ip())
     }
 
     /// Our end of the connection; `None`: a Unix socket.

@@ -12,24 +12,10 @@
 
 use baton_buf::{Aggregate, Buffer};
 use baton_shares::ClientKey;
-use baton_upstream::{Admission, NoRoom, StreamedBodies, TemporaryFile, TemporaryFiles};
+use baton_site::plan::UploadSettings;
+use baton_upstream::{Admission, NoRoom, StreamedBodies, TemporaryFile};
 
 use crate::protocol::BodySink;
-
-/// Where and how a body is kept.
-#[derive(Clone, Debug)]
-pub struct UploadSettings {
-    /// Bytes of a body; beyond it 413.
-    pub bytes_max: u64,
-    /// Milliseconds between two reads of it; `None`: as the limits say.
-    pub timeout_ms: Option<u64>,
-    /// Bytes of it that are kept in memory; a longer one is streamed to the application, or goes to a file.
-    pub memory_bytes_max: usize,
-    /// Bytes of it that have arrived before an origin gets the request: who sends none holds no connection to it.
-    pub first_bytes: u64,
-    /// Where such files are.
-    pub temporary: TemporaryFiles,
-}
 
 /// A body on its way.
 #[derive(Debug)]
@@ -125,7 +111,7 @@ impl BodySink for Upload {
 mod tests {
     use std::path::Path;
 
-    use baton_upstream::TemporarySpace;
+    use baton_upstream::{TemporaryFiles, TemporarySpace};
     use rustix::io::Errno;
 
     use super::*;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::SharedCache;
+use baton_site::address_count::AddressTable;
+use baton_site::plan::Plan;
 use baton_telemetry::figures::FigureTable;
 use baton_telemetry::log::{LogSettings, LogWriter, SiteLogs};
 use baton_telemetry::metrics::Counters;
 
-use crate::address_count::AddressTable;
 use crate::arch;
 use crate::arrivals::Arrivals;
 use crate::connection_count::ConnectionCount;
@@ -18,7 +19,6 @@ use crate::context::Remarks;
 use crate::heartbeat::Heartbeats;
 use crate::listen::Listener;
 use crate::mover::MoverLink;
-use crate::plan::Plan;
 use crate::process::Process;
 use crate::settings::Tuning;
 use crate::steering::Steering;

@@ -12,14 +12,13 @@ use std::time::Duration;
 use baton_cache::{CachedRoute, RouteRules, SharedCache};
 use baton_content::{CacheSettings, Tree, TreeConfig};
 use baton_engine::heartbeat::Heartbeats;
-use baton_engine::place::Place;
-use baton_engine::plan::{ProxyTerms, Terms};
-use baton_engine::{
-    Action, AddressSet, ArchitectureName, Delegate, Limits, ListenAddress, ListenOptions, Listener, Plan,
-    Route, Site, Steering, Tuning, UploadSettings, Worker,
-};
+use baton_engine::{ArchitectureName, ListenAddress, ListenOptions, Listener, Steering, Tuning, Worker};
 use baton_http::FieldRules;
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
+use baton_site::address_range::AddressSet;
+use baton_site::limits::Limits;
+use baton_site::matcher::Matcher;
+use baton_site::plan::{Action, Delegate, Plan, ProxyTerms, Route, Site, Terms, UploadSettings};
 use baton_telemetry::figures::{FigureTable, Subject};
 use baton_telemetry::log::{LineFormat, LogFormat, LogSettings, SiteLog, SiteLogs};
 use baton_telemetry::metrics::Counters;
@@ -281,7 +280,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         listeners: Vec::new(),
         hosts: Vec::new(),
         routes: vec![Route {
-            place: Place::prefix("/"),
+            matcher: Matcher::prefix("/"),
             headers: FieldRules::default(),
             compress: None,
             cors: None,

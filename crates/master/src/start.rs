@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
 
 use baton_config::{Config, ConfigSource, Server, Site};
-use baton_engine::AddressTable;
 use baton_engine::arch::{self, Topology, topology};
-use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
 use baton_report::Trouble;
 use baton_report::log;
+use baton_site::address_count::AddressTable;
+use baton_site::guards::RateTable;
 use baton_sys::memory_bounds::MemoryBounds;
 use baton_sys::signals::SignalQueue;
 use baton_telemetry::figures::FigureTable;

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use baton_cache::PurgeOrder;
-use baton_engine::AddressTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_report::log;
+use baton_site::address_count::AddressTable;
 use baton_supervise::{self as supervise, End, Restart, Stopping};
 use baton_sys::passing;
 use baton_sys::process::{self, Ended, Fork};

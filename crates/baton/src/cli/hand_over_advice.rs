@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use baton_config::{Config, Site};
 use baton_engine::listen::ListenAddress;
-use baton_engine::plan::ClusterWay;
+use baton_site::plan::ClusterWay;
 use baton_sys::hand_off::{Lack, front_end_lacks, node_lacks};
 use baton_sys::interfaces::addresses;
 

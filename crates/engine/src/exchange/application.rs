@@ -15,6 +15,9 @@ use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
 use baton_http::response::Client;
 use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_shares::ClientKey;
+use baton_site::documents::Instead;
+use baton_site::mark::Mark;
+use baton_site::plan::{CgiTerms, Delegate, Plan, Terms};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
@@ -23,9 +26,6 @@ use super::guarded::Visitor;
 use super::routed::Routed;
 use super::{lent, tls_parameters};
 use crate::context::Context;
-use crate::documents::Instead;
-use crate::mark::Mark;
-use crate::plan::{CgiTerms, Delegate, Plan, Terms};
 use crate::response::{self, Author, Page, Ready, Response, Rules, SERVER};
 use crate::transport::{HandOverTerms, Transport};
 
@@ -135,7 +135,7 @@ impl Origin {
         let hand_over = client.map(|Client { minor, keep, head }| {
             let keep = keep && terms.keep_passed;
             let mut fields = Vec::new();
-            self.rules().push_fields(delegate.author(), env.ctx.clock.stamp(), &mut fields);
+            self.rules().push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);
             HandOverTerms { minor, keep, head, fields }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
@@ -172,7 +172,7 @@ impl Origin {
 
     /// Whose share of what answers elsewhere the request takes: behind a proxy that is trusted, the client that this tells of.
     pub(super) fn asker(&self, client: &Transport) -> Option<ClientKey> {
-        let address = match self.delegate.trusts(client) {
+        let address = match self.delegate.trusts(client.ip()) {
             true => self.delegate.claimed_address(&self.head.get()),
             false => self.client_address(client).map(|address| address.ip()),
         };
@@ -210,7 +210,7 @@ impl Origin {
             script_filename: program.file.as_deref(),
             content_length: (!matches!(head.framing, BodyFraming::None)).then_some(body_len),
             protocol: head.version.as_str(),
-            https: delegate.is_https(client, &own),
+            https: delegate.is_https(client.ip(), client.is_https(), &own),
             server_software: SERVER.as_bytes(),
             server_name: server_name.as_bytes(),
             host: head.host.map(|host| (host.as_bytes(), head.port)),
@@ -226,7 +226,7 @@ impl Origin {
             params::push(&mut block, b"REMOTE_USER", user.as_bytes());
         }
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
-        let is_trusted = delegate.trusts(client);
+        let is_trusted = delegate.trusts(client.ip());
         let goes_on = |name: &[u8]| !is_told_anew(name) && (is_trusted || !is_claim(name));
         fields.extend(
             head.fields().map(|(name, value)| (name.as_bytes(), value)).filter(|field| goes_on(field.0)),
@@ -248,12 +248,12 @@ impl Origin {
     }
 }
 
-impl Delegate {
-    /// Who writes the heads of its responses.
-    pub(super) fn author(&self) -> Author {
-        match &self.terms {
-            Terms::Cgi(_) => Author::Application { is_stored: self.cache.is_some() },
-            Terms::Proxy(_) => Author::Origin,
+impl Author {
+    /// Who writes the heads of the responses.
+    pub(super) fn of(delegate: &Delegate) -> Self {
+        match &delegate.terms {
+            Terms::Cgi(_) => Self::Application { is_stored: delegate.cache.is_some() },
+            Terms::Proxy(_) => Self::Origin,
         }
     }
 }
@@ -269,7 +269,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// An application that has all paths below its own; `path` as [`CgiTerms::decode`](crate::plan::CgiTerms::decode) gives it.
+    /// An application that has all paths below its own; `path` as [`CgiTerms::decode`](baton_site::plan::CgiTerms::decode) gives it.
     pub(super) fn below(own: &str, path: &[u8]) -> Self {
         let Script { name, path_info } = below(own, path);
         Self { path: [name, slash_behind(name), path_info].concat(), name_len: name.len(), file: None }

@@ -9,6 +9,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::zero_copy::NameMap;
 use baton_http::origin::ResponseHead;
 use baton_http::{Method, Status};
+use baton_site::plan::Delegate;
 
 use super::application::Origin;
 use super::coded_file;
@@ -16,9 +17,8 @@ use super::env::Env;
 use super::x_sendfile::{NamedFile, file_response, may_be_coded};
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
-use crate::plan::Delegate;
 use crate::protocol::StreamId;
-use crate::response::{Body, Ready, Response, range};
+use crate::response::{Author, Body, Ready, Response, range};
 use crate::send_way::Trial;
 
 /// A response that is assembled from files.
@@ -118,7 +118,7 @@ impl Assembly {
         env: &mut Env<'_>,
         origin: &Origin,
     ) -> Result<Result<(Response, Option<Trial>), Status>, Job> {
-        let author = origin.delegate.author();
+        let author = Author::of(&origin.delegate);
         let (found, coded) = (self.found.take(), self.coded.take());
         match &mut self.work {
             Work::File(file) => {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use baton_cache::{Answer, Ask, Bypass, CacheWord, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
+use baton_site::plan::{Delegate, Plan};
+use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
 use super::env::Env;
 use super::lent;
 use super::record::Record;
 use super::routed::Routed;
-use crate::plan::{Delegate, Plan};
-use crate::response::{Body, Page, Response, Rules};
-use crate::rewrites::{Rewrites, RewrittenTarget};
+use crate::response::{Author, Body, Page, Response, Rules};
 
 /// What the shared cache has for a request.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) fn look<'a>(
     let rules =
         Rules { headers: Some(&delegate.headers), compress: delegate.compress.as_deref(), ..routed.rules };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
-    let arrival = delegate.arrival(env.client, head);
+    let arrival = delegate.arrival(env.client.ip(), env.client.is_https(), head);
     let target = rewrites.forwarded_target(route, arrival, head, routed.site);
     let looked = target.and_then(|target| Ok((cache.look(route, arrival, head, now_s, now_ms)?, target)));
     let (look, target) = match looked {
@@ -63,7 +63,7 @@ pub(super) fn look<'a>(
                 return Looked::Answer(response, rules);
             }
             let body = Body::Begun(body, true);
-            Looked::Answer(Response::of_lines(response, delegate.author(), body), rules)
+            Looked::Answer(Response::of_lines(response, Author::of(delegate), body), rules)
         }
         Look::NotCached(word) => {
             record.note_cache(word.as_str());
@@ -88,7 +88,12 @@ pub(super) fn note_bypass(
     response: &mut ResponseHead,
 ) {
     if let (Some(route), Some(cache)) = (&delegate.cache, &env.ctx.shared_cache) {
-        cache.invalidate(route, delegate.arrival(env.client, request), request, response);
+        cache.invalidate(
+            route,
+            delegate.arrival(env.client.ip(), env.client.is_https(), request),
+            request,
+            response,
+        );
         cache.note_bypass(route, request, response);
     }
 }

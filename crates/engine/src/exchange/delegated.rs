@@ -29,6 +29,9 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_site::documents::Instead;
+use baton_site::mark::Mark;
+use baton_site::plan::{Delegate, Plan, Terms};
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
@@ -40,11 +43,8 @@ use super::env::{Delegation, Env, Shown, Wants};
 use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
-use crate::documents::Instead;
 use crate::job::CodedFile;
-use crate::mark::Mark;
-use crate::plan::{Delegate, Plan, Terms};
-use crate::response::{self, Body, Coder, Ready, Response, TURN_BYTES};
+use crate::response::{self, Author, Body, Coder, Ready, Response, TURN_BYTES};
 use crate::upload::{Begins, Upload};
 
 /// A request that an application or an origin answers.
@@ -338,7 +338,7 @@ impl Delegated {
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
-        let (author, rules) = (self.origin.delegate.author(), self.origin.rules());
+        let (author, rules) = (Author::of(&self.origin.delegate), self.origin.rules());
         let status = response::switch(&head, author, &rules, env.ctx, &mut env.reply);
         record.begin(&status.into());
         Reaction::Tunnel(Shown {
@@ -412,7 +412,7 @@ impl Delegated {
         };
         let body = Body::Begun(body, is_whole);
         let mut ready =
-            self.origin.finish(env, Response::of_lines(head, self.origin.delegate.author(), body));
+            self.origin.finish(env, Response::of_lines(head, Author::of(&self.origin.delegate), body));
         self.coder = ready.coder.take();
         record.begin(&ready);
     }

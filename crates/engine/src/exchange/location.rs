@@ -2,7 +2,7 @@
 
 use baton_http::RequestHead;
 
-use crate::template::{absolute, text, with_mark};
+use baton_site::template::{absolute, text, with_mark};
 
 /// Where a directory without its slash is found.
 pub(super) fn with_slash(head: &RequestHead<'_>) -> String {

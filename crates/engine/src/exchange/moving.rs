@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use baton_http::Status;
 use baton_passport::parcel::{Packer, Unpacker};
+use baton_site::mark::Mark;
+use baton_site::rewrites::Rewrites;
 use baton_telemetry::log::{NotedRequest, Outcome};
 use baton_upstream::{Trail, TunnelEnd, UNSENT_BYTES_MAX};
 
@@ -14,9 +16,7 @@ use super::record::Record;
 use super::tunnel::Tunnel;
 use super::{Exchange, State};
 use crate::context::Context;
-use crate::mark::Mark;
 use crate::protocol::StreamId;
-use crate::rewrites::Rewrites;
 
 impl Exchange {
     /// Whether another process can end it: all of the response is in the outlet, and it was made here.

@@ -8,14 +8,14 @@ use baton_cache::Ask;
 use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
 use baton_shares::ClientKey;
+use baton_site::mark::Ids;
+use baton_site::plan::{ClusterWay, ProxyTerms};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::Origin;
 use super::env::{Delegation, Env};
 use super::location;
-use crate::mark::Ids;
-use crate::plan::{ClusterWay, ProxyTerms};
 use crate::protocol::Responder;
 use crate::response::{Page, Response};
 use crate::transport::Transport;
@@ -110,8 +110,8 @@ impl Origin {
     }
 
     fn forwarded_client(&self, client: &Transport) -> ForwardedClient {
-        let peer = client.peer().map(|peer| peer.ip());
-        let is_trusted = self.delegate.trusts(client);
+        let peer = client.ip();
+        let is_trusted = self.delegate.trusts(client.ip());
         ForwardedClient {
             // A chain of proxies that is passed on goes on with the nearest one.
             address: if is_trusted { peer } else { self.client_address(client).map(|address| address.ip()) },

@@ -1,12 +1,12 @@
 //! A request with its site and route.
 
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_site::cors::Cors;
+use baton_site::guards::{AllowedMethods, Guards};
+use baton_site::plan::{Delegate, Otherwise, Plan, Route, Site};
 use baton_telemetry::log::Outcome;
 
 use crate::context::Context;
-use crate::cors::Cors;
-use crate::guards::{AllowedMethods, Guards};
-use crate::plan::{Delegate, Otherwise, Plan, Route, Site};
 use crate::response::{Page, Response, Rules};
 use crate::upload::Upload;
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use baton_content::Found;
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_site::plan::{Action, Delegate, Terms};
+use baton_site::template;
 use baton_telemetry::log::Outcome;
 use rustix::io::Errno;
 
@@ -15,10 +17,8 @@ use super::routed::Routed;
 use super::{location, x_sendfile};
 use crate::context::Context;
 use crate::job::Job;
-use crate::plan::{Action, Delegate, Terms};
 use crate::protocol::StreamId;
 use crate::response::{Page, Response};
-use crate::template;
 
 /// Where an answer comes from.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl<'a> Routed<'a> {
                 let Some(route) = self.route else {
                     return self.rules.page(Page::error(Status::NOT_FOUND));
                 };
-                let location = location.expand(&template::Asked::of(head, &route.place));
+                let location = location.expand(&template::Asked::of(head, &route.matcher));
                 self.rules.page(Page::redirect(Status::new(*status), &location))
             }
             (Source::Page(None), _, Some(Action::Respond { status: status @ 400.., media_type, body }))

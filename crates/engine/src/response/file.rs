@@ -3,9 +3,9 @@
 use baton_buf::Piece;
 use baton_content::{BodySource, Stored};
 use baton_http::Stamp;
+use baton_site::mark::Ids;
 
 use crate::context::Context;
-use crate::mark::Ids;
 use crate::outlet::{SendPolicy, is_resident};
 use crate::send_way::Trial;
 

@@ -2,11 +2,11 @@
 
 use baton_http::response::{push_default, push_drop, push_join};
 use baton_http::{FieldRules, ReplyHead, Stamp, is_same_field};
+use baton_site::cors::Allowed;
+use baton_site::mark::Mark;
+use baton_site::plan::{ErrorPage, Plan};
 
 use super::value::Author;
-use crate::cors::Allowed;
-use crate::mark::Mark;
-use crate::plan::{ErrorPage, Plan};
 
 /// What of the configuration shapes the responses to a request.
 #[derive(Clone, Copy, Debug)]

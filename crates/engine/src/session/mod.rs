@@ -14,10 +14,10 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use baton_site::address_count::Counted;
 use baton_telemetry::log::Outcome;
 use baton_upstream::{ClientSocket, ResponseEvent};
 
-use crate::address_count::Counted;
 use crate::clients::Spare;
 use crate::context::Context;
 use crate::job::JobDone;
@@ -237,4 +237,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

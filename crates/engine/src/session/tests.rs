@@ -14,6 +14,11 @@ use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
 use baton_passport::Passport;
 use baton_shares::ClientKey;
+use baton_site::address_range::AddressSet;
+use baton_site::guards::RealAddress;
+use baton_site::limits::Limits;
+use baton_site::matcher::Matcher;
+use baton_site::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms, UploadSettings};
 use baton_telemetry::log::{AccessLogs, SiteLog};
 use baton_telemetry::metrics::{Counters, Metric, Tally};
 use baton_upstream::{
@@ -25,17 +30,12 @@ use tempfile::TempDir;
 
 use super::wire::Wire;
 use super::{Need, Session, Stage};
-use crate::address_range::AddressSet;
 use crate::client::Wake;
 use crate::context::{Context, Records};
-use crate::guards::RealAddress;
 use crate::outlet::SendPolicy;
-use crate::place::Place;
-use crate::plan::{Action, CgiTerms, Delegate, Plan, Route, Site, Terms};
 use crate::protocol::StreamId;
 use crate::send_way::SendWays;
-use crate::settings::{Limits, SendWay, SendfileMode};
-use crate::upload::UploadSettings;
+use crate::settings::{SendWay, SendfileMode};
 
 impl Session {
     /// The session as another process would go on with it.
@@ -50,6 +50,23 @@ impl Session {
         ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         let transport = transport.moved(&passport).expect("a transport");
         Self::resume(transport, files, passport, listener, ctx).expect("what was packed")
+    }
+}
+
+/// An application with all paths below its own, with which the server shares what it can.
+pub(crate) fn sharing_terms(path: &str) -> CgiTerms {
+    CgiTerms {
+        path: path.into(),
+        hand_over: true,
+        hand_over_uncoded: true,
+        encoded_slashes: true,
+        keep_passed: true,
+        document_root: None,
+        local_redirects: true,
+        params: Vec::new(),
+        trusted: AddressSet::default(),
+        named: Vec::new(),
+        internal: Vec::new(),
     }
 }
 
@@ -327,7 +344,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         first_bytes: 0,
         temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };
-    let terms = Terms::Cgi(CgiTerms::sharing("/app"));
+    let terms = Terms::Cgi(sharing_terms("/app"));
     let headers = FieldRules::default();
     let delegate = Delegate { application, headers, cors: None, upload, terms, cache: None, compress: None };
     let site = Site {
@@ -336,7 +353,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         hosts: Vec::new(),
         routes: vec![
             Route {
-                place: Place::prefix("/"),
+                matcher: Matcher::prefix("/"),
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,
@@ -345,7 +362,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
                 otherwise: None,
             },
             Route {
-                place: Place::prefix("/app"),
+                matcher: Matcher::prefix("/app"),
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use baton_site::limits::Limits;
+
 use super::choices::Choices;
 use super::link::Link;
 use super::log::Line;
 use crate::requests::Requests;
-use crate::settings::Limits;
 
 /// One client, from its connection to its end. It acts by its seed, and compares what it gets with the model.
 pub(crate) trait Client: fmt::Debug {

@@ -9,6 +9,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use baton_content::{Listing, Tree, TreeConfig};
 use baton_http::origin::{Forwarding, HostRule, PathRule, ResponseRules};
 use baton_http::{FieldRules, FileState, MediaTypes};
+use baton_site::address_range::AddressSet;
+use baton_site::limits::Limits;
+use baton_site::matcher::Matcher;
+use baton_site::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms, UploadSettings};
+use baton_site::template::Template;
 use baton_telemetry::log::SiteLog;
 use baton_upstream::{
     Address, Application, Endpoint, Protocol, REGION_BYTES_MIN, Settings, StreamedBodies, TemporaryFiles,
@@ -18,12 +23,7 @@ use tempfile::TempDir;
 
 use super::cached::{CACHED, Shelf};
 use super::choices::Choices;
-use crate::address_range::AddressSet;
-use crate::place::Place;
-use crate::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms};
-use crate::settings::Limits;
-use crate::template::Template;
-use crate::upload::UploadSettings;
+use crate::session::tests::sharing_terms;
 
 /// A folder with a few files.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Folder {
                 Protocol::FastCgi | Protocol::Scgi => Terms::Cgi(CgiTerms {
                     named: vec![Arc::clone(&tree)],
                     internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
-                    ..CgiTerms::sharing(path)
+                    ..sharing_terms(path)
                 }),
             };
             let (application, headers) = (Arc::clone(application), FieldRules::default());
@@ -186,7 +186,7 @@ impl Folder {
                 .into_iter()
                 .chain(cached)
                 .map(|(path, action)| Route {
-                    place: Place::prefix(path),
+                    matcher: Matcher::prefix(path),
                     headers: FieldRules::default(),
                     compress: None,
                     cors: None,

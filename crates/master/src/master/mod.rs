@@ -26,9 +26,9 @@ use std::time::{Instant, SystemTime};
 
 use baton_config::{ClusterNode, Config, ConfigSource};
 use baton_engine::Tuning;
-use baton_engine::guards::RateTable;
 use baton_engine::listen::ListenAddress;
 use baton_report::Trouble;
+use baton_site::guards::RateTable;
 use baton_sys::signals::SignalQueue;
 use baton_telemetry::figures::FigureTable;
 use baton_upstream::BacklogNotices;

@@ -26,7 +26,7 @@ pub(super) fn take_map(documents: &DocumentsOfWorker, cache: &SharedCache, descr
 
 /// What was asked for since the last call.
 pub(super) fn served(documents: &DocumentsOfWorker) -> Vec<FromWorker> {
-    let reports = |(site, documents): (_, std::sync::Arc<baton_engine::Documents>)| {
+    let reports = |(site, documents): (_, std::sync::Arc<baton_site::documents::Documents>)| {
         let parts = documents.take_served(PART);
         parts.into_iter().map(move |served| FromWorker::DocumentsServed { site: Clone::clone(&site), served })
     };

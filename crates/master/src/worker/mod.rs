@@ -19,11 +19,12 @@ use baton_config::{Config, DocumentsOfWorker, PeersByRoute, PemFiles, ProcessTab
 use baton_confine::{Kind, Limits, confine};
 use baton_content::Roots;
 use baton_dns::Names;
-use baton_engine::guards::RateTable;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::Listener;
-use baton_engine::{AddressTable, Arrivals, Steering, Tuning};
+use baton_engine::{Arrivals, Steering, Tuning};
 use baton_report::log;
+use baton_site::address_count::AddressTable;
+use baton_site::guards::RateTable;
 use baton_sys::process;
 use baton_telemetry::figures::FigureTable;
 use baton_telemetry::log::{LogSettings, SiteLogs};

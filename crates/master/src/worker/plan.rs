@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_config::{Config, ProcessTables, Resources, Target};
-use baton_engine::Plan;
 use baton_process_table::Claim;
 use baton_report::Trouble;
+use baton_site::plan::Plan;
 
 use crate::privileges::WorkerUser;
 

@@ -1,6 +1,6 @@
 //! Where a request would go now: the policy of the running server is asked.
 
-use baton_engine::Plan;
+use baton_site::plan::Plan;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 

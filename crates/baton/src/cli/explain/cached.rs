@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use baton_cache::{Arrival, CachedRoute, Key};
-use baton_engine::Site;
-use baton_engine::rewrites::{Rewrites, RewrittenTarget};
 use baton_http::{HeadLimits, RequestHead};
+use baton_site::plan::Site;
+use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
 /// What the cache looks for, and what it keeps.
 pub(super) fn explain(

@@ -12,8 +12,9 @@ use std::time::Duration;
 use baton_cache::SharedCache;
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{
-    ArchitectureName, ListenAddress, ListenOptions, Listener, Plan, Steering, Tuning, Worker, bind, run,
+    ArchitectureName, ListenAddress, ListenOptions, Listener, Steering, Tuning, Worker, bind, run,
 };
+use baton_site::plan::Plan;
 use baton_telemetry::log::SiteLogs;
 use baton_telemetry::metrics::Counters;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use baton_engine::guards::{Access, Guards, RateKey};
-use baton_engine::{AddressSet, Site};
 use baton_http::{HeadLimits, RequestHead};
 use baton_report::counted;
+use baton_site::address_range::AddressSet;
+use baton_site::guards::{Access, Guards, RateKey};
+use baton_site::plan::Site;
 
 use super::lines::Lines;
 

@@ -22,10 +22,12 @@ use std::sync::Arc;
 use baton_config::{
     AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition,
 };
-use baton_engine::{Action, AddressSet, ListenAddress};
+use baton_engine::ListenAddress;
 use baton_http::RequestHead;
 use baton_http::origin::HostRule;
 use baton_report::counted;
+use baton_site::address_range::AddressSet;
+use baton_site::plan::Action;
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
@@ -151,7 +153,7 @@ impl Explain {
             && let Some(terms) = delegate.proxy()
         {
             let came_by = (planned, path, &rewrites);
-            let arrival = |head: &RequestHead<'_>| delegate.arrival_from(client, is_https, head);
+            let arrival = |head: &RequestHead<'_>| delegate.arrival(client, is_https, head);
             let kept = delegate
                 .cache
                 .as_ref()
@@ -169,14 +171,14 @@ impl Explain {
                 &mut lines,
                 config,
                 &ids,
-                (&planned.name, &route.place.to_string()),
+                (&planned.name, &route.matcher.to_string()),
                 &self.target,
             )?;
         }
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
             && let Some(cache) = &delegate.cache
             && let Some((asked, kept)) =
-                cached::explain(cache, &self.request(), |head| delegate.arrival_from(client, is_https, head))
+                cached::explain(cache, &self.request(), |head| delegate.arrival(client, is_https, head))
         {
             lines.add("cache", asked);
             lines.add("kept", kept);

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources, Route};
 use baton_dispatch::{PolicyName, Why};
-use baton_engine::{Action, ListenAddress};
+use baton_engine::ListenAddress;
 use baton_master::control::{self, Command};
+use baton_site::plan::Action;
 use baton_upstream::{OriginTable, Rehearsed};
 use serde_json::Value;
 
@@ -135,7 +136,7 @@ fn choose(
     let sites = plan.sites().iter().filter(|one| one.name == site);
     let mut routes = sites.flat_map(|site| &site.routes);
     let delegate = routes.find_map(|one| match &one.action {
-        Action::Delegated(delegate) if one.place.to_string() == route => Some(delegate),
+        Action::Delegated(delegate) if one.matcher.to_string() == route => Some(delegate),
         _ => None,
     });
     let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use baton_config::{Route, Site};
 use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, View};
-use baton_engine::Action;
-use baton_engine::place::{Place, make_absolute};
-use baton_engine::plan::{self, Otherwise};
-use baton_engine::rewrites::Rewrites;
-use baton_engine::template::{Asked, REWRITES_MAX};
 use baton_fcgi::environment::Script;
 use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
+use baton_site::matcher::{Matcher, make_absolute};
+use baton_site::plan;
+use baton_site::plan::{Action, Otherwise};
+use baton_site::rewrites::Rewrites;
+use baton_site::template::{Asked, REWRITES_MAX};
 
 use super::lines::Lines;
 use super::target::split;
@@ -34,7 +34,7 @@ pub(super) fn follow<'p>(
     site: &'p Site,
     target: &str,
 ) -> Option<End<'p>> {
-    let tells_places = planned.routes.iter().any(|route| !route.place.yields_to_patterns());
+    let tells_matchers = planned.routes.iter().any(|route| !route.matcher.yields_to_patterns());
     let (mut target, mut rewrites) = (target.to_owned(), Rewrites::default());
     for _ in 0..=REWRITES_MAX {
         let (path, query) = split(&target);
@@ -49,10 +49,10 @@ pub(super) fn follow<'p>(
                 return None;
             }
         };
-        let configured = site.routes.iter().find(|other| other.settings.place() == route.place);
-        lines.add("route", format!("{} ({})", route.place, what(&route.action, configured)));
-        if tells_places {
-            lines.add("matched", matched(&route.place, path));
+        let configured = site.routes.iter().find(|other| other.settings.matcher() == route.matcher);
+        lines.add("route", format!("{} ({})", route.matcher, what(&route.action, configured)));
+        if tells_matchers {
+            lines.add("matched", matched(&route.matcher, path));
         }
         let (to, why) = match (&route.action, &route.otherwise) {
             (Action::Rewrite(to), _) => (to, "rewritten"),
@@ -72,7 +72,7 @@ pub(super) fn follow<'p>(
         let (next, query) = to.expand_target(&Asked {
             path: path.as_bytes(),
             query: query.map(str::as_bytes),
-            place: &route.place,
+            matcher: &route.matcher,
         });
         if why == "not there" && next == path {
             lines.add(why, "nor anything else: it is the last of `try_files`".into());
@@ -101,10 +101,10 @@ fn has_nothing(tree: &Arc<Tree>, path: &str) -> bool {
 }
 
 /// By what a path belongs to a route, and what the groups of a pattern match in it.
-fn matched(place: &Place, path: &str) -> String {
-    let mut text = format!("by its {}", place.kind());
+fn matched(matcher: &Matcher, path: &str) -> String {
+    let mut text = format!("by its {}", matcher.kind());
     let mut decoded = Vec::new();
-    let pattern = place.as_pattern().filter(|_| decode_any_path(path.as_bytes(), &mut decoded).is_ok());
+    let pattern = matcher.as_pattern().filter(|_| decode_any_path(path.as_bytes(), &mut decoded).is_ok());
     make_absolute(&mut decoded);
     let Some((pattern, captures)) = pattern.and_then(|one| Some((one, one.captures(&decoded)?))) else {
         return text;

@@ -4,9 +4,9 @@ use baton_content::HeadForm;
 use baton_http::response::Framing;
 use baton_http::{BodyFraming, HeadScanner, Method, RequestHead, Version};
 use baton_passport::parcel::{Packer, Unpacker};
+use baton_site::limits::Limits;
 
 use super::body::BodyRest;
-use crate::Limits;
 use crate::protocol::StreamId;
 
 /// One HTTP/1 connection as a machine.

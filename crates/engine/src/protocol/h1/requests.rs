@@ -7,10 +7,10 @@
 //! ends if that is impossible.
 
 use baton_http::{BodyFraming, Refusal, RequestHead};
+use baton_site::limits::Limits;
 
 use super::body::{BodyRead, BodyRest, BodySink, Nowhere};
 use super::connection::{Http1, InputState, Response};
-use crate::Limits;
 
 /// What was found at the front of the input.
 #[derive(Debug)]

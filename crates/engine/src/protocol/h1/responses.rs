@@ -318,8 +318,9 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 #[cfg(test)]
 mod tests {
+    use baton_site::limits::Limits;
+
     use super::*;
-    use crate::Limits;
 
     /// Unless the client has said that it sends no more, its next request may come between the response and the end,
     /// and a reset would destroy the response.

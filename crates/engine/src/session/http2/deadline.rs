@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use baton_http::{Status, h2};
+use baton_site::limits::Limits;
 use baton_telemetry::log::Outcome;
 
 use super::stream::Stream;
 use super::{Http2Driver, Need, Stage, Wire, WireState};
-use crate::Limits;
 use crate::context::Context;
 use crate::exchange::Refused;
 use crate::protocol::LastClose;

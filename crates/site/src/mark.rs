@@ -4,13 +4,13 @@
 //! is a field of the response.
 
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use baton_http::{HeadLimits, KeptHead, Refusal, RequestHead};
 use baton_passport::parcel::{Packer, Unpacker};
 
 use crate::address_range::AddressSet;
-use crate::transport::Transport;
 
 /// How the requests of a site are marked.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub enum Trust {
 
 /// The marks of a request.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
     /// The field with the id, and its name's length.
     field: Option<(String, usize)>,
     trace: Option<String>,
@@ -51,23 +51,23 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// The id, if requests have one.
-    pub(crate) fn request_id(&self) -> Option<&str> {
+    pub fn request_id(&self) -> Option<&str> {
         self.field.as_ref().map(|(field, name_len)| &field[name_len + ": ".len()..])
     }
 
     /// The trace that the request belongs to, if it is known.
-    pub(crate) fn trace_id(&self) -> Option<&str> {
+    pub fn trace_id(&self) -> Option<&str> {
         self.trace.as_deref()
     }
 
     /// The name of the field that the response gets.
-    pub(crate) fn response_field(&self) -> Option<(&str, &str)> {
+    pub fn response_field(&self) -> Option<(&str, &str)> {
         let (field, name_len) = self.field.as_ref()?;
         Some((&field[..*name_len], &field[name_len + ": ".len()..]))
     }
 
     /// Packs them for the process that writes the line of the request.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
+    pub fn pack(&self, packer: &mut Packer) {
         let field = self.response_field();
         packer.maybe_bytes(field.map(|(name, _)| name.as_bytes()));
         packer.maybe_bytes(field.map(|(_, id)| id.as_bytes()));
@@ -75,7 +75,7 @@ impl Mark {
     }
 
     /// What another process has packed. `None`: it has packed something else.
-    pub(crate) fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
+    pub fn unpack(packed: &mut Unpacker<'_>) -> Option<Self> {
         let (name, id) = (packed.maybe_text()?, packed.maybe_text()?);
         let field = name.zip(id).map(|(name, id)| (format!("{name}: {id}"), name.len()));
         Some(Self { field, trace: packed.maybe_text()?.map(str::to_owned) })
@@ -83,14 +83,14 @@ impl Mark {
 }
 
 impl Marking {
-    /// The marks of a request, and its head with them.
+    /// The marks of a request, and its head with them. `client`: its address; `None`: a client of a Unix socket.
     ///
     /// # Errors
     /// The head breaks the limits. It has kept them before.
-    pub(crate) fn mark(
+    pub fn mark(
         &self,
         ids: &mut Ids,
-        client: &Transport,
+        client: Option<IpAddr>,
         head: &RequestHead<'_>,
         limits: &HeadLimits,
     ) -> Result<(Arc<Mark>, KeptHead), Refusal> {
@@ -121,11 +121,11 @@ impl Marking {
 }
 
 impl Trust {
-    fn believes(&self, client: &Transport) -> bool {
+    fn believes(&self, client: Option<IpAddr>) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::Some(clients) => clients.contains(client.peer().map(|peer| peer.ip())),
+            Self::Some(clients) => clients.contains(client),
         }
     }
 }
@@ -163,11 +163,11 @@ fn hex(number: u128) -> String {
 
 /// Numbers that no other request of any server gets: unpredictable enough for a name, and no secret.
 #[derive(Debug, Default)]
-pub(crate) struct Ids(Option<(RandomState, u64)>);
+pub struct Ids(Option<(RandomState, u64)>);
 
 impl Ids {
     /// The next one.
-    pub(crate) fn next(&mut self) -> u128 {
+    pub fn next(&mut self) -> u128 {
         let (keys, count) = self.0.get_or_insert_with(|| (RandomState::new(), seed()));
         *count = count.wrapping_add(1);
         u128::from(keys.hash_one(*count)) << 64 | u128::from(keys.hash_one((*count, true)))

@@ -26,7 +26,7 @@ impl HttpProofs {
     }
 
     /// The answer to a request for that path, if there is one.
-    pub(crate) fn answer(&self, path: &[u8]) -> Option<Arc<str>> {
+    pub fn answer(&self, path: &[u8]) -> Option<Arc<str>> {
         let token = std::str::from_utf8(path.strip_prefix(PATH)?).ok()?;
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }

@@ -5,7 +5,7 @@
 //!                                              403      429      405      401, a job        429
 //! ```
 //!
-//! These are the rules; the module `exchange::guarded` judges requests by them. A route without rules has no [`Guards`] at
+//! These are the rules; an exchange judges requests by them. A route without rules has no [`Guards`] at
 //! all, and costs its requests one comparison.
 
 mod access;
@@ -22,7 +22,7 @@ pub use methods::AllowedMethods;
 pub use rate::{RateKey, RateLimit, RateTable};
 pub use real_address::RealAddress;
 
-pub(crate) use basic_auth::{Standing, Verification};
+pub use basic_auth::{Standing, Verification};
 
 /// The rules of a route.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Guards {
     /// For what.
     pub methods: Option<AllowedMethods>,
     /// Bytes of a body that does not matter to the answer; `None`: as the limits say. Others have their
-    /// [`UploadSettings`](crate::UploadSettings).
+    /// [`UploadSettings`](crate::plan::UploadSettings).
     pub body_bytes_max: Option<u64>,
     /// How often.
     pub rate_limit: Option<RateLimit>,

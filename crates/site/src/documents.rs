@@ -24,23 +24,25 @@ pub struct Documents {
 /// The documents of a route's folder, some of which may be away.
 #[derive(Debug)]
 pub struct Lending {
-    pub(crate) documents: Arc<Documents>,
+    /// What is known of all documents.
+    pub documents: Arc<Documents>,
     /// What a peer says that fetches a document which it is lent.
-    pub(crate) token: String,
+    pub token: String,
     /// Seconds for which a peer's copy is fresh.
-    pub(crate) copy_s: u64,
+    pub copy_s: u64,
 }
 
 /// The documents that a peer lends to this server.
 #[derive(Debug)]
 pub struct Copies {
-    pub(crate) documents: Arc<Documents>,
+    /// What is known of all documents.
+    pub documents: Arc<Documents>,
     /// The peer's place in the map.
-    pub(crate) peer: usize,
+    pub peer: usize,
     /// The peer.
-    pub(crate) home: Origin,
+    pub home: Origin,
     /// Where its documents are here, without the slash in front.
-    pub(crate) prefix: String,
+    pub prefix: String,
     /// Which media types they may have.
     rules: Rules,
 }
@@ -48,7 +50,7 @@ pub struct Copies {
 /// What a client gets in place of a home's response that is no document of a type that may move. Such a response would speak
 /// under this server's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Instead {
+pub enum Instead {
     /// The address at the home.
     Home,
     /// The page of this status.
@@ -75,16 +77,18 @@ impl Documents {
         self.book().take_served(documents_max)
     }
 
-    pub(crate) fn home(&self) -> &Origin {
+    /// This server, as peers know it.
+    pub fn home(&self) -> &Origin {
         &self.home
     }
 
-    pub(crate) fn book(&self) -> Arc<Book> {
+    /// The documents as of the last map.
+    pub fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The page in that state, if it was made before.
-    pub(crate) fn variant(&self, key: &VariantKey) -> Option<Arc<Stored>> {
+    pub fn variant(&self, key: &VariantKey) -> Option<Arc<Stored>> {
         self.variants().by_key.get(key).cloned()
     }
 
@@ -108,7 +112,7 @@ impl Copies {
     }
 
     /// What a client gets in place of this response; `None`: the response.
-    pub(crate) fn instead_of(&self, response: &ResponseHead) -> Option<Instead> {
+    pub fn instead_of(&self, response: &ResponseHead) -> Option<Instead> {
         let media_type = || std::str::from_utf8(response.field("Content-Type")?).ok();
         let is_parts = |kind: &str| is_media_type(kind, "multipart/byteranges");
         match response.status().code() {
@@ -127,13 +131,13 @@ impl Copies {
     }
 
     /// The name of the document at a decoded path.
-    pub(crate) fn name<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+    pub fn name<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         path.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"/")
     }
 }
 
 /// What tells one page from another: the file, the state of its links, and the address that it has at a peer for which it is.
-pub(crate) type VariantKey = (Box<[u8]>, Option<(u64, u64)>, Option<Box<str>>);
+pub type VariantKey = (Box<[u8]>, Option<(u64, u64)>, Option<Box<str>>);
 
 /// Pages that were made.
 #[derive(Debug, Default)]
@@ -164,20 +168,24 @@ impl Variants {
 
 /// A page that is to be made.
 #[derive(Debug)]
-pub(crate) struct Rewriting {
-    pub(crate) documents: Arc<Documents>,
-    pub(crate) book: Arc<Book>,
-    pub(crate) stored: Arc<Stored>,
+pub struct Rewriting {
+    /// Where the page is kept as a variant.
+    pub documents: Arc<Documents>,
+    /// The map that its links follow.
+    pub book: Arc<Book>,
+    /// The page as it is in its folder.
+    pub stored: Arc<Stored>,
     /// Its decoded path.
-    pub(crate) path: Box<[u8]>,
-    pub(crate) key: VariantKey,
+    pub path: Box<[u8]>,
+    /// By what the variant is found.
+    pub key: VariantKey,
     /// Fields that it has besides.
-    pub(crate) lines: Vec<u8>,
+    pub lines: Vec<u8>,
 }
 
 impl Rewriting {
     /// Makes the page, and keeps it for later requests. Reads the file, if it is not in memory.
-    pub(crate) fn run(self) -> Arc<Stored> {
+    pub fn run(self) -> Arc<Stored> {
         let Self { documents, book, stored, path, key, lines } = self;
         let (_, state, copy_at) = &key;
         let html = if stored.len() > PAGE_BYTES_MAX { None } else { stored.bytes() };

@@ -9,7 +9,7 @@ use std::fmt;
 
 use baton_http::{RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below};
 
-use crate::place::{Place, make_absolute};
+use crate::matcher::{Matcher, make_absolute};
 
 /// A text with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,14 +95,14 @@ pub struct Asked<'a> {
     pub path: &'a [u8],
     /// The query.
     pub query: Option<&'a [u8]>,
-    /// The place of its route.
-    pub place: &'a Place,
+    /// The matcher of its route.
+    pub matcher: &'a Matcher,
 }
 
 impl<'a> Asked<'a> {
     /// A request at its route.
-    pub(crate) fn of(head: &RequestHead<'a>, place: &'a Place) -> Self {
-        Self { path: head.path, query: head.query, place }
+    pub fn of(head: &RequestHead<'a>, matcher: &'a Matcher) -> Self {
+        Self { path: head.path, query: head.query, matcher }
     }
 }
 
@@ -182,7 +182,7 @@ impl Template {
     }
 
     /// The location for a request.
-    pub(crate) fn expand(&self, asked: &Asked<'_>) -> String {
+    pub fn expand(&self, asked: &Asked<'_>) -> String {
         let location = self.fill(asked);
         let has_host = ["http", "//"].iter().any(|start| self.text.starts_with(start));
         if has_host { location } else { absolute(&location) }
@@ -206,7 +206,7 @@ impl Template {
     fn fill(&self, asked: &Asked<'_>) -> String {
         let mut decoded = Vec::new();
         let needs_groups = self.variables().any(|variable| matches!(variable, Variable::Group(_)));
-        let pattern = asked.place.as_pattern().filter(|_| needs_groups);
+        let pattern = asked.matcher.as_pattern().filter(|_| needs_groups);
         let captures = pattern.and_then(|pattern| {
             decode_any_path(asked.path, &mut decoded).ok()?;
             make_absolute(&mut decoded);
@@ -229,7 +229,7 @@ impl Template {
             filled.push_str(&match variable {
                 Variable::Uri => absolute(&text(asked.path)) + &with_mark(asked.query),
                 Variable::Rest => {
-                    let rest = rest_of(asked.path, asked.place.path());
+                    let rest = rest_of(asked.path, asked.matcher.path());
                     // A `Location` that is empty, or begins with the query, would lead back to where the client is.
                     let rest =
                         if filled.is_empty() || !rest.is_empty() { absolute(&rest) } else { String::new() };
@@ -292,17 +292,17 @@ fn is_plain(path: &[u8]) -> bool {
 }
 
 /// With one slash in front.
-pub(crate) fn absolute(path: &str) -> String {
+pub fn absolute(path: &str) -> String {
     format!("/{}", path.trim_start_matches(['/', '\\']))
 }
 
 /// The query of a request with the `?` in front.
-pub(crate) fn with_mark(query: Option<&[u8]>) -> String {
+pub fn with_mark(query: Option<&[u8]>) -> String {
     query.map_or_else(String::new, |query| format!("?{}", text(query)))
 }
 
 /// A part of a target, as a URI may have it.
-pub(crate) fn text(part: &[u8]) -> Cow<'_, str> {
+pub fn text(part: &[u8]) -> Cow<'_, str> {
     let text = match as_uri(part) {
         Cow::Borrowed(text) => String::from_utf8_lossy(text),
         Cow::Owned(text) => Cow::Owned(String::from_utf8_lossy(&text).into_owned()),
@@ -316,30 +316,30 @@ pub const REWRITES_MAX: u32 = 10;
 #[cfg(test)]
 mod tests {
     use baton_http::HeadLimits;
-
-    use super::*;
     use baton_pattern::Pattern;
 
-    fn at(place: &Place, template: &Template, target: &str) -> String {
+    use super::*;
+
+    fn at(matcher: &Matcher, template: &Template, target: &str) -> String {
         let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-        template.expand(&Asked::of(&head, place))
+        template.expand(&Asked::of(&head, matcher))
     }
 
     fn located(location: &str, route_path: &str, target: &str) -> String {
-        at(&Place::prefix(route_path), &Template::location(location).unwrap(), target)
+        at(&Matcher::prefix(route_path), &Template::location(location).unwrap(), target)
     }
 
     fn matched(location: &str, regex: &str, target: &str) -> String {
-        let place = Place::pattern(Pattern::regex(regex).unwrap());
-        at(&place, &Template::location(location).unwrap(), target)
+        let matcher = Matcher::pattern(Pattern::regex(regex).unwrap());
+        at(&matcher, &Template::location(location).unwrap(), target)
     }
 
     fn rewritten(to: &str, regex: &str, target: &str) -> (String, Option<String>) {
-        let place = Place::pattern(Pattern::regex(regex).unwrap());
+        let matcher = Matcher::pattern(Pattern::regex(regex).unwrap());
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let asked = Asked { path: path.as_bytes(), query: query.map(str::as_bytes), place: &place };
+        let asked = Asked { path: path.as_bytes(), query: query.map(str::as_bytes), matcher: &matcher };
         Template::target(to).unwrap().expand_target(&asked)
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 /// An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.1`), as sockets for both have them, is one of IPv4.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,
         ip => SocketAddr::new(ip, address.port()),

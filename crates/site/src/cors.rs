@@ -65,28 +65,28 @@ pub enum OriginPort {
 
 /// A page may read this response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowed<'a> {
+pub struct Allowed<'a> {
     cors: &'a Cors,
     origin: &'a str,
 }
 
 /// A browser asks whether a page may ask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Preflight<'a> {
+pub struct Preflight<'a> {
     cors: &'a Cors,
     head: &'a RequestHead<'a>,
 }
 
 impl Cors {
     /// What the response to this request says of its own origin, beside what field rules say to all.
-    pub(crate) fn allowed<'a>(&'a self, head: &RequestHead<'a>) -> Option<Allowed<'a>> {
+    pub fn allowed<'a>(&'a self, head: &RequestHead<'a>) -> Option<Allowed<'a>> {
         let Origins::Some(patterns) = &self.origins else { return None };
         let origin = head.only_field(ORIGIN)?;
         patterns.iter().any(|pattern| pattern.matches(origin)).then_some(Allowed { cors: self, origin })
     }
 
     /// The preflight that a request is, if it is one.
-    pub(crate) fn preflight<'a>(&'a self, head: &'a RequestHead<'a>) -> Option<Preflight<'a>> {
+    pub fn preflight<'a>(&'a self, head: &'a RequestHead<'a>) -> Option<Preflight<'a>> {
         let is_preflight = head.method == Method::Options
             && head.only_field(ORIGIN).is_some()
             && head.only_field(ASKED_METHOD).is_some();
@@ -96,7 +96,7 @@ impl Cors {
 
 impl Allowed<'_> {
     /// Appends the fields of a response.
-    pub(crate) fn push(&self, head: &mut ReplyHead<'_>) {
+    pub fn push(&self, head: &mut ReplyHead<'_>) {
         head.field(ALLOW_ORIGIN, self.origin);
         if self.cors.credentials {
             head.field(ALLOW_CREDENTIALS, "true");
@@ -110,7 +110,7 @@ impl Allowed<'_> {
 impl Preflight<'_> {
     /// The fields of the answer beside those of every response of the route, as complete lines. An origin that is not
     /// allowed learns nothing.
-    pub(crate) fn lines(&self) -> Vec<u8> {
+    pub fn lines(&self) -> Vec<u8> {
         let Self { cors, head } = self;
         let mut lines = Vec::new();
         let mut reply = ReplyHead::resume(&mut lines);

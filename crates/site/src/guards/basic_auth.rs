@@ -33,7 +33,7 @@ struct UnderWay {
 #[derive(PartialEq, Eq)]
 pub(crate) struct Credentials {
     /// The user's name.
-    pub(crate) name: Box<str>,
+    pub name: Box<str>,
     password: Box<[u8]>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Credentials {
 
 /// What is known of a request's user.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It is this one.
     Known(Box<str>),
     /// It has to be verified.
@@ -53,12 +53,15 @@ pub(crate) enum Standing {
     /// There is none.
     Absent,
     /// Too many are being verified, for this client or for all.
-    Busy { is_its_share: bool },
+    Busy {
+        /// It is the client's share that is used up.
+        is_its_share: bool,
+    },
 }
 
 /// The work of verifying a password: some tens of milliseconds.
 #[derive(Debug)]
-pub(crate) struct Verification {
+pub struct Verification {
     auth: Arc<BasicAuth>,
     credentials: Credentials,
     tag: Tag,
@@ -75,12 +78,12 @@ impl BasicAuth {
     }
 
     /// Value of `WWW-Authenticate`.
-    pub(crate) fn challenge(&self) -> &str {
+    pub fn challenge(&self) -> &str {
         &self.challenge
     }
 
     /// What is known of the user.
-    pub(crate) fn standing(
+    pub fn standing(
         self: &Arc<Self>,
         head: &RequestHead<'_>,
         address: Option<IpAddr>,
@@ -117,7 +120,7 @@ impl BasicAuth {
 
 impl Verification {
     /// Does the work, or waits for another thread that does it. Returns the user, if the password is right.
-    pub(crate) fn run(self) -> Option<Box<str>> {
+    pub fn run(self) -> Option<Box<str>> {
         let Credentials { name, password } = &self.credentials;
         if !self.is_right.get_or_init(|| self.auth.users.verify(name, password)) {
             return None;

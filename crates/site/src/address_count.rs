@@ -22,14 +22,14 @@ pub struct AddressTable(SharedTable);
 
 /// A worker's part of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AddressCounts {
+pub struct AddressCounts {
     table: AddressTable,
     part: usize,
 }
 
 /// A connection that counts until this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Counted(Option<(&'static AtomicU64, u64)>);
+pub struct Counted(Option<(&'static AtomicU64, u64)>);
 
 impl AddressTable {
     /// An empty table for so many workers, and those that are about to take their places; to be called before they are forked.
@@ -43,7 +43,7 @@ impl AddressTable {
     }
 
     /// A free part for this process. `None`: all are taken, by processes that have not ended.
-    pub(crate) fn claim(self, pid: u32) -> Option<AddressCounts> {
+    pub fn claim(self, pid: u32) -> Option<AddressCounts> {
         let part = self.0.claim(pid.into())?;
         Some(AddressCounts { table: self, part })
     }
@@ -73,14 +73,14 @@ fn count_of(word: u64, tag: u64) -> Option<u64> {
 
 impl AddressCounts {
     /// Counts a connection, if its client has at most `most` with it.
-    pub(crate) fn enter_up_to(self, address: IpAddr, most: u64) -> Option<Counted> {
+    pub fn enter_up_to(self, address: IpAddr, most: u64) -> Option<Counted> {
         let counted = self.enter(address);
         // Two workers that do so at the same moment may both find one too many, but never one too few.
         (self.open(address) <= most).then_some(counted)
     }
 
     /// Counts a connection. Where a set of places is full, it does not count.
-    pub(crate) fn enter(self, address: IpAddr) -> Counted {
+    pub fn enter(self, address: IpAddr) -> Counted {
         let tag = self.table.tag(address);
         let places = places(self.table.0.row(self.part), tag);
         let one_more = |word| count_of(word, tag).filter(|count| *count < COUNT_MAX).map(|_| word + 1);

@@ -9,9 +9,9 @@ use std::fmt;
 use baton_http::path_below;
 use baton_pattern::Pattern;
 
-/// Where a route is within its site.
+/// Which requests of its site a route answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Matcher {
     path: String,
     by: By,
 }
@@ -23,7 +23,7 @@ enum By {
     Pattern(Pattern),
 }
 
-impl Place {
+impl Matcher {
     /// All paths below this decoded one, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for
     /// `/docset`.
     pub fn prefix(path: impl Into<String>) -> Self {
@@ -40,7 +40,7 @@ impl Place {
         Self { path: "/".into(), by: By::Pattern(pattern) }
     }
 
-    /// The place as a prefix; no pattern is asked where it is the longest.
+    /// The same as a prefix; no pattern is asked where it is the longest.
     pub fn before_patterns(self) -> Self {
         Self { by: By::Prefix { before_patterns: true }, ..self }
     }
@@ -118,14 +118,14 @@ fn join_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| *next == b'/' && *before == b'/');
 }
 
-impl AsRef<Self> for Place {
+impl AsRef<Self> for Matcher {
     fn as_ref(&self) -> &Self {
         self
     }
 }
 
 /// In the words of the configuration; a prefix is its path.
-impl fmt::Display for Place {
+impl fmt::Display for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.by {
             By::Exact => write!(f, "exact {}", self.path),
@@ -136,12 +136,12 @@ impl fmt::Display for Place {
 }
 
 /// Puts routes in the order in which [`find`] expects them. Patterns stay in theirs.
-pub fn sort<R: AsRef<Place>>(routes: &mut [R]) {
+pub fn sort<R: AsRef<Matcher>>(routes: &mut [R]) {
     routes.sort_by_key(|route| route.as_ref().order());
 }
 
 /// The route of a decoded path, which has no first slash and may get one.
-pub fn find<'r, R: AsRef<Place>>(routes: &'r [R], decoded: &mut Vec<u8>) -> Option<&'r R> {
+pub fn find<'r, R: AsRef<Matcher>>(routes: &'r [R], decoded: &mut Vec<u8>) -> Option<&'r R> {
     let plain = routes.iter().find(|route| route.as_ref().holds(decoded));
     let is_pattern = |route: &R| route.as_ref().as_pattern().is_some();
     let may_yield = plain.is_none_or(|route| route.as_ref().yields_to_patterns());
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    fn found(places: &[Place], path: &str) -> String {
+    fn found(places: &[Matcher], path: &str) -> String {
         let mut places = places.to_vec();
         sort(&mut places);
         let mut decoded = Vec::new();
@@ -176,17 +176,17 @@ mod tests {
 
     #[test]
     fn exact_paths_come_first_and_patterns_before_prefixes() {
-        let glob = |text| Place::pattern(Pattern::glob(text).unwrap());
-        let regex = |text| Place::pattern(Pattern::regex(text).unwrap());
+        let glob = |text| Matcher::pattern(Pattern::glob(text).unwrap());
+        let regex = |text| Matcher::pattern(Pattern::regex(text).unwrap());
         let places = [
-            Place::prefix("/"),
+            Matcher::prefix("/"),
             regex("\\.php$"),
-            Place::prefix("/static").before_patterns(),
-            Place::prefix("/static/run"),
+            Matcher::prefix("/static").before_patterns(),
+            Matcher::prefix("/static/run"),
             glob("*.php"),
             glob("/static/*.css"),
-            Place::exact("/a.php"),
-            Place::exact("/docs/"),
+            Matcher::exact("/a.php"),
+            Matcher::exact("/docs/"),
         ];
         for (path, route) in [
             ("/", "/"),

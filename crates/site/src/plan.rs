@@ -15,17 +15,18 @@ use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
 use baton_telemetry::figures::Row;
 use baton_telemetry::log::SiteLog;
-use baton_upstream::{Application, Peers};
+use baton_upstream::{Application, Peers, TemporaryFiles};
 
 use crate::address_range::AddressSet;
 use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
 use crate::guards::{Guards, RealAddress};
+use crate::limits::Limits;
 use crate::mark::Marking;
-use crate::place::{self, Place};
+use crate::matcher;
+use crate::matcher::Matcher;
 use crate::proofs::HttpProofs;
 use crate::template::Template;
-use crate::{Limits, UploadSettings};
 
 /// Everything that a worker process serves.
 #[derive(Clone, Debug)]
@@ -54,11 +55,11 @@ pub struct Plan {
 pub struct Site {
     /// Name in logs and metrics.
     pub name: String,
-    /// The listeners on which it answers, by [`Listener::id`](crate::Listener::id); empty: on all.
+    /// The listeners on which it answers, by their ids; empty: on all.
     pub listeners: Vec<usize>,
     /// Names it answers to: `example.org` or `*.example.org`. Empty: it is the default of its listeners.
     pub hosts: Vec<String>,
-    /// In the order of [`place::sort`].
+    /// In the order of [`matcher::sort`].
     pub routes: Vec<Route>,
     /// Fields of the responses for which there is no route.
     pub headers: FieldRules,
@@ -87,7 +88,7 @@ pub struct Site {
 #[derive(Clone, Debug)]
 pub struct Route {
     /// Which requests it answers.
-    pub place: Place,
+    pub matcher: Matcher,
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
@@ -171,6 +172,21 @@ pub struct Delegate {
     pub compress: Option<Arc<Rules>>,
 }
 
+/// Where and how the body of a request is kept.
+#[derive(Clone, Debug)]
+pub struct UploadSettings {
+    /// Bytes of a body; beyond it 413.
+    pub bytes_max: u64,
+    /// Milliseconds between two reads of it; `None`: as the limits say.
+    pub timeout_ms: Option<u64>,
+    /// Bytes of it that are kept in memory; a longer one is streamed to the application, or goes to a file.
+    pub memory_bytes_max: usize,
+    /// Bytes of it that have arrived before an origin gets the request: who sends none holds no connection to it.
+    pub first_bytes: u64,
+    /// Where such files are.
+    pub temporary: TemporaryFiles,
+}
+
 /// What requests say, by the kind of what answers.
 #[derive(Debug)]
 pub enum Terms {
@@ -237,9 +253,9 @@ pub enum ClusterWay {
     Redirect,
 }
 
-impl AsRef<Place> for Route {
-    fn as_ref(&self) -> &Place {
-        &self.place
+impl AsRef<Matcher> for Route {
+    fn as_ref(&self) -> &Matcher {
+        &self.matcher
     }
 }
 
@@ -261,7 +277,7 @@ impl Delegate {
     }
 
     /// If it is the home of documents that this server is lent: which of its responses are passed on.
-    pub(crate) fn copies(&self) -> Option<&Copies> {
+    pub fn copies(&self) -> Option<&Copies> {
         self.proxy()?.copies.as_deref()
     }
 }
@@ -271,7 +287,7 @@ impl CgiTerms {
     ///
     /// # Errors
     /// If the path is not for this application.
-    pub(crate) fn decode(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<usize, PathRefusal> {
+    pub fn decode(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<usize, PathRefusal> {
         if self.encoded_slashes {
             return decode_any_path(path, decoded);
         }
@@ -299,7 +315,7 @@ impl Plan {
         let mut wildcards: Vec<(Box<[u8]>, usize)> = Vec::new();
         let mut defaults = Vec::new();
         for (index, site) in sites.iter_mut().enumerate() {
-            place::sort(&mut site.routes);
+            matcher::sort(&mut site.routes);
             if site.hosts.is_empty() {
                 defaults.push(index);
             }
@@ -334,7 +350,7 @@ impl Plan {
         Self { tls, ..self }
     }
 
-    /// The TLS of a listener, by its [`id`](crate::Listener::id); `None`: its connections are in clear text.
+    /// The TLS of a listener, by its id; `None`: its connections are in clear text.
     pub fn tls(&self, listener: usize) -> Option<&Arc<baton_tls::Server>> {
         self.tls.get(&listener)
     }
@@ -346,7 +362,7 @@ impl Plan {
     }
 
     /// Whether clients in clear count as if they had come over TLS.
-    pub(crate) const fn rehearses_tls(&self) -> bool {
+    pub const fn rehearses_tls(&self) -> bool {
         self.rehearses_tls
     }
 
@@ -355,8 +371,8 @@ impl Plan {
         Self { balancers, ..self }
     }
 
-    /// The load balancers in front of a listener, by its [`id`](crate::Listener::id).
-    pub(crate) fn balancers(&self, listener: usize) -> Option<&AddressSet> {
+    /// The load balancers in front of a listener, by its id.
+    pub fn balancers(&self, listener: usize) -> Option<&AddressSet> {
         self.balancers.get(&listener)
     }
 
@@ -366,12 +382,12 @@ impl Plan {
     }
 
     /// How many connections a client with this address may have; `None`: any number.
-    pub(crate) fn connections_max_of(&self, address: IpAddr) -> Option<u64> {
+    pub fn connections_max_of(&self, address: IpAddr) -> Option<u64> {
         self.limits.connections_per_address_max.filter(|_| !self.is_proxy(address))
     }
 
     /// Whether a proxy has this address, behind which there are many clients.
-    pub(crate) fn is_proxy(&self, address: IpAddr) -> bool {
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
         self.proxies.contains(Some(address))
     }
 
@@ -387,12 +403,12 @@ impl Plan {
     }
 
     /// Whether connections go back to the front-ends of a cluster that have handed them over.
-    pub(crate) fn returns_connections(&self) -> bool {
+    pub fn returns_connections(&self) -> bool {
         self.returns_connections
     }
 
     /// What a certificate authority that asks so gets.
-    pub(crate) fn proof(&self, head: &RequestHead<'_>) -> Option<Arc<str>> {
+    pub fn proof(&self, head: &RequestHead<'_>) -> Option<Arc<str>> {
         let proofs = self.proofs.as_ref().filter(|_| matches!(head.method, Method::Get | Method::Head))?;
         proofs.answer(head.path)
     }
@@ -408,7 +424,7 @@ impl Plan {
     }
 
     /// The origins of each route that has several.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = &Arc<Peers>> {
+    pub fn peers(&self) -> impl Iterator<Item = &Arc<Peers>> {
         self.proxies().filter_map(|proxy| proxy.peers.as_ref())
     }
 
@@ -418,7 +434,7 @@ impl Plan {
     }
 
     /// The origin of this name.
-    pub(crate) fn origin(&self, name: &str) -> Option<&Arc<Application>> {
+    pub fn origin(&self, name: &str) -> Option<&Arc<Application>> {
         self.delegates().find_map(|delegate| match &delegate.proxy()?.peers {
             Some(peers) => peers.named(name),
             None => Some(&delegate.application).filter(|application| application.name() == name),
@@ -473,37 +489,17 @@ impl Site {
     /// If the path is invalid, or ambiguous.
     pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
-            && only.place.is_whole()
+            && only.matcher.is_whole()
         {
             return Ok(Some(only));
         }
         decode_any_path(path, decoded)?;
-        Ok(place::find(&self.routes, decoded))
+        Ok(matcher::find(&self.routes, decoded))
     }
 }
 
 /// Longest name that DNS knows, and a port's worth of room.
 const HOST_BYTES_MAX: usize = 256;
-
-#[cfg(test)]
-impl CgiTerms {
-    /// An application with all paths below its own, with which the server shares what it can.
-    pub(crate) fn sharing(path: &str) -> Self {
-        Self {
-            path: path.into(),
-            hand_over: true,
-            hand_over_uncoded: true,
-            encoded_slashes: true,
-            keep_passed: true,
-            document_root: None,
-            local_redirects: true,
-            params: Vec::new(),
-            trusted: AddressSet::default(),
-            named: Vec::new(),
-            internal: Vec::new(),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -566,7 +562,7 @@ mod tests {
         for path in ["/", "/docs", "/docs/api/"] {
             let action = Action::Redirect { status: 302, location: Template::default() };
             site.routes.push(Route {
-                place: Place::prefix(path),
+                matcher: Matcher::prefix(path),
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,
@@ -578,7 +574,7 @@ mod tests {
         let plan = Plan::new(vec![site], Limits::default(), true);
         let path_of = |path: &str| {
             let route = plan.sites()[0].route(path.as_bytes(), &mut Vec::new()).unwrap();
-            route.unwrap().place.path().to_owned()
+            route.unwrap().matcher.path().to_owned()
         };
         assert_eq!(path_of("/docs"), "/docs");
         assert_eq!(path_of("/docs/x"), "/docs");

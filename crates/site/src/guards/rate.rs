@@ -42,8 +42,8 @@ pub enum RateKey {
 
 /// A bucket is empty: so many seconds until there is a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exceeded {
-    pub(crate) retry_after_s: u64,
+pub struct Exceeded {
+    pub retry_after_s: u64,
 }
 
 /// Buckets by a hash of their key: memory that is shared between processes, or one process's own.
@@ -87,12 +87,12 @@ impl RateTable {
 
 impl RateLimit {
     /// Whether the request has to wait for its user to be known.
-    pub(crate) fn is_by_user(&self) -> bool {
+    pub fn is_by_user(&self) -> bool {
         self.key == RateKey::User
     }
 
     /// Takes a token for the request.
-    pub(crate) fn take(
+    pub fn take(
         &self,
         head: &RequestHead<'_>,
         address: Option<IpAddr>,
