@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use baton_engine::SendWay;
 use baton_engine::arch::{self, ArchitectureName};
 use baton_engine::listen::ListenAddress;
+use baton_session::send_way::SendWay;
 
 use super::config::Config;
 use super::error::{Complaint, ConfigError};

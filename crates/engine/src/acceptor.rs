@@ -7,15 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_passport::Passport;
+use baton_session::context::Remarks;
+use baton_session::outlet::SendfileMode;
 use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use crate::arrivals::{Arrival, Arrivals};
-use crate::context::Remarks;
 use crate::listen::{ListenAddress, Listener};
-use crate::settings::{SendfileMode, Tuning};
+use crate::settings::Tuning;
 
 /// The listening sockets of one loop, and where it takes clients over.
 #[derive(Debug)]

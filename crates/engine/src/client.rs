@@ -1,50 +1,11 @@
 //! How a loop runs a session: directly, or within a thread of its own.
 
-use baton_telemetry::log::Outcome;
-use baton_upstream::{ClientSocket, ResponseEvent, TunnelEnd};
+use baton_session::context::Context;
+use baton_session::session::{Need, Session, Spare, Stage, Wake};
+use baton_upstream::ClientSocket;
 
-use crate::clients::{Connection, Spare};
-use crate::context::Context;
-use crate::job::JobDone;
-use crate::protocol::StreamId;
-use crate::session::{Need, Session, Stage};
+use crate::clients::Connection;
 use crate::takeable::Takeable;
-
-/// Why a client is woken.
-#[derive(Debug)]
-pub(crate) enum Wake {
-    /// It has a turn.
-    Turn,
-    /// Its socket is ready.
-    Ready {
-        /// There is something to read.
-        readable: bool,
-        /// The client sends no more.
-        input_ends: bool,
-        /// The client takes no more either.
-        hung_up: bool,
-    },
-    /// What it asked for is under way: other requests of it may go on.
-    Resumed,
-    /// A job it waited for is done.
-    Job(JobDone),
-    /// Another thread has run its step, which ended with this need.
-    Stepped(Need),
-    /// The gateway's next event for this request.
-    ResponseEvent(StreamId, Option<ResponseEvent>),
-    /// There may be an event of the gateway for this request.
-    ResponseReady(StreamId),
-    /// The application wants more of this request's body.
-    BodyWanted(StreamId),
-    /// Its deadline has passed.
-    TimedOut,
-    /// Another process may go on with it, and with its tunnel, of which this is the origin's end.
-    Depart(Option<Box<TunnelEnd>>),
-    /// It goes back to the front-end that has handed it over, if the mover takes it now.
-    GoBack,
-    /// It has to end now; unfinished requests are logged with this outcome.
-    End(Outcome),
-}
 
 /// A session in the form in which an architecture runs it.
 pub(crate) trait Client: Connection + Sized {
@@ -92,50 +53,5 @@ impl Connection for Box<Session> {
 
     fn may_go_back(&self) -> bool {
         Session::may_go_back(self)
-    }
-}
-
-impl Session {
-    /// Tells the session why it was woken. `None`: its next step shows what it needs.
-    pub(crate) fn handle_wake(&mut self, wake: Wake, ctx: &mut Context) -> Option<Need> {
-        match wake {
-            Wake::Ready { input_ends: true, hung_up, .. } => {
-                self.handle_ready(true);
-                self.handle_input_end();
-                if hung_up {
-                    self.handle_hangup();
-                }
-                None
-            }
-            Wake::Ready { readable, .. } => {
-                self.handle_ready(readable);
-                None
-            }
-            Wake::Turn | Wake::Resumed => None,
-            Wake::Stepped(need) => Some(need),
-            Wake::Job(done) => {
-                self.handle_job(done, ctx);
-                None
-            }
-            Wake::ResponseEvent(stream, event) => {
-                self.handle_response_event(stream, event, ctx);
-                None
-            }
-            Wake::ResponseReady(stream) => {
-                self.handle_response_ready(stream);
-                None
-            }
-            Wake::BodyWanted(stream) => {
-                self.handle_body_wanted(stream);
-                None
-            }
-            Wake::Depart(tunnel) => Some(self.depart(tunnel.map(|end| *end), ctx)),
-            Wake::GoBack => {
-                self.go_back();
-                None
-            }
-            Wake::TimedOut => Some(self.handle_timeout(ctx)),
-            Wake::End(outcome) => Some(self.end(outcome, ctx)),
-        }
     }
 }

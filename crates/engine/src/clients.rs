@@ -3,8 +3,9 @@
 use baton_shares::Place;
 use baton_upstream::RequestId;
 
-use crate::protocol::StreamId;
-use crate::requests::Requests;
+use baton_session::protocol::StreamId;
+use baton_session::requests::Requests;
+use baton_session::session::Spare;
 
 /// What the table asks of a client without waking it.
 pub(crate) trait Connection {
@@ -20,15 +21,6 @@ pub(crate) trait Connection {
     fn passport_version(&self) -> Option<u32>;
     /// Whether the front-end that has handed it over can take it back now: it is idle.
     fn may_go_back(&self) -> bool;
-}
-
-/// What is lost with a connection that ends now. The order is that in which they go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Spare {
-    /// Nothing.
-    Idle,
-    /// What the client has sent of a request, and perhaps never completes.
-    Unfinished,
 }
 
 /// Names a client for as long as it lives: the token of a client that is gone finds nothing, even when another client

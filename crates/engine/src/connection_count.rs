@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use baton_shares::{ClientKey, Full, Place, Shares};
 
-use crate::context::Context;
+use baton_session::context::Context;
 
 /// Counts open connections, and how many each client has. Clones count together.
 #[derive(Clone, Debug)]

@@ -20,6 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::CachingGateway;
+use baton_session::context::Context;
+use baton_session::departures::Departures;
+use baton_session::job::{Job, JobDone};
+use baton_session::mover::FlowEvent;
+use baton_session::session::{Need, Session, Wake};
 use baton_shares::ClientKey;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
@@ -28,18 +33,13 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
 use crate::acceptor::{AcceptRound, Accepted, Acceptor};
-use crate::client::{Client, Wake};
+use crate::client::Client;
 use crate::clients::{Clients, Connection, Entry, Interest, Token};
 use crate::connection_count::ConnectionCount;
-use crate::context::Context;
-use crate::departures::Departures;
 use crate::eviction::{Among, Eviction};
 use crate::heartbeat::Heart;
-use crate::job::{Job, JobDone};
 use crate::listen::Listener;
-use crate::mover::FlowEvent;
 use crate::returns::Returns;
-use crate::session::{Need, Session};
 use crate::steering::{Orders, Subscription, WorkerPhase};
 use crate::takeable::Takeable;
 
@@ -629,7 +629,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.leave()?;
             }
             WorkerPhase::Draining(limits) => {
-                self.ctx.begin_drain(limits);
+                self.ctx.begin_drain(limits.requests_ms);
                 self.leave()?;
                 self.gateway.drain();
                 let now_ms = self.ctx.clock.now_ms();

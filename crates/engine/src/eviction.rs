@@ -1,8 +1,9 @@
 //! Which connections end first when others need their places.
 
+use baton_session::session::Spare;
 use baton_shares::ClientKey;
 
-use crate::clients::{Clients, Connection, Spare, Token};
+use crate::clients::{Clients, Connection, Token};
 
 /// Ends connections when there are too many, at intervals.
 #[derive(Debug, Default)]

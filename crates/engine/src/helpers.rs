@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use baton_session::job::Job;
+use baton_session::session::Wake;
 use baton_shares::{ClientKey, Place, Shares};
 use baton_sys::mailbox::Mailbox;
 
-use crate::client::Wake;
 use crate::clients::Token;
-use crate::job::Job;
 use crate::job_queue::{JobClass, JobQueue};
 
 /// Helpers of one event loop.

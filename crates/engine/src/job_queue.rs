@@ -5,7 +5,7 @@
 
 use baton_shares::{ClientKey, FairQueue};
 
-use crate::job::Job;
+use baton_session::job::Job;
 
 /// What a job does to those behind it. The order of the variants is the order of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

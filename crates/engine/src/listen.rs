@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use baton_passport::Address;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -59,6 +60,11 @@ pub struct Listener {
     pub address: ListenAddress,
     /// The socket, non-blocking.
     pub socket: OwnedFd,
+}
+
+/// The ids and addresses of listeners, by which another process knows them.
+pub fn addresses_of(listeners: &[Arc<Listener>]) -> Vec<(usize, Address)> {
+    listeners.iter().map(|one| (one.id, Address::from(&one.address))).collect()
 }
 
 /// Options of a listening socket.

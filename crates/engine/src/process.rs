@@ -7,6 +7,10 @@ use std::thread;
 
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
+use baton_session::context::{Context, Records, Remarks};
+use baton_session::mover::MoverLink;
+use baton_session::outlet::{SendPolicy, is_resident};
+use baton_session::send_way::SendWays;
 use baton_site::address_count::AddressCounts;
 use baton_site::plan::Plan;
 use baton_sys::descriptors;
@@ -18,12 +22,8 @@ use crate::acceptor::Acceptor;
 use crate::arrivals::Arrivals;
 use crate::client::Client;
 use crate::connection_count::ConnectionCount;
-use crate::context::{Context, Records, Remarks};
 use crate::event_loop::{EventLoop, Jobs, Tuner};
 use crate::heartbeat::Heartbeats;
-use crate::mover::MoverLink;
-use crate::outlet::SendPolicy;
-use crate::send_way::SendWays;
 use crate::settings::Tuning;
 use crate::steering::Steering;
 
@@ -64,6 +64,7 @@ impl Process {
             sendfile: self.tuning.sendfile,
             quantum_bytes: self.tuning.send_quantum_bytes,
             test_residency: blocking == Blocking::Never,
+            is_resident,
             kernel_tls: self.tuning.kernel_tls,
         };
         let send_ways = SendWays::new(self.tuning.way);

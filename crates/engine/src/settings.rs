@@ -1,8 +1,8 @@
 //! How the server does its work.
 
-use std::fmt;
-
 use baton_content::CacheSettings;
+use baton_session::outlet::SendfileMode;
+use baton_session::send_way::SendWay;
 
 use crate::architecture_name::ArchitectureName;
 
@@ -70,44 +70,6 @@ impl Default for Tuning {
             cache: CacheSettings::default(),
             shared_cache: baton_cache::Settings::default(),
             wants_one_process: false,
-        }
-    }
-}
-
-/// How a file is sent that is both in memory and open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SendWay {
-    /// The way that costs less, measured continuously for each class of sizes.
-    #[default]
-    Measured,
-    /// From the server's memory, with one `send`.
-    Memory,
-    /// From the page cache, with `sendfile`.
-    File,
-}
-
-/// Whether a `sendfile` call returns when the socket's buffer is full, or when the client has taken all
-/// (Harji, 2010, sections 3.4 and 6.1: "non-blocking" and "blocking" variants of every server).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SendfileMode {
-    /// Returns at once; the rest goes when the socket is writable again.
-    #[default]
-    NonBlocking,
-    /// Waits: the thread is parked until the client has taken everything, or the send timeout is over.
-    Blocking,
-    /// Blocking for files of at least this size, in bytes; non-blocking for the others.
-    BySize(u64),
-    /// Ranges of files are read into memory and sent from there.
-    Never,
-}
-
-impl fmt::Display for SendfileMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NonBlocking => f.write_str("non-blocking"),
-            Self::Blocking => f.write_str("blocking"),
-            Self::Never => f.write_str("never"),
-            Self::BySize(bytes) => write!(f, "by-size (blocking from {bytes} bytes on)"),
         }
     }
 }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use baton_session::departures::{Departures, Destination};
 use baton_site::plan::Plan;
 use baton_telemetry::log::LogWriter;
 use rustix::event::EventfdFlags;
 use serde_json::{Value, json};
 
-use crate::departures::{Departures, Destination};
 use crate::listen::Listener;
 
 /// What a worker does with its clients.

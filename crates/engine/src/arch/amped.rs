@@ -21,17 +21,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_session::job::Job;
+use baton_session::session::{Session, Wake};
 use baton_shares::ClientKey;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
-use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
 use crate::helpers::Helpers;
-use crate::job::Job;
 use crate::process::Process;
-use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,

@@ -1,6 +1,6 @@
 //! The server architectures, a file each: which process or thread runs which step.
 //!
-//! All of them drive the same machines ([`Session::step`](crate::session::Session::step)), so that a comparison
+//! All of them drive the same machines ([`Session::step`](baton_session::session::Session::step)), so that a comparison
 //! compares architectures and nothing else. Open two of the files side by side: that *is* the comparison.
 
 mod amped;
@@ -17,9 +17,11 @@ mod threads_cache;
 
 use std::io;
 
+use baton_session::outlet::SendfileMode;
+
 use crate::architecture_name::for_each_architecture;
 use crate::process::Process;
-use crate::settings::{SendfileMode, Tuning};
+use crate::settings::Tuning;
 
 pub use crate::architecture_name::{ArchitectureName, UnknownArchitecture};
 

@@ -21,13 +21,13 @@
 use std::io;
 
 use baton_content::Blocking;
+use baton_session::session::Session;
 use rustix::process::{Resource, getrlimit};
 
 use super::sped::Inline;
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::process::Process;
-use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,

@@ -17,12 +17,12 @@
 use std::io;
 
 use baton_content::Blocking;
+use baton_session::session::Session;
 
 use super::sped::Inline;
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
 use crate::process::Process;
-use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,

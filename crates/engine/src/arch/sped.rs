@@ -18,17 +18,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_session::job::{Job, JobDone};
+use baton_session::session::{Session, Wake};
 use baton_shares::ClientKey;
 use serde_json::Value;
 
 use super::{Architecture, ListenerSharing};
-use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
-use crate::job::{Job, JobDone};
 use crate::job_queue::{JobClass, JobQueue};
 use crate::process::Process;
-use crate::session::Session;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,

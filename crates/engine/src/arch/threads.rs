@@ -19,6 +19,8 @@ use std::io;
 use std::sync::Arc;
 
 use baton_content::Blocking;
+use baton_session::context::Context;
+use baton_session::session::{Need, Session, Spare, Stage, Wake};
 use baton_telemetry::log::Outcome;
 use baton_upstream::ClientSocket;
 use corosensei::stack::DefaultStack;
@@ -26,12 +28,10 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
-use crate::client::{Client, Wake};
-use crate::clients::{Connection, Spare};
-use crate::context::Context;
+use crate::client::Client;
+use crate::clients::Connection;
 use crate::helpers::Helpers;
 use crate::process::Process;
-use crate::session::{Need, Session, Stage};
 use crate::takeable::Takeable;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {

@@ -7,9 +7,11 @@
 //!
 //! Source: Harji 2010, sections 3.8.1 and 3.10 (`knot-c`).
 
+use baton_session::outlet::SendfileMode;
+use baton_session::send_way::SendWay;
+
 use super::{Architecture, ListenerSharing, threads};
 use crate::Tuning;
-use crate::settings::{SendWay, SendfileMode};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use baton_acme::Challenge;
 use baton_config::{Config, PemFiles, Resources};
 use baton_engine::listen::Listener;
-use baton_engine::listen::address_of;
-use baton_engine::{Destination, DrainLimits, Steering};
+use baton_engine::listen::{address_of, addresses_of};
+use baton_engine::{DrainLimits, Steering};
 use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
+use baton_session::departures::Destination;
 use baton_site::plan::Plan;
 use baton_tls::{PemFile, TicketSecrets};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -303,7 +304,7 @@ impl CommandThread {
     /// of the others one more request is answered.
     fn linger(&mut self, time: Duration, limits: DrainLimits, passports: u32, sockets: Vec<OwnedFd>) {
         if self.lingering.is_none() {
-            let destination = |socket| Destination::new(socket, &self.listeners, passports);
+            let destination = |socket| Destination::new(socket, addresses_of(&self.listeners), passports);
             match sockets.into_iter().next().map(destination).transpose() {
                 Ok(destination) => destination.into_iter().for_each(|one| self.steering.move_clients(one)),
                 Err(error) => log::error(format_args!("clients cannot move to other processes: {error}")),

@@ -25,16 +25,16 @@ mod self_tuning;
 use std::io;
 
 use baton_content::Blocking;
+use baton_session::context::Context;
+use baton_session::session::Session;
 use baton_telemetry::metrics::Metric;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
 use crate::blocked_time::BlockedTime;
-use crate::context::Context;
 use crate::event_loop::{Load, Tuner};
 use crate::helpers::Helpers;
 use crate::process::Process;
-use crate::session::Session;
 use crate::settings::Tuning;
 use self_tuning::{Measured, SelfTuning, Sending};
 
@@ -197,11 +197,11 @@ mod tests {
     use baton_buf::{FileSlice, OpenFile};
     use baton_content::{CacheSettings, Query, Tree, TreeConfig, View};
     use baton_http::AcceptedCodings;
+    use baton_session::job::Job;
     use baton_shares::ClientKey;
 
     use super::*;
     use crate::clients::Token;
-    use crate::job::Job;
 
     /// Goal: what is chosen happens, in either direction. Method: seconds as a loop would tell of them.
     #[test]

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use baton_session::context::Context;
+use baton_session::session::{Need, Session, Spare, Stage, Wake};
 use baton_upstream::ClientSocket;
 use rustix::net::Shutdown;
 
-use crate::client::{Client, Wake};
-use crate::clients::{Connection, Spare, Token};
-use crate::context::Context;
-use crate::session::{Need, Session, Stage};
+use crate::client::Client;
+use crate::clients::{Connection, Token};
 use crate::takeable::Takeable;
 
 /// `None`: it has ended, perhaps while a stage was about to take its step.
@@ -141,10 +141,10 @@ mod tests {
 
     use baton_buf::{FileSlice, OpenFile};
     use baton_content::CacheSettings;
+    use baton_session::job::Job;
     use baton_telemetry::log::Outcome;
 
     use super::*;
-    use crate::job::Job;
 
     fn begin() -> (PipelineClient, Takeable<Context>, UnixStream) {
         let (socket, client) = UnixStream::pair().unwrap();

@@ -35,15 +35,15 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use baton_content::Blocking;
+use baton_session::job::Job;
+use baton_session::session::Wake;
 use baton_shares::ClientKey;
 use serde_json::{Value, json};
 
 use super::{Architecture, ListenerSharing};
 use crate::Tuning;
-use crate::client::Wake;
 use crate::clients::Token;
 use crate::event_loop::Jobs;
-use crate::job::Job;
 use crate::job_queue::JobClass;
 use crate::process::Process;
 use client::{PipelineClient, Step};

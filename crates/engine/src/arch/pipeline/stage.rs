@@ -4,16 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_session::context::Context;
+use baton_session::job::Job;
+use baton_session::session::{Need, Session, Stage, Wake};
 use baton_sys::mailbox::Mailbox;
 
 use super::client::Step;
 use super::cohort::{Cohort, Kind};
 use super::queue::{Queue, Taken};
-use crate::client::Wake;
 use crate::clients::Token;
-use crate::context::Context;
-use crate::job::Job;
-use crate::session::{Need, Session, Stage};
 use crate::steering::{Subscription, WorkerPhase};
 
 /// What the loop and the threads of the stages share.
@@ -99,7 +98,7 @@ impl Stages {
                             ctx.draining = !ctx.lingering && orders.phase != WorkerPhase::Serving;
                             ctx.departures = orders.departures.clone();
                             if let WorkerPhase::Draining(limits) = orders.phase {
-                                ctx.begin_drain(limits);
+                                ctx.begin_drain(limits.requests_ms);
                             }
                         }
                         let stepped = |session: &mut Session| (session.step(ctx, stage), session.stage());

@@ -1,0 +1,27 @@
+//! A client as a machine: its connection, what it speaks, its exchanges, and what is being sent.
+//!
+//! ```text
+//!   Wake ─► Session ─► protocol ─► exchange ─► response
+//!             │ step    bytes to    request to   finish: the head
+//!             ▼         requests    answer       and the body
+//!           Need ◄────── Outlet ◄─── aggregate ─────┘
+//! ```
+//!
+//! A session takes one client as far as it goes without waiting and says what it needs next. It knows no loop: whoever runs
+//! it lends it a [`Context`](context::Context) for a step.
+
+#[cfg(test)]
+mod cold_file;
+pub mod context;
+pub mod departures;
+mod exchange;
+pub mod job;
+pub mod mover;
+pub mod outlet;
+pub mod protocol;
+pub mod requests;
+mod response;
+pub mod send_way;
+pub mod session;
+pub mod transport;
+mod upload;

@@ -1,0 +1,250 @@
+//! A client: its connection, what it speaks, its exchanges, and what is being sent.
+//!
+//! [`Session::step`] advances the client until it has to wait, and returns what it needs next. The architecture decides
+//! which thread waits. See `LIFECYCLE.md` beside this file for the states.
+
+mod handshake;
+mod http1;
+mod http2;
+mod moving;
+mod need;
+mod wake;
+mod wire;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use baton_site::address_count::Counted;
+use baton_telemetry::log::Outcome;
+use baton_upstream::{ClientSocket, ResponseEvent};
+
+use crate::context::Context;
+use crate::job::JobDone;
+use crate::protocol::StreamId;
+use crate::transport::Transport;
+use http1::Http1Driver;
+use http2::Http2Driver;
+use wire::Wire;
+
+pub use need::{BodyPart, Need, Stage};
+pub use wake::Wake;
+
+/// What is lost with a connection that ends now. The order is that in which they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Spare {
+    /// Nothing.
+    Idle,
+    /// What the client has sent of a request, and perhaps never completes.
+    Unfinished,
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Session {
+    wire: Wire,
+    protocol: Protocol,
+}
+
+/// What is spoken on the connection.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "for HTTP/1 a box would be an allocation per connection")]
+enum Protocol {
+    Http1(Http1Driver),
+    Http2(Box<Http2Driver>),
+}
+
+impl Session {
+    /// A client that has just been accepted on the listener with this id.
+    pub fn new(socket: OwnedFd, peer: Option<SocketAddr>, listener: usize, ctx: &mut Context) -> Self {
+        let balancers = ctx.plan.balancers(listener);
+        let is_announced = balancers.is_some_and(|balancers| balancers.contains(peer.map(|peer| peer.ip())));
+        let begin = if is_announced { Transport::behind } else { Transport::new };
+        let mut transport = begin(socket, peer, ctx.plan.tls(listener));
+        if ctx.plan.rehearses_tls() {
+            transport.rehearse_tls();
+        }
+        Self::over(transport, listener, ctx)
+    }
+
+    /// Like [`new`](Self::new), over any transport.
+    pub fn over(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
+        let mut wire = Wire::new(transport, listener, ctx);
+        let protocol = Protocol::Http1(Http1Driver::new(&mut wire, ctx));
+        Self { wire, protocol }
+    }
+
+    /// The handshake is over: the client speaks what was agreed on.
+    fn begin_protocol(&mut self, ctx: &mut Context) {
+        let agreed = self.wire.transport.tls().map(|facts| facts.protocol);
+        self.protocol = match agreed {
+            Some(baton_tls::Protocol::Http2) => Protocol::Http2(Box::new(Http2Driver::new(Vec::new(), ctx))),
+            // The first request has a time of its own.
+            _ => Protocol::Http1(Http1Driver::new(&mut self.wire, ctx)),
+        };
+    }
+
+    /// The client's connection is counted by its address.
+    pub fn note_counted(&mut self, counted: Counted) {
+        self.wire.transport.counted = counted;
+    }
+
+    /// The socket, to wait on.
+    pub fn socket(&self) -> &ClientSocket {
+        self.wire.transport.socket()
+    }
+
+    /// The socket, for a thread that waits on it while another one has the session.
+    pub fn share_socket(&self) -> Arc<ClientSocket> {
+        self.wire.transport.share_socket()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.
+    pub fn deadline_ms(&self) -> u64 {
+        self.wire.deadline_ms
+    }
+
+    /// Which half of the work is next.
+    pub fn stage(&self) -> Stage {
+        let can_send = match &self.protocol {
+            Protocol::Http1(_) => self.wire.has_output(),
+            Protocol::Http2(http2) => http2.can_send(&self.wire),
+        };
+        if can_send { Stage::Write } else { Stage::Read }
+    }
+
+    /// Whether every request that has begun is answered, so that closing the connection loses nothing.
+    pub fn is_idle(&self) -> bool {
+        let is_idle = match &self.protocol {
+            Protocol::Http1(http1) => http1.is_idle(),
+            Protocol::Http2(http2) => http2.is_idle(),
+        };
+        is_idle
+            && self.wire.is_open()
+            && self.wire.outlet.is_empty()
+            && !self.wire.transport.has_begun_handshake()
+    }
+
+    /// How little is lost if the connection ends now; `None`: a request is being answered.
+    pub fn spare(&self) -> Option<Spare> {
+        if self.is_idle() {
+            return Some(Spare::Idle);
+        }
+        let waits_for_client = self.wire.transport.is_handshaking()
+            || match &self.protocol {
+                Protocol::Http1(http1) => http1.waits_for_client(),
+                Protocol::Http2(http2) => http2.waits_for_client(&self.wire),
+            };
+        waits_for_client.then_some(Spare::Unfinished)
+    }
+
+    /// Whether the front-end that has handed the connection over can take it back now, between two requests.
+    pub fn may_go_back(&self) -> bool {
+        self.wire.transport.is_of_front_end() && self.is_idle()
+    }
+
+    /// The socket may be readable, or take more.
+    pub fn handle_ready(&mut self, is_readable: bool) {
+        if is_readable {
+            self.wire.transport.handle_readable();
+        }
+        if let Protocol::Http2(http2) = &mut self.protocol {
+            http2.handle_ready();
+        }
+    }
+
+    /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
+    pub fn handle_input_end(&mut self) {
+        self.wire.transport.handle_input_end();
+    }
+
+    /// The connection is over in both directions: no answer can arrive.
+    pub fn handle_hangup(&mut self) {
+        self.wire.transport.handle_hangup();
+    }
+
+    /// Whether a request of this session is with an application.
+    pub fn is_delegated(&self) -> bool {
+        match &self.protocol {
+            Protocol::Http1(http1) => http1.is_delegated(),
+            Protocol::Http2(http2) => http2.is_delegated(),
+        }
+    }
+
+    /// The job that [`Need::Job`] asked for is done.
+    pub fn handle_job(&mut self, done: JobDone, ctx: &Context) {
+        match (&mut self.protocol, done) {
+            (_, JobDone::Handshake(worked)) => self.wire.transport.handle_handshake_work(worked),
+            (Protocol::Http1(http1), done) => http1.handle_job(done, &mut self.wire, ctx),
+            (Protocol::Http2(http2), done) => http2.handle_job(done, &mut self.wire),
+        }
+    }
+
+    /// The gateway may have an event for a delegated request.
+    pub fn handle_response_ready(&mut self, stream: StreamId) {
+        match &mut self.protocol {
+            // Its next step asks.
+            Protocol::Http1(_) => {}
+            Protocol::Http2(http2) => http2.handle_response_ready(stream),
+        }
+    }
+
+    /// The gateway's event for a delegated request; `None`: nothing more for now.
+    pub fn handle_response_event(
+        &mut self,
+        stream: StreamId,
+        event: Option<ResponseEvent>,
+        ctx: &mut Context,
+    ) {
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_response_event(stream, event, &mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.handle_response_event(stream, event, &mut self.wire, ctx),
+        }
+    }
+
+    /// The application wants more of the request's body.
+    pub fn handle_body_wanted(&mut self, stream: StreamId) {
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_body_wanted(),
+            Protocol::Http2(http2) => http2.handle_body_wanted(stream),
+        }
+    }
+
+    /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
+    pub fn handle_timeout(&mut self, ctx: &mut Context) -> Need {
+        if let Some(need) = self.time_out_handshake(ctx) {
+            return need;
+        }
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.handle_timeout(&mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.handle_timeout(&mut self.wire, ctx),
+        }
+    }
+
+    /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
+    pub fn step(&mut self, ctx: &mut Context, stage: Stage) -> Need {
+        if let Some(need) = self.shake_hands(ctx) {
+            return need;
+        }
+        match &mut self.protocol {
+            Protocol::Http1(http1) => {
+                let need = http1.step(&mut self.wire, ctx, stage);
+                let Some(input) = http1.take_http2_input() else { return need };
+                self.protocol = Protocol::Http2(Box::new(Http2Driver::new(input, ctx)));
+                self.step(ctx, stage)
+            }
+            Protocol::Http2(http2) => http2.step(&mut self.wire, ctx, stage),
+        }
+    }
+
+    /// Ends the session at once, and logs unfinished requests with this outcome.
+    pub fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
+        match &mut self.protocol {
+            Protocol::Http1(http1) => http1.end(outcome, &mut self.wire, ctx),
+            Protocol::Http2(http2) => http2.end(outcome, &mut self.wire, ctx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
