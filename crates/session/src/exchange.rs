@@ -48,7 +48,7 @@ use baton_telemetry::log::Outcome;
 use baton_upstream::ResponseEvent;
 
 use crate::context::Context;
-use crate::job::{CodedFile, Job};
+use crate::job::{CodedFile, Job, Learned};
 use crate::protocol::{BodyRead, StreamId};
 use crate::response::{self, Coder, Page, Ready, Response, Rules};
 use crate::transport::Transport;
@@ -107,11 +107,7 @@ struct Finding {
 enum Progress {
     ToDo(Job),
     UnderWay,
-    Done(Found),
-    /// The file, in its coding if that is shorter.
-    Coded(CodedFile),
-    /// The user whose password was right, if it was.
-    Verified(Option<Box<str>>),
+    Done(Learned),
 }
 
 impl Exchange {
@@ -517,28 +513,13 @@ impl Exchange {
         }
     }
 
-    /// The job that was [wanted](Wants::Job) has found this.
-    pub(crate) fn handle_found(&mut self, found: Found) {
-        match &mut self.state {
-            State::Finding(finding) => finding.progress = Progress::Done(found),
-            State::Delegated(delegated) => delegated.handle_found(found),
-            State::Answered | State::Coding(_) | State::Tunnel(_) => {}
-        }
-    }
-
-    /// The job that was [wanted](Wants::Job) has coded this.
-    pub(crate) fn handle_coded(&mut self, coded: CodedFile) {
-        match &mut self.state {
-            State::Finding(finding) => finding.progress = Progress::Coded(coded),
-            State::Delegated(delegated) => delegated.handle_coded(coded),
-            State::Answered | State::Coding(_) | State::Tunnel(_) => {}
-        }
-    }
-
-    /// The job that was [wanted](Wants::Job) has verified the user's password; `None`: it is wrong.
-    pub(crate) fn handle_verified(&mut self, user: Option<Box<str>>) {
-        if let State::Finding(finding) = &mut self.state {
-            finding.progress = Progress::Verified(user);
+    /// The job that was [wanted](Wants::Job) is done.
+    pub(crate) fn handle_job(&mut self, learned: Learned) {
+        match (&mut self.state, learned) {
+            (State::Finding(finding), learned) => finding.progress = Progress::Done(learned),
+            (State::Delegated(delegated), Learned::Found(found)) => delegated.handle_found(found),
+            (State::Delegated(delegated), Learned::Coded(coded)) => delegated.handle_coded(coded),
+            _ => {}
         }
     }
 
@@ -601,9 +582,9 @@ impl Exchange {
                 {
                     Progress::ToDo(job) => return Wants::Job(job),
                     Progress::UnderWay => return Wants::JobUnderWay,
-                    Progress::Done(found) => self.handle_done(env, found),
-                    Progress::Coded(coded) => self.answer_coded(env, coded),
-                    Progress::Verified(user) => self.handle_login(env, user),
+                    Progress::Done(Learned::Found(found)) => self.handle_done(env, found),
+                    Progress::Done(Learned::Coded(coded)) => self.answer_coded(env, coded),
+                    Progress::Done(Learned::Verified(user)) => self.handle_login(env, user),
                 },
                 State::Delegated(delegated) => match delegated.poll(env, &mut self.record) {
                     Ok(Wants::Nothing) => self.state = State::Answered,

@@ -68,12 +68,8 @@ pub enum Job {
 /// What became of a [`Job`].
 #[derive(Debug)]
 pub enum JobDone {
-    /// What the name stands for.
-    Found(StreamId, Found),
-    /// The user, if the password was right.
-    Verified(StreamId, Option<Box<str>>),
-    /// A file in its coding, or as it is where that is not shorter.
-    Coded(StreamId, CodedFile),
+    /// What the exchange of this request was to know.
+    Request(StreamId, Learned),
     /// The range is in memory up to this offset (or cannot be read, which sending it will show).
     PagedIn {
         /// The stream that waited for it; `None`: the whole connection did.
@@ -85,6 +81,17 @@ pub enum JobDone {
     Sent(Result<u64, Errno>),
     /// The handshake after the work.
     Handshake(Box<Handshake>),
+}
+
+/// What an exchange knows after a job.
+#[derive(Debug)]
+pub enum Learned {
+    /// What the name stands for.
+    Found(Found),
+    /// The user, if the password was right.
+    Verified(Option<Box<str>>),
+    /// A file in its coding, or as it is where that is not shorter.
+    Coded(CodedFile),
 }
 
 /// A file that a job has coded.
@@ -119,14 +126,20 @@ impl Job {
                 let query = Query { path: &path, accepted, view };
                 let found = cache.find(&tree, &query, &stamp, Blocking::Allowed);
                 // With `Blocking::Allowed` the cache waits itself.
-                JobDone::Found(stream, found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN)))
+                let found = found.unwrap_or_else(|NeedsDisk| Found::Failed(Errno::AGAIN));
+                JobDone::Request(stream, Learned::Found(found))
             }
-            Self::Verify(stream, verification) => JobDone::Verified(stream, verification.run()),
+            Self::Verify(stream, verification) => {
+                JobDone::Request(stream, Learned::Verified(verification.run()))
+            }
             Self::Code(stream, to_code) => {
                 let (coding, file_bytes) = (to_code.coding(), to_code.file_bytes());
-                JobDone::Coded(stream, CodedFile { coding, file_bytes, stored: to_code.run() })
+                let coded = CodedFile { coding, file_bytes, stored: to_code.run() };
+                JobDone::Request(stream, Learned::Coded(coded))
             }
-            Self::Rewrite(stream, rewriting) => JobDone::Found(stream, Found::File(rewriting.run())),
+            Self::Rewrite(stream, rewriting) => {
+                JobDone::Request(stream, Learned::Found(Found::File(rewriting.run())))
+            }
             Self::Handshake(mut handshake) => {
                 handshake.work();
                 JobDone::Handshake(handshake)

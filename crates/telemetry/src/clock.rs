@@ -13,14 +13,14 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Clock {
     now_us: u64,
     stamp: Stamp,
-    /// Reads the time at this moment.
-    exact_us: fn(&Self) -> u64,
+    /// Reads the time at this moment, in nanoseconds.
+    exact_ns: fn(&Self) -> u64,
 }
 
 impl Default for Clock {
     /// A clock that shows the current time.
     fn default() -> Self {
-        let mut clock = Self { now_us: 0, stamp: Stamp::at(0), exact_us: |_| monotonic_us() };
+        let mut clock = Self { now_us: 0, stamp: Stamp::at(0), exact_ns: |_| monotonic_ns() };
         clock.tick();
         clock
     }
@@ -29,7 +29,7 @@ impl Default for Clock {
 impl Clock {
     /// Looks at the time.
     pub fn tick(&mut self) {
-        self.now_us = monotonic_us();
+        self.now_us = monotonic_ns() / 1000;
         let seconds = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
         if seconds != self.stamp.unix_seconds {
             self.stamp = Stamp::at(seconds);
@@ -48,13 +48,18 @@ impl Clock {
 
     /// The time at this moment, in microseconds on the same scale.
     pub fn exact_us(&self) -> u64 {
-        (self.exact_us)(self)
+        self.exact_ns() / 1000
+    }
+
+    /// The time at this moment, in nanoseconds on the same scale: for what takes less than a microsecond or two.
+    pub fn exact_ns(&self) -> u64 {
+        (self.exact_ns)(self)
     }
 
     /// Shows another time than the kernel's, which does not pass: the time of a simulation.
     pub fn set(&mut self, now_ms: u64, unix_seconds: u64) {
-        *self =
-            Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_us: |clock| clock.now_us };
+        let exact_ns = |clock: &Self| clock.now_us * 1000;
+        *self = Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_ns };
     }
 
     /// Date and time of day.
@@ -63,7 +68,7 @@ impl Clock {
     }
 }
 
-fn monotonic_us() -> u64 {
+fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

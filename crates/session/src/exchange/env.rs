@@ -34,7 +34,7 @@ pub(crate) enum Wants {
     Nothing,
     /// Its body.
     Body,
-    /// A job done; then [`Exchange::handle_found`](super::Exchange::handle_found).
+    /// A job done; then [`Exchange::handle_job`](super::Exchange::handle_job).
     Job(Job),
     /// The job that it asked for before.
     JobUnderWay,

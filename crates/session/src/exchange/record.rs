@@ -13,6 +13,7 @@ use baton_upstream::{Application, Request, Trail};
 
 use super::guarded::Visitor;
 use crate::context::Context;
+use crate::protocol::Written;
 use crate::response::Ready;
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
@@ -191,15 +192,12 @@ impl Record {
         self.body_sent = self.body_sent.saturating_add(bytes);
     }
 
-    /// Bytes of the response were put into the outlet, `of_heads` of them before its body.
-    pub(crate) fn handle_queued(&mut self, bytes: u64, of_heads: u64) {
-        self.queued += bytes;
-        self.head_queued += of_heads;
-    }
-
-    /// A frame is to tell the client that the response is complete.
-    pub(crate) fn handle_end_queued(&mut self) {
-        self.is_end_queued = true;
+    /// A turn of the exchange has put this into the outlet.
+    pub(crate) fn handle_queued(&mut self, written: &Written) {
+        debug_assert!(written.head_bytes <= written.bytes, "heads are a part of the response");
+        self.queued += written.bytes;
+        self.head_queued += written.head_bytes;
+        self.is_end_queued |= written.ends;
     }
 
     /// The frame that tells the client that the response is complete has left.
@@ -209,6 +207,7 @@ impl Record {
 
     /// Bytes have left the outlet. Returns those that belong to the next response.
     pub(crate) fn handle_sent(&mut self, bytes: u64, clock: &Clock) -> u64 {
+        debug_assert!(self.head_queued <= self.queued, "heads are a part of the response");
         let own = bytes.min(self.queued);
         let of_head = own.min(self.head_queued);
         self.queued -= own;
@@ -220,6 +219,11 @@ impl Record {
             self.first_byte_us = (!self.is_complete()).then(|| clock.exact_us());
         }
         bytes - own
+    }
+
+    /// Bytes of the response that are in the outlet.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued
     }
 
     /// Whether all that was put into the outlet so far has left it.
@@ -321,13 +325,14 @@ mod tests {
     fn what_leaves_is_shared_out_in_order() {
         let clock = Clock::default();
         let mut first = Record::new(0);
-        first.handle_queued(25, 25);
-        first.handle_queued(110, 10);
+        let written = |bytes, head_bytes| Written { bytes, head_bytes, ..Written::default() };
+        first.handle_queued(&written(25, 25));
+        first.handle_queued(&written(110, 10));
         assert_eq!(first.handle_sent(30, &clock), 0);
         assert_eq!((first.body_sent, first.is_complete()), (0, false));
         assert_eq!(first.handle_sent(105, &clock), 0);
         assert_eq!((first.body_sent, first.is_complete()), (100, false), "more may come");
-        first.handle_queued(7, 0);
+        first.handle_queued(&written(7, 0));
         first.close();
         assert_eq!(first.handle_sent(50, &clock), 43);
         assert_eq!((first.body_sent, first.is_complete()), (107, true));

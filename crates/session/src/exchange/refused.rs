@@ -12,6 +12,15 @@ pub(crate) struct Refused<'a> {
     pub(crate) outcome: Outcome,
 }
 
+impl Refused<'static> {
+    /// The client takes too long to send its request.
+    pub(crate) const LATE: Self = Self {
+        status: Status::REQUEST_TIMEOUT,
+        why: "The request took too long to arrive.",
+        outcome: Outcome::TimedOut,
+    };
+}
+
 impl<'a> Refused<'a> {
     /// `why` is the refusal in words.
     pub(crate) fn by(refusal: Refusal, why: &'a str) -> Self {

@@ -10,7 +10,7 @@ mod responder;
 mod stream;
 mod written;
 
-pub(crate) use h1::{BodyRead, BodyRest, BodySink, Http1, LastClose, Pieces, Taken};
+pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Taken};
 pub(crate) use h2::{ResponseState, StreamBody};
 pub(crate) use head::{Beginning, HeadLines};
 pub(crate) use responder::Responder;

@@ -3,6 +3,8 @@
 //! [`Session::step`] advances the client until it has to wait, and returns what it needs next. The architecture decides
 //! which thread waits. See `LIFECYCLE.md` beside this file for the states.
 
+mod driver;
+mod exchanges;
 mod handshake;
 mod http1;
 mod http2;
@@ -23,6 +25,7 @@ use crate::context::Context;
 use crate::job::JobDone;
 use crate::protocol::StreamId;
 use crate::transport::Transport;
+use driver::Driver;
 use http1::Http1Driver;
 use http2::Http2Driver;
 use wire::Wire;
@@ -52,6 +55,16 @@ pub struct Session {
 enum Protocol {
     Http1(Http1Driver),
     Http2(Box<Http2Driver>),
+}
+
+/// Calls the driver of a protocol, whichever it is.
+macro_rules! each_driver {
+    ($protocol:expr, $driver:ident => $result:expr) => {
+        match $protocol {
+            Protocol::Http1($driver) => $result,
+            Protocol::Http2($driver) => $result,
+        }
+    };
 }
 
 impl Session {
@@ -106,20 +119,13 @@ impl Session {
 
     /// Which half of the work is next.
     pub fn stage(&self) -> Stage {
-        let can_send = match &self.protocol {
-            Protocol::Http1(_) => self.wire.has_output(),
-            Protocol::Http2(http2) => http2.can_send(&self.wire),
-        };
+        let can_send = each_driver!(&self.protocol, driver => driver.can_send(&self.wire));
         if can_send { Stage::Write } else { Stage::Read }
     }
 
     /// Whether every request that has begun is answered, so that closing the connection loses nothing.
     pub fn is_idle(&self) -> bool {
-        let is_idle = match &self.protocol {
-            Protocol::Http1(http1) => http1.is_idle(),
-            Protocol::Http2(http2) => http2.is_idle(),
-        };
-        is_idle
+        each_driver!(&self.protocol, driver => driver.is_idle())
             && self.wire.is_open()
             && self.wire.outlet.is_empty()
             && !self.wire.transport.has_begun_handshake()
@@ -131,10 +137,7 @@ impl Session {
             return Some(Spare::Idle);
         }
         let waits_for_client = self.wire.transport.is_handshaking()
-            || match &self.protocol {
-                Protocol::Http1(http1) => http1.waits_for_client(),
-                Protocol::Http2(http2) => http2.waits_for_client(&self.wire),
-            };
+            || each_driver!(&self.protocol, driver => driver.waits_for_client(&self.wire));
         waits_for_client.then_some(Spare::Unfinished)
     }
 
@@ -148,9 +151,7 @@ impl Session {
         if is_readable {
             self.wire.transport.handle_readable();
         }
-        if let Protocol::Http2(http2) = &mut self.protocol {
-            http2.handle_ready();
-        }
+        each_driver!(&mut self.protocol, driver => driver.handle_ready());
     }
 
     /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
@@ -165,28 +166,17 @@ impl Session {
 
     /// Whether a request of this session is with an application.
     pub fn is_delegated(&self) -> bool {
-        match &self.protocol {
-            Protocol::Http1(http1) => http1.is_delegated(),
-            Protocol::Http2(http2) => http2.is_delegated(),
-        }
+        each_driver!(&self.protocol, driver => driver.is_delegated())
     }
 
     /// The job that [`Need::Job`] asked for is done.
     pub fn handle_job(&mut self, done: JobDone, ctx: &Context) {
-        match (&mut self.protocol, done) {
-            (_, JobDone::Handshake(worked)) => self.wire.transport.handle_handshake_work(worked),
-            (Protocol::Http1(http1), done) => http1.handle_job(done, &mut self.wire, ctx),
-            (Protocol::Http2(http2), done) => http2.handle_job(done, &mut self.wire),
-        }
+        each_driver!(&mut self.protocol, driver => driver.handle_job(done, &mut self.wire, ctx));
     }
 
     /// The gateway may have an event for a delegated request.
     pub fn handle_response_ready(&mut self, stream: StreamId) {
-        match &mut self.protocol {
-            // Its next step asks.
-            Protocol::Http1(_) => {}
-            Protocol::Http2(http2) => http2.handle_response_ready(stream),
-        }
+        each_driver!(&mut self.protocol, driver => driver.handle_response_ready(stream));
     }
 
     /// The gateway's event for a delegated request; `None`: nothing more for now.
@@ -196,18 +186,13 @@ impl Session {
         event: Option<ResponseEvent>,
         ctx: &mut Context,
     ) {
-        match &mut self.protocol {
-            Protocol::Http1(http1) => http1.handle_response_event(stream, event, &mut self.wire, ctx),
-            Protocol::Http2(http2) => http2.handle_response_event(stream, event, &mut self.wire, ctx),
-        }
+        let wire = &mut self.wire;
+        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, wire, ctx));
     }
 
     /// The application wants more of the request's body.
     pub fn handle_body_wanted(&mut self, stream: StreamId) {
-        match &mut self.protocol {
-            Protocol::Http1(http1) => http1.handle_body_wanted(),
-            Protocol::Http2(http2) => http2.handle_body_wanted(stream),
-        }
+        each_driver!(&mut self.protocol, driver => driver.handle_body_wanted(stream));
     }
 
     /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
@@ -215,10 +200,7 @@ impl Session {
         if let Some(need) = self.time_out_handshake(ctx) {
             return need;
         }
-        match &mut self.protocol {
-            Protocol::Http1(http1) => http1.handle_timeout(&mut self.wire, ctx),
-            Protocol::Http2(http2) => http2.handle_timeout(&mut self.wire, ctx),
-        }
+        each_driver!(&mut self.protocol, driver => driver.handle_timeout(&mut self.wire, ctx))
     }
 
     /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
@@ -226,23 +208,21 @@ impl Session {
         if let Some(need) = self.shake_hands(ctx) {
             return need;
         }
-        match &mut self.protocol {
-            Protocol::Http1(http1) => {
-                let need = http1.step(&mut self.wire, ctx, stage);
-                let Some(input) = http1.take_http2_input() else { return need };
-                self.protocol = Protocol::Http2(Box::new(Http2Driver::new(input, ctx)));
-                self.step(ctx, stage)
-            }
-            Protocol::Http2(http2) => http2.step(&mut self.wire, ctx, stage),
-        }
+        let need = each_driver!(&mut self.protocol, driver => driver.step(&mut self.wire, ctx, stage));
+        let Protocol::Http1(http1) = &mut self.protocol else { return need };
+        let Some(input) = http1.take_http2_input() else { return need };
+        self.protocol = Protocol::Http2(Box::new(Http2Driver::new(input, ctx)));
+        self.step(ctx, stage)
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.
     pub fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        match &mut self.protocol {
-            Protocol::Http1(http1) => http1.end(outcome, &mut self.wire, ctx),
-            Protocol::Http2(http2) => http2.end(outcome, &mut self.wire, ctx),
-        }
+        each_driver!(&mut self.protocol, driver => driver.end(outcome, &mut self.wire, ctx))
+    }
+
+    /// What holds between any two events.
+    pub fn check_invariants(&self) {
+        each_driver!(&self.protocol, driver => driver.check_invariants(&self.wire));
     }
 }
 

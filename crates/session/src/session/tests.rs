@@ -229,6 +229,7 @@ impl Game {
     /// Does what an event loop does, until the session waits.
     fn follow(&mut self, mut need: Need) -> bool {
         loop {
+            self.session.check_invariants();
             self.waits_for_application = matches!(need, Need::ResponseAwaited);
             match need {
                 Need::Readable | Need::Writable => {

@@ -293,6 +293,7 @@ impl<'a> World<'a> {
             }
             self.note_application();
             self.gateway.check_invariants();
+            self.seats.iter().filter_map(|seat| seat.session.as_ref()).for_each(Session::check_invariants);
         }
         self.finish(&before)
     }

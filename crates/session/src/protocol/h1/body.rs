@@ -38,7 +38,7 @@ impl BodySink for Nowhere {
 
 /// Contents that are collected.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces(pub(crate) Vec<u8>);
+pub(super) struct Pieces(pub(super) Vec<u8>);
 
 impl BodySink for Pieces {
     fn take(&mut self, data: &[u8]) -> bool {
@@ -53,7 +53,7 @@ impl BodySink for Pieces {
 
 /// What is still to come of a body.
 #[derive(Clone, Debug)]
-pub(crate) struct BodyRest {
+pub(super) struct BodyRest {
     reader: BodyReader,
     has_length: bool,
     /// The client waits for `100 Continue`, and has sent nothing of it.
@@ -75,12 +75,12 @@ impl BodyRest {
     }
 
     /// Whether it may never come: the client waits for `100 Continue`, and has sent nothing of it.
-    pub(crate) fn may_be_kept_back(&self) -> bool {
+    pub(super) fn may_be_kept_back(&self) -> bool {
         self.is_awaited && self.passed == 0
     }
 
     /// Bytes that are still to come, if that is known.
-    pub(crate) fn left(&self) -> Option<u64> {
+    pub(super) fn left(&self) -> Option<u64> {
         self.has_length.then(|| self.reader.announced())
     }
 
@@ -93,7 +93,7 @@ impl BodyRest {
     ///
     /// # Errors
     /// It is malformed.
-    pub(crate) fn read(
+    pub(super) fn read(
         &mut self,
         input: &[u8],
         sink: &mut impl BodySink,

@@ -57,8 +57,9 @@ impl Http1 {
         Some(())
     }
 
-    /// The response is a tunnel: bytes up to the end of the connection.
-    pub(crate) fn resume_tunnel(&mut self) {
+    /// What follows is another protocol's, in both directions, up to the end of the connection.
+    pub(crate) fn open_tunnel(&mut self) {
+        self.input_state = InputState::Tunnel;
         self.response.frame = Frame::Own { framing: Framing::Close, left: u64::MAX };
     }
 
@@ -99,6 +100,10 @@ pub(super) enum InputState {
     Body(BodyRest),
     /// In a body that is skipped.
     Unwanted(BodyRest),
+    /// In a body that the gateway is given while it arrives.
+    Lent(BodyRest),
+    /// Behind a switch of protocols: what comes is the other protocol's.
+    Tunnel,
 }
 
 /// The response to the request that was taken last.

@@ -10,7 +10,7 @@ mod connection;
 mod requests;
 mod responses;
 
-pub(crate) use body::{BodyRead, BodyRest, BodySink, Pieces};
+pub(crate) use body::{BodyRead, BodySink};
 pub(crate) use connection::Http1;
 pub(crate) use requests::Taken;
 pub(crate) use responses::{LastClose, Responder};

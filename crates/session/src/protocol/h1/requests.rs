@@ -6,10 +6,11 @@
 //! large one is refused in place of the answer. The rest of such a body is skipped after the answer; the connection
 //! ends if that is impossible.
 
-use baton_http::{BodyFraming, Refusal, RequestHead};
+use baton_buf::Slice;
+use baton_http::{Refusal, RequestHead};
 use baton_site::limits::Limits;
 
-use super::body::{BodyRead, BodyRest, BodySink, Nowhere};
+use super::body::{BodyRead, BodyRest, BodySink, Nowhere, Pieces};
 use super::connection::{Http1, InputState, Response};
 
 /// What was found at the front of the input.
@@ -40,9 +41,9 @@ impl Http1 {
         matches!(self.input_state, InputState::Unwanted(_))
     }
 
-    /// Whether the client may still be sending the body of the request that was taken last.
+    /// Whether the protocol itself has to read on in the body of the request that was taken last.
     pub(crate) fn has_body_ahead(&self) -> bool {
-        !matches!(self.input_state, InputState::Head)
+        matches!(self.input_state, InputState::Ahead { .. } | InputState::Body(_) | InputState::Unwanted(_))
     }
 
     /// Parses the input behind the last request and its body.
@@ -132,22 +133,76 @@ impl Http1 {
         }
     }
 
-    /// `left` bytes of the delegated request's body are unread. If they are few, they are skipped; else the connection
-    /// ends after the answer (RFC 9112, section 9.3).
-    pub(crate) fn pass_unread(&mut self, left: u64) {
-        if left > UNREAD_BYTES_MAX {
-            self.close_behind();
-        } else if left > 0 {
-            self.input_state = InputState::Unwanted(BodyRest::new(BodyFraming::Length(left), left));
+    /// The gateway gets the rest of the body while it arrives.
+    pub(crate) fn lend_body(&mut self) {
+        self.input_state = match std::mem::replace(&mut self.input_state, InputState::Head) {
+            InputState::Unwanted(rest) => InputState::Lent(rest),
+            other => other,
+        };
+    }
+
+    /// Whether the gateway is given the input.
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self.input_state, InputState::Lent(_)) || self.is_tunnel()
+    }
+
+    /// Whether the input is another protocol's.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        matches!(self.input_state, InputState::Tunnel)
+    }
+
+    /// How many bytes may be read for the gateway: what follows a body of known length is none of it.
+    pub(crate) fn lent_bytes_max(&self) -> u64 {
+        match &self.input_state {
+            InputState::Lent(rest) => rest.left().unwrap_or(u64::MAX),
+            _ => u64::MAX,
         }
     }
 
-    /// The session reads the rest of the body for the application, from where the protocol stands.
-    pub(crate) fn lend_body(&mut self) -> Option<BodyRest> {
-        match std::mem::replace(&mut self.input_state, InputState::Head) {
-            InputState::Unwanted(rest) => Some(rest),
-            _ => None,
+    /// Reads on in what the gateway is given. Returns how many bytes of the input were consumed, and their contents.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(crate) fn read_lent(&mut self, input: &Slice) -> Result<(usize, Slice, BodyRead), Refusal> {
+        let InputState::Lent(rest) = &mut self.input_state else {
+            return Ok((input.len(), input.clone(), BodyRead::Part));
+        };
+        let (taken, contents, read) = if rest.left().is_some() {
+            let (taken, read) = rest.read(input, &mut Nowhere)?;
+            let mut contents = input.clone();
+            contents.split_off(taken);
+            (taken, contents, read)
+        } else {
+            let mut pieces = Pieces::default();
+            let (taken, read) = rest.read(input, &mut pieces)?;
+            (taken, Slice::from(pieces.0), read)
+        };
+        if read == BodyRead::Complete {
+            self.end_lent();
         }
+        Ok((taken, contents, read))
+    }
+
+    /// Nothing more comes that the gateway is to be given.
+    pub(crate) fn end_lent(&mut self) {
+        self.input_state = InputState::Head;
+    }
+
+    /// The gateway takes no more. If the rest is short, it is skipped; else the connection ends after the answer (RFC
+    /// 9112, section 9.3). Returns whether there is a rest.
+    pub(crate) fn take_back_body(&mut self) -> bool {
+        if !self.is_lent() {
+            return false;
+        }
+        match std::mem::replace(&mut self.input_state, InputState::Head) {
+            InputState::Lent(rest)
+                if !rest.may_be_kept_back() && rest.left().is_some_and(|left| left <= UNREAD_BYTES_MAX) =>
+            {
+                self.input_state = InputState::Unwanted(rest);
+            }
+            _ => self.close_behind(),
+        }
+        true
     }
 }
 
@@ -300,7 +355,7 @@ mod tests {
         assert_eq!(connection.read_body(b"GET /", &mut kept), Ok((5, BodyRead::Begun)));
         assert_eq!(kept.0, b"GET /");
         connection.lend_body();
-        connection.pass_unread(15);
+        assert!(connection.take_back_body());
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
             let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits) else {
                 panic!("it is not taken")

@@ -266,9 +266,8 @@ impl Responder<'_> {
     pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
         let mut lines = heads.take();
         head::push_switch(&mut lines, head, fields);
-        let response = &mut self.protocol.response;
-        response.keeps = false;
-        response.frame = Frame::Own { framing: Framing::Close, left: u64::MAX };
+        self.protocol.close_behind();
+        self.protocol.open_tunnel();
         self.send(heads, lines, b"");
         head.status()
     }

@@ -23,8 +23,19 @@ pub(super) enum BodyState {
     TooLong,
     /// No answer depends on it.
     Unwanted,
-    /// The session passes it on while it arrives. So many bytes may still come.
-    Lent { left: u64 },
+    /// The session passes it on while it arrives.
+    Lent(Left),
+}
+
+/// How much of a body is still to be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// So many bytes.
+    Length(u64),
+    /// What comes until the stream's end, at most so many bytes.
+    UntilEnd(u64),
+    /// What comes until the stream's end: another protocol's.
+    Tunnel,
 }
 
 impl StreamBody {
@@ -41,14 +52,6 @@ impl StreamBody {
             }
         };
         Self { state, arrived: Vec::new(), is_complete: ends }
-    }
-
-    /// How many bytes may still come of a wanted body.
-    pub(crate) fn bytes_max(&self) -> u64 {
-        match self.state {
-            BodyState::Wanted { left } | BodyState::Lent { left } => left,
-            _ => 0,
-        }
     }
 
     /// Whether an application gets it, and waits for it to be complete or long enough.
@@ -71,10 +74,26 @@ impl StreamBody {
         self.state == BodyState::Unwanted
     }
 
-    /// Counts bytes of a wanted body. `false`: it is longer than the limit.
+    /// Whether more of it is to be passed on.
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self.state, BodyState::Lent(left) if left != Left::Length(0))
+    }
+
+    /// Whether it is another protocol's.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.state == BodyState::Lent(Left::Tunnel)
+    }
+
+    /// Counts bytes that are kept or passed on. `false`: they are more than there may be.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
         match &mut self.state {
-            BodyState::Wanted { left } => left.checked_sub(bytes).map(|rest| *left = rest).is_some(),
+            BodyState::Wanted { left } | BodyState::Lent(Left::UntilEnd(left)) => {
+                left.checked_sub(bytes).map(|rest| *left = rest).is_some()
+            }
+            BodyState::Lent(Left::Length(left)) => {
+                *left = left.saturating_sub(bytes);
+                true
+            }
             BodyState::TooLong => false,
             _ => true,
         }
@@ -82,7 +101,20 @@ impl StreamBody {
 
     /// The session passes on what is still to come.
     pub(crate) fn lend(&mut self) {
-        self.state = BodyState::Lent { left: self.bytes_max() };
+        if let BodyState::Wanted { left } = self.state {
+            self.state = BodyState::Lent(Left::UntilEnd(left));
+        }
+    }
+
+    /// So many bytes are to be passed on.
+    pub(crate) fn lend_length(&mut self, bytes: u64) {
+        debug_assert!(matches!(self.state, BodyState::Lent(_)), "a body that is not passed on");
+        self.state = BodyState::Lent(Left::Length(bytes));
+    }
+
+    /// What comes from now on is another protocol's, and passed on.
+    pub(crate) fn open_tunnel(&mut self) {
+        self.state = BodyState::Lent(Left::Tunnel);
     }
 
     /// No answer depends on the rest. Returns what has arrived and was not used.

@@ -194,7 +194,7 @@ impl<'a> Responder<'a> {
         self.send(heads, lines);
         self.send_pending_head();
         self.connection.open_tunnel(self.stream);
-        self.body.lend();
+        self.body.open_tunnel();
         Status::OK
     }
 

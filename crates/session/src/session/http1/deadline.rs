@@ -3,13 +3,13 @@
 use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
-use super::{Http1Driver, Need, Stage, Wire, WireState};
+use super::{Driver, Http1Driver, Need, Stage, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 
 impl Http1Driver {
-    /// The deadline has passed: the session ends, or goes on if the client turns out to have made progress.
-    pub(in crate::session) fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+    /// The deadline has passed.
+    pub(super) fn time_out(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
         match self.waiting {
             Waiting::Job => Need::JobUnderWay,
             Waiting::Application => Need::ResponseAwaited,
@@ -17,19 +17,22 @@ impl Http1Driver {
                 self.wait_for(Waiting::Send, wire, ctx);
                 Need::Writable
             }
-            Waiting::Body if self.streamed_body.is_some() => {
-                Need::Body(self.protocol.stream(), Err(self.time_out_body()))
-            }
-            Waiting::Head | Waiting::Body if wire.outlet.is_empty() => {
-                self.refuse_late(wire, ctx);
-                self.step(wire, ctx, Stage::Any)
-            }
+            Waiting::Head | Waiting::Body => match self.exchanges.last() {
+                Some(at) if self.protocol.is_lent() => self.time_out_lent_body(at),
+                _ if !wire.outlet.is_empty() => self.end(Outcome::TimedOut, wire, ctx),
+                at => {
+                    match at {
+                        Some(at) => self.refuse_late(at, wire, ctx),
+                        None => self.refuse_late_head(wire, ctx),
+                    }
+                    self.step(wire, ctx, Stage::Any)
+                }
+            },
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
                 self.end(Outcome::ClientGone, wire, ctx)
             }
             // After an orderly close the kernel would keep the unsent rest for minutes.
             Waiting::Send => self.reset(Outcome::TimedOut, wire, ctx),
-            Waiting::Head | Waiting::Body => self.end(Outcome::TimedOut, wire, ctx),
         }
     }
 
@@ -79,8 +82,8 @@ impl Http1Driver {
             Waiting::FirstRequest | Waiting::Head => limits.head_timeout_ms,
             Waiting::NextRequest => limits.idle_timeout_ms,
             Waiting::Body => {
-                let of_request = self.exchanges.back().and_then(Exchange::body_timeout_ms);
-                of_request.unwrap_or(limits.body_timeout_ms)
+                let last = self.exchanges.last().map(|at| &self.exchanges[at].exchange);
+                last.and_then(Exchange::body_timeout_ms).unwrap_or(limits.body_timeout_ms)
             }
             Waiting::Unwanted => limits.body_timeout_ms,
             Waiting::Send => limits.send_timeout_ms,

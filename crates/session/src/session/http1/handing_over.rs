@@ -10,27 +10,25 @@ use baton_upstream::Chosen;
 
 use super::{Http1Driver, Need, Wire};
 use crate::context::Context;
-use crate::protocol::StreamId;
 
 impl Http1Driver {
     /// Hands the connection over to the node that was chosen, with the request, if that is its way. False: it stays, and the
     /// request is to be relayed.
     pub(super) fn hand_off(
         &mut self,
-        stream: StreamId,
+        at: usize,
         chosen: &Chosen,
         wire: &mut Wire,
         ctx: &mut Context,
     ) -> bool {
         let (Some(node), Some(mover)) = (chosen.node(), ctx.mover.clone()) else { return false };
         let is_alone = self.exchanges.len() == 1
-            && self.streamed_body.is_none()
+            && !self.protocol.is_lent()
             && !self.protocol.has_body_ahead()
             && wire.is_open()
             && !wire.has_output()
             && wire.transport.may_be_handed_off();
-        let text =
-            self.exchange(stream).filter(|_| is_alone).and_then(|exchange| exchange.text(chosen.body()));
+        let text = is_alone.then(|| self.exchanges[at].exchange.text(chosen.body())).flatten();
         let Some(text) = text else { return false };
         let unread = [&text[..], &self.inbox].concat();
         let Some(passport) = passport(self.protocol.requests() - 1, unread, wire) else { return false };
@@ -38,25 +36,24 @@ impl Http1Driver {
             return false;
         }
         chosen.note_handed_over();
-        if let Some(exchange) = self.exchange(stream) {
-            exchange.record.note_trail(Arc::clone(chosen.application()), chosen.trail());
-        }
+        let record = &mut self.exchanges[at].exchange.record;
+        record.note_trail(Arc::clone(chosen.application()), chosen.trail());
         self.leave(Outcome::HandedOver, wire, ctx);
         true
     }
 
     /// Whether a request on a connection that a front-end has handed over is to go back there: it is not answered from memory. Then
     /// it is as if it had not been read.
-    pub(super) fn is_for_front_end(&mut self, stream: StreamId, wire: &Wire, ctx: &Context) -> bool {
+    pub(super) fn is_for_front_end(&mut self, wire: &Wire, ctx: &Context) -> bool {
         let is_later = wire.transport.flow().is_some() && !wire.transport.has_counted_request();
         if !is_later || !ctx.plan.returns_connections() || ctx.mover.is_none() {
             return false;
         }
         let is_alone = self.exchanges.len() == 1 && !wire.has_output() && wire.is_open();
-        if std::mem::take(&mut self.keeps_next) || !is_alone || self.is_answered(stream) {
+        if std::mem::take(&mut self.keeps_next) || !is_alone || self.waiting_request().is_none() {
             return false;
         }
-        self.exchanges.clear();
+        self.exchanges.forget();
         self.protocol.take_back();
         self.gives_back = true;
         true
@@ -89,7 +86,7 @@ impl Http1Driver {
     fn leave(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
         wire.transport.socket().note_left();
         self.inbox = Vec::new();
-        self.end_exchanges(outcome, wire, ctx);
+        self.exchanges.log_all(outcome, wire, ctx);
         wire.finish(ctx);
     }
 }

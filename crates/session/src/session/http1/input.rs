@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use baton_http::Refusal;
 use baton_http::h2::{self, PrefaceMatch};
-use baton_http::{Refusal, Status};
-use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
-use super::{Http1Driver, Need, Wire, WireState};
+use super::{Driver, Http1Driver, Need, Wire, WireState};
 use crate::context::Context;
-use crate::exchange::{Env, Exchange, Refused};
+use crate::exchange::{Exchange, Refused};
 use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
+use baton_telemetry::log::Outcome;
 
 impl Http1Driver {
     /// Reads and parses what has arrived; `None`: the exchanges or the state have changed.
@@ -90,19 +90,18 @@ impl Http1Driver {
                         let start = at;
                         at += head_len;
                         requests += 1;
-                        let stream = self.protocol.stream();
-                        self.exchanges.push_back(Exchange::new(stream, &ctx.clock));
-                        let begin =
-                            |exchange: &mut Exchange, env: &mut Env<'_>| exchange.begin(env, &plan, &head);
-                        let ((), taken) = self.drive(stream, &input[at..], wire, ctx, begin);
-                        if self.is_for_front_end(stream, wire, ctx) {
+                        let own = self.exchanges.push(Exchange::new(self.protocol.stream(), &ctx.clock), ());
+                        let ((), taken) = self.drive(own, &input[at..], wire, ctx, |exchange, env| {
+                            exchange.begin(env, &plan, &head);
+                        });
+                        if self.is_for_front_end(wire, ctx) {
                             return start;
                         }
                         wire.note_request_begun(ctx);
                         at += taken;
-                        if self.is_answered(stream) {
+                        if self.waiting_request().is_none() {
                             let is_behind = at < input.len() || self.has_unread_input(wire);
-                            self.handle_answered_before(is_behind, wire);
+                            self.go_on_or_end(is_behind, wire);
                         } else if self.protocol.is_in_body() {
                             continue; // It may be too large before any of it has arrived.
                         }
@@ -135,7 +134,7 @@ impl Http1Driver {
             if self.protocol.is_in_body() {
                 continue;
             }
-            if !self.is_answered(self.protocol.stream()) {
+            if self.waiting_request().is_some() {
                 return at;
             }
             if requests >= plan.limits.pipelined_max || wire.outlet.queued() >= BATCH_BYTES {
@@ -147,9 +146,8 @@ impl Http1Driver {
 
     /// Reads on in the body of the last request. Returns how many bytes of the input were consumed.
     fn take_body(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
-        let stream = self.protocol.stream();
-        let exchange = self.exchanges.iter_mut().rfind(|exchange| exchange.stream == stream);
-        let Some(upload) = exchange.and_then(Exchange::upload) else { return 0 };
+        let Some(last) = self.exchanges.last() else { return 0 };
+        let Some(upload) = self.exchanges[last].exchange.upload() else { return 0 };
         let (taken, read) = match self.protocol.read_body(input, upload) {
             Ok((taken, BodyRead::Part)) => {
                 self.wait_for(Waiting::Body, wire, ctx); // Anew with each part of it.
@@ -158,9 +156,9 @@ impl Http1Driver {
             Ok((taken, read)) => (taken, Ok(read)),
             Err(refusal) => (input.len(), Err(refusal)),
         };
-        self.drive(stream, &[], wire, ctx, |exchange, env| exchange.handle_body(env, read));
-        if self.is_answered(stream) {
-            self.handle_answered_before(true, wire);
+        self.drive(last, &[], wire, ctx, |exchange, env| exchange.handle_body(env, read));
+        if self.waiting_request().is_none() {
+            self.go_on_or_end(true, wire);
         }
         taken
     }
@@ -170,24 +168,15 @@ impl Http1Driver {
         self.inbox_untried = false;
         let stream = self.protocol.take_unreadable(input);
         wire.note_request_begun(ctx);
-        self.exchanges.push_back(Exchange::new(stream, &ctx.clock));
-        self.drive(stream, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
+        let at = self.exchanges.push(Exchange::new(stream, &ctx.clock), ());
+        self.drive(at, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
         wire.state = WireState::Ending(LastClose::Linger);
     }
 
-    /// Refuses an incomplete head or body whose rest took too long.
-    pub(super) fn refuse_late(&mut self, wire: &mut Wire, ctx: &mut Context) {
-        let why = "The request took too long to arrive.";
-        let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
-        if self.exchanges.is_empty() {
-            let inbox = std::mem::take(&mut self.inbox);
-            self.refuse(&inbox, &refused, wire, ctx);
-        } else {
-            self.drive(self.protocol.stream(), &[], wire, ctx, |exchange, env| {
-                exchange.refuse(env, &refused);
-            });
-            self.handle_answered_before(true, wire);
-        }
+    /// Refuses an incomplete head whose rest takes too long.
+    pub(super) fn refuse_late_head(&mut self, wire: &mut Wire, ctx: &mut Context) {
+        let inbox = std::mem::take(&mut self.inbox);
+        self.refuse(&inbox, &Refused::LATE, wire, ctx);
     }
 }
 

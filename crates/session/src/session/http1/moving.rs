@@ -7,12 +7,13 @@ use baton_passport::parcel::{Packer, Unpacker};
 use baton_passport::{Part, PartKind, Passport};
 use baton_upstream::TunnelEnd;
 
-use super::waiting::{Lent, StreamedBody, Waiting};
+use super::waiting::Waiting;
 use super::{Http1Driver, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::outlet::Outlet;
 use crate::protocol::{Http1, LastClose};
+use crate::session::exchanges::Underway;
 
 impl Http1Driver {
     /// The version of a passport with which another process can go on; `None`: none can now.
@@ -29,7 +30,7 @@ impl Http1Driver {
         }
         let is_sending = self.waiting != Waiting::Job
             && self.exchanges.len() == 1
-            && self.exchanges.iter().all(Exchange::is_movable)
+            && self.exchanges.iter().all(|entry| entry.exchange.is_movable())
             && self.protocol.is_movable()
             && matches!(
                 wire.state,
@@ -43,8 +44,8 @@ impl Http1Driver {
     /// Whether another process can go on with a tunnel, if the gateway can give its end away: both halves are open.
     fn is_movable_tunnel(&self, wire: &Wire) -> bool {
         self.exchanges.len() == 1
-            && self.exchanges.iter().all(Exchange::is_movable_tunnel)
-            && self.streamed_body.as_ref().is_some_and(StreamedBody::is_tunnel)
+            && self.exchanges.iter().all(|entry| entry.exchange.is_movable_tunnel())
+            && self.protocol.is_tunnel()
             && self.protocol.is_movable()
             && wire.is_open()
             && wire.outlet.is_movable()
@@ -69,7 +70,7 @@ impl Http1Driver {
     ) {
         passport.requests = self.protocol.requests();
         passport.unread.clone_from(&self.inbox);
-        let Some(exchange) = self.exchanges.front() else {
+        let Some(Underway { exchange, .. }) = self.exchanges.iter().next() else {
             passport.left_ms = Some(wire.deadline_ms.saturating_sub(ctx.clock.now_ms()));
             return;
         };
@@ -92,8 +93,8 @@ impl Http1Driver {
 
     /// Another process goes on with the connection.
     pub(in crate::session) fn note_left(&self, ctx: &mut Context) {
-        for exchange in &self.exchanges {
-            exchange.record.leave(&mut ctx.tally);
+        for entry in self.exchanges.iter() {
+            entry.exchange.record.leave(&mut ctx.tally);
         }
     }
 
@@ -116,7 +117,7 @@ impl Http1Driver {
             protocol.resume_response(&mut packed)?;
             exchange = Some(match socket {
                 Some(socket) => {
-                    protocol.resume_tunnel();
+                    protocol.open_tunnel();
                     Exchange::unpack_tunnel(&mut packed, socket, protocol.stream(), ctx)?
                 }
                 None => {
@@ -142,12 +143,11 @@ impl Http1Driver {
             protocol,
             inbox_untried: !passport.unread.is_empty(),
             inbox: passport.unread,
-            streamed_body: is_tunnel.then(|| StreamedBody::new(Lent::Tunnel)),
             ..Self::new(wire, ctx)
         };
         match exchange {
             Some(exchange) => {
-                driver.exchanges.push_back(exchange);
+                driver.exchanges.push(exchange, ());
                 driver.wait_for(Waiting::Send, wire, ctx);
             }
             None => {

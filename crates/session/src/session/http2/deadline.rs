@@ -4,15 +4,14 @@
 
 use std::sync::Arc;
 
-use baton_http::{Status, h2};
-use baton_site::limits::Limits;
-use baton_telemetry::log::Outcome;
+use baton_http::h2;
 
 use super::stream::Stream;
-use super::{Http2Driver, Need, Stage, Wire, WireState};
+use super::{Driver, Http2Driver, Need, Stage, Underway, Wire, WireState};
 use crate::context::Context;
-use crate::exchange::Refused;
 use crate::protocol::LastClose;
+use baton_site::limits::Limits;
+use baton_telemetry::log::Outcome;
 
 impl Http2Driver {
     /// Sets the deadline of a session that is about to wait.
@@ -28,13 +27,9 @@ impl Http2Driver {
             self.send_due_ms = Some(wire.deadline_ms);
         }
         if wire.state == WireState::Lingering {
-            if !self.is_lingering {
-                self.is_lingering = true;
-                wire.set_timeout(limits.linger_timeout_ms, ctx);
-            }
             return;
         }
-        let of_streams = self.streams.iter().filter_map(|stream| self.stream_deadline(stream, limits));
+        let of_streams = self.exchanges.iter().filter_map(|entry| self.stream_deadline(entry, limits));
         let of_connection = self.connection.deadline_ms().into_iter().chain(self.send_due_ms);
         let due_ms = of_streams
             .chain(of_connection)
@@ -52,12 +47,12 @@ impl Http2Driver {
             None if self.requests == 0 => (self.idle_since_ms, limits.head_timeout_ms),
             None => (self.idle_since_ms, limits.idle_timeout_ms),
         };
-        (wire.is_open() && self.streams.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
+        (wire.is_open() && self.exchanges.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
     }
 
     /// When a client that is not without requests is told of a drain.
     fn patience_deadline(&self, ctx: &Context) -> Option<u64> {
-        let waits = ctx.draining && !self.streams.is_empty() && !self.connection.is_draining();
+        let waits = ctx.draining && !self.exchanges.is_empty() && !self.connection.is_draining();
         (waits && ctx.patience_until_ms < u64::MAX).then_some(ctx.patience_until_ms)
     }
 
@@ -67,9 +62,10 @@ impl Http2Driver {
     }
 
     /// When the client must have sent more of a body, or taken more of a response.
-    fn stream_deadline(&self, stream: &Stream, limits: &Limits) -> Option<u64> {
-        if stream.awaits_body() {
-            let timeout_ms = stream.exchange.body_timeout_ms().unwrap_or(limits.body_timeout_ms);
+    fn stream_deadline(&self, entry: &Underway<Stream>, limits: &Limits) -> Option<u64> {
+        let stream = &entry.own;
+        if entry.awaits_body() {
+            let timeout_ms = entry.exchange.body_timeout_ms().unwrap_or(limits.body_timeout_ms);
             return Some(stream.received_ms.saturating_add(timeout_ms));
         }
         // A window that opens a byte at a time buys no time, but one that others use does.
@@ -81,7 +77,7 @@ impl Http2Driver {
     }
 
     /// The deadline has passed: a stream or the session ends, or goes on if the client turns out to have made progress.
-    pub(in crate::session) fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+    pub(super) fn time_out(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
         let now_ms = ctx.clock.now_ms();
         if wire.state == WireState::Lingering {
             return self.end(Outcome::Complete, wire, ctx);
@@ -105,33 +101,24 @@ impl Http2Driver {
         }
         let plan = Arc::clone(&ctx.plan);
         let limits = &plan.limits;
-        for at in (0..self.streams.len()).rev() {
-            let due_ms = self.stream_deadline(&self.streams[at], limits);
+        for at in (0..self.exchanges.len()).rev() {
+            let due_ms = self.stream_deadline(&self.exchanges[at], limits);
             if due_ms.is_none_or(|due_ms| due_ms > now_ms) {
                 continue;
             }
-            if self.streams[at].lent.is_some() && self.streams[at].awaits_body() {
-                self.streams[at].received_ms = now_ms;
-                if let Some(need) = self.time_out_lent_body(at) {
-                    return need;
-                }
-            } else if self.streams[at].awaits_body() {
+            let entry = &mut self.exchanges[at];
+            if entry.wants_body && entry.awaits_body() {
+                entry.own.received_ms = now_ms;
+                return self.time_out_lent_body(at);
+            } else if entry.awaits_body() {
                 self.refuse_late(at, wire, ctx);
-            } else if self.streams[at].taken >= limits.least_bytes_per_send_timeout() {
-                self.streams[at].begin_sending(now_ms);
+            } else if entry.own.taken >= limits.least_bytes_per_send_timeout() {
+                entry.own.begin_sending(now_ms);
             } else {
                 self.cancel(at, h2::ErrorCode::Cancel, Outcome::TimedOut, wire, ctx);
             }
         }
         self.step(wire, ctx, Stage::Any)
-    }
-
-    /// Refuses a request whose body took too long.
-    fn refuse_late(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
-        let why = "The request took too long to arrive.";
-        let refused = Refused { status: Status::REQUEST_TIMEOUT, why, outcome: Outcome::TimedOut };
-        self.drive(at, wire, ctx, |exchange, env| exchange.refuse(env, &refused));
-        self.handle_answered(at, wire, ctx);
     }
 }
 

@@ -7,7 +7,7 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
 use super::stream::Stream;
-use super::{Http2Driver, Input, Wire, WireState};
+use super::{Driver, Http2Driver, Input, Underway, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Exchange, Refused};
 use crate::protocol::LastClose;
@@ -65,9 +65,10 @@ impl Http2Driver {
 
     /// The client sends no more: answers that are under way are completed, as far as its windows go, which open no more.
     fn input_after_end(&self, wire: &Wire) -> Input {
-        let goes_on = |stream: &Stream| !stream.awaits_body() && self.connection.stall(stream.id).is_none();
+        let goes_on =
+            |entry: &Underway<Stream>| !entry.awaits_body() && self.connection.stall(entry.own.id).is_none();
         let is_sending = !wire.outlet.is_empty() || self.connection.wants_to_send();
-        let waits = is_sending || self.streams.iter().any(goes_on);
+        let waits = is_sending || self.exchanges.iter().any(goes_on);
         if waits { Input::None } else { Input::Ended }
     }
 
@@ -98,19 +99,17 @@ impl Http2Driver {
                 None if consumed == 0 => return at,
                 None => {}
                 Some(h2::Event::Request { stream, head, protocol, ends, .. }) => {
-                    let mut begun = Stream::new(stream, Some(&head), ends, &ctx.clock);
+                    let at = self.begin(Stream::new(stream, Some(&head), ends, &ctx.clock), wire, ctx);
                     if let Some(protocol) = protocol {
-                        begun.exchange.set_protocol(protocol);
+                        self.exchanges[at].exchange.set_protocol(protocol);
                     }
-                    self.begin(begun, wire, ctx);
-                    let last = self.streams.len() - 1;
-                    self.drive(last, wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
-                    self.settle(last, wire, ctx);
+                    self.drive(at, &[], wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
+                    self.settle(at, wire, ctx);
                     *requests_left = requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Refused { stream, refusal, ends }) => {
-                    self.begin(Stream::new(stream, None, ends, &ctx.clock), wire, ctx);
-                    self.refuse(refusal, wire, ctx);
+                    let at = self.begin(Stream::new(stream, None, ends, &ctx.clock), wire, ctx);
+                    self.refuse(at, refusal, wire, ctx);
                     *requests_left = requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Data { stream, data, ends }) => self.take_data(stream, data, ends, wire, ctx),
@@ -132,37 +131,38 @@ impl Http2Driver {
         }
     }
 
-    fn begin(&mut self, stream: Stream, wire: &Wire, ctx: &Context) {
-        self.streams.push_back(stream);
+    /// Adds a request. Returns where it is.
+    fn begin(&mut self, stream: Stream, wire: &Wire, ctx: &Context) -> usize {
+        let at = self.exchanges.push(Exchange::new(super::name(stream.id), &ctx.clock), stream);
         self.requests += 1;
         self.is_resting = false;
         let leaves = ctx.lingering && self.has_to_end(wire, ctx);
         if leaves || self.requests >= ctx.plan.limits.requests_per_connection_max {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
+        at
     }
 
-    /// What follows from the first turn of a request.
-    fn settle(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
-        match self.streams[at].exchange.is_answered() {
+    /// What follows from the first turn of a request, or from its body.
+    pub(super) fn settle(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        match self.exchanges[at].exchange.is_answered() {
             true => self.handle_answered(at, wire, ctx),
             false => self.make_due(at),
         }
     }
 
-    /// Refuses the request that came last.
-    fn refuse(&mut self, refusal: Refusal, wire: &mut Wire, ctx: &mut Context) {
+    /// Refuses a request that cannot be read.
+    fn refuse(&mut self, at: usize, refusal: Refusal, wire: &mut Wire, ctx: &mut Context) {
         let why = refusal.to_string();
-        let last = self.streams.len() - 1;
-        self.drive(last, wire, ctx, |exchange, env| {
+        self.drive(at, &[], wire, ctx, |exchange, env| {
             exchange.refuse_input(env, b"HTTP/2.0", &Refused::by(refusal, &why));
         });
-        self.settle(last, wire, ctx);
+        self.settle(at, wire, ctx);
     }
 
     /// The stream was reset, by the client or for what it sent.
-    fn handle_reset(&mut self, stream: h2::StreamId, outcome: Outcome, wire: &Wire, ctx: &mut Context) {
-        if let Some(at) = self.position(super::name(stream)) {
+    fn handle_reset(&mut self, stream: h2::StreamId, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+        if let Some(at) = self.exchanges.position(super::name(stream)) {
             self.remove(at, outcome, wire, ctx);
         } else {
             self.connection.finish(stream);
@@ -178,7 +178,7 @@ impl Http2Driver {
     pub(super) fn fail(&mut self, error: h2::ConnectionError, wire: &mut Wire, ctx: &mut Context) {
         ctx.tally.add(Metric::of_http2_error(&error), 1);
         log_unreadable(format!("HTTP/2.0 {}", error.label()).as_bytes(), wire, ctx);
-        for at in (0..self.streams.len()).rev() {
+        for at in (0..self.exchanges.len()).rev() {
             self.remove(at, Outcome::Refused, wire, ctx);
         }
         self.is_inbox_untried = false;

@@ -23,24 +23,25 @@ use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
 use baton_http::h2;
+
+use super::driver::{Driver, JobOf, Turn};
+use super::exchanges::{Exchanges, Underway};
+use super::need::{Need, Stage};
+use super::wire::{Wire, WireState};
+use crate::context::Context;
+use crate::exchange::Exchange;
+use crate::job::Job;
+use crate::protocol::{LastClose, Responder, StreamId};
+use crate::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
-use baton_upstream::ResponseEvent;
-
-use super::need::{Need, Stage};
-use super::wire::{Closing, Wire, WireState};
-use crate::context::Context;
-use crate::exchange::{Delegation, Env, Exchange, Wants};
-use crate::job::{Job, JobDone};
-use crate::protocol::{LastClose, Responder, StreamId};
-use stream::{Left, Lent, Stream, name};
+use stream::{Stream, name};
 
 /// HTTP/2 on a connection: the protocol's machine, and its exchanges.
 #[derive(Debug)]
 pub(super) struct Http2Driver {
     connection: h2::Connection,
-    /// Requests that are not logged yet, by number.
-    streams: VecDeque<Stream>,
+    exchanges: Exchanges<Stream>,
     /// Streams that may be able to go on.
     due: VecDeque<h2::StreamId>,
     /// Ranges of files that are to be brought into memory before they are framed.
@@ -71,7 +72,6 @@ pub(super) struct Http2Driver {
     head_since_ms: Option<u64>,
     /// When the client must have taken more of what is being sent.
     send_due_ms: Option<u64>,
-    is_lingering: bool,
     /// The memory that requests needed has been given back.
     is_resting: bool,
 }
@@ -89,6 +89,162 @@ enum Input {
     Ended,
 }
 
+impl Driver for Http2Driver {
+    type Own = Stream;
+
+    const IS_MULTIPLEXED: bool = true;
+
+    fn exchanges(&self) -> &Exchanges<Stream> {
+        &self.exchanges
+    }
+
+    fn exchanges_mut(&mut self) -> &mut Exchanges<Stream> {
+        &mut self.exchanges
+    }
+
+    fn step(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
+        let need = self.go(wire, ctx, stage);
+        self.set_deadline(wire, ctx);
+        need
+    }
+
+    fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+        self.time_out(wire, ctx)
+    }
+
+    fn handle_ready(&mut self) {
+        self.is_full = false;
+    }
+
+    fn can_send(&self, wire: &Wire) -> bool {
+        !self.is_full
+            && !self.is_outlet_blocked
+            && (!wire.outlet.is_empty() || self.connection.wants_to_send())
+    }
+
+    /// The connection can be closed without loss: it was told so, if it is to end.
+    fn is_idle(&self) -> bool {
+        self.exchanges.is_empty()
+            && self.ledger.is_empty()
+            && self.inbox.is_empty()
+            && self.connection.is_idle()
+            && !self.connection.is_draining()
+    }
+
+    fn waits_for_client(&self, wire: &Wire) -> bool {
+        wire.outlet.is_empty() && self.ledger.is_empty() && self.exchanges.iter().all(Underway::awaits_body)
+    }
+
+    /// The client may be sending at any time: windows, if nothing else.
+    fn has_unread_input(&self, _wire: &Wire) -> bool {
+        true
+    }
+
+    fn handle_job_done(&mut self, of: JobOf, _wire: &mut Wire, _ctx: &Context) {
+        match of {
+            JobOf::Request(_, Some(at)) => self.make_due(at),
+            JobOf::Request(stream, None) => {
+                if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
+                    self.connection.finish(self.abandoned.swap_remove(at));
+                }
+            }
+            JobOf::Pages(stream) => {
+                if let Some(at) = self.exchanges.position(stream) {
+                    self.connection.handle_ready(self.exchanges[at].own.id);
+                }
+            }
+            JobOf::Connection => self.is_outlet_blocked = false,
+        }
+    }
+
+    fn begin_turn<'a>(
+        &'a mut self,
+        at: usize,
+        _input: &'a [u8],
+        wire: &'a mut Wire,
+        _ctx: &Context,
+    ) -> Turn<'a> {
+        let Underway { exchange, own: Stream { id, response, body, .. }, .. } = &mut self.exchanges[at];
+        let was_sent = exchange.record.is_all_sent();
+        let reply = Responder::http2(&mut self.connection, *id, response, body);
+        Turn { exchange, reply, client: &wire.transport, was_sent }
+    }
+
+    fn end_turn(
+        &mut self,
+        at: usize,
+        was_sent: bool,
+        _trial: Option<Trial>,
+        _wire: &mut Wire,
+        ctx: &Context,
+    ) {
+        if was_sent {
+            self.exchanges[at].own.begin_sending(ctx.clock.now_ms());
+        }
+    }
+
+    fn make_due(&mut self, at: usize) {
+        let stream = &mut self.exchanges[at].own;
+        if !std::mem::replace(&mut stream.is_due, true) {
+            self.due.push_back(stream.id);
+        }
+    }
+
+    fn read_body(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+        self.take_arrived(at, wire, ctx);
+        None
+    }
+
+    fn lend_body(&mut self, at: usize, left: Option<u64>) {
+        if let Some(left) = left {
+            self.exchanges[at].own.body.lend_length(left);
+        }
+    }
+
+    fn has_lent_body(&self, at: usize) -> bool {
+        self.exchanges[at].own.body.is_lent()
+    }
+
+    fn handle_answered(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        let entry = &mut self.exchanges[at];
+        entry.wants_body = false;
+        if !entry.has_job {
+            self.connection.finish(entry.own.id);
+        }
+        self.end_if_sent(at, wire, ctx);
+    }
+
+    fn handle_lost(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+        self.cancel(at, h2::ErrorCode::Cancel, outcome, wire, ctx);
+    }
+
+    fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context) {
+        self.handle_sent(0, wire, ctx);
+    }
+
+    fn handle_lingering(&mut self, wire: &mut Wire, ctx: &Context) {
+        wire.set_timeout(ctx.plan.limits.linger_timeout_ms, ctx);
+    }
+
+    fn check_invariants(&self, wire: &Wire) {
+        self.exchanges.check_invariants(wire);
+        for Underway { exchange, own, wants_body, .. } in self.exchanges.iter() {
+            assert_eq!(exchange.stream, name(own.id), "the exchange is the stream's");
+            assert_eq!(own.is_due, self.due.contains(&own.id), "what is due has its turn");
+            assert!(!wants_body || own.body.is_lent(), "what is wanted is lent");
+            assert!(!self.abandoned.contains(&own.id), "a request under way is not abandoned");
+        }
+        let is_within = |front: &h2::Framed| self.ledger_sent < front.total_bytes();
+        assert!(self.ledger.front().is_none_or(is_within), "what is sent is off the ledger");
+        let in_ledger = self.ledger.iter().map(h2::Framed::total_bytes).sum::<u64>() - self.ledger_sent;
+        assert_eq!(
+            in_ledger,
+            wire.outlet.queued() + wire.transport.early_data(),
+            "the ledger is the outlet's"
+        );
+    }
+}
+
 impl Http2Driver {
     /// HTTP/2 on a connection whose client has sent `inbox` so far.
     pub(super) fn new(inbox: Vec<u8>, ctx: &Context) -> Self {
@@ -100,7 +256,7 @@ impl Http2Driver {
         };
         Self {
             connection: h2::Connection::new(&settings, now_ms),
-            streams: VecDeque::new(),
+            exchanges: Exchanges::default(),
             due: VecDeque::new(),
             cold: Vec::new(),
             ledger: VecDeque::new(),
@@ -116,83 +272,8 @@ impl Http2Driver {
             data_sent_ms: now_ms,
             head_since_ms: None,
             send_due_ms: None,
-            is_lingering: false,
             is_resting: false,
         }
-    }
-
-    /// Whether the connection can be closed without loss: it was told so, if it is to end.
-    pub(super) fn is_idle(&self) -> bool {
-        self.streams.is_empty()
-            && self.ledger.is_empty()
-            && self.inbox.is_empty()
-            && self.connection.is_idle()
-            && !self.connection.is_draining()
-    }
-
-    /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
-    pub(super) fn waits_for_client(&self, wire: &Wire) -> bool {
-        wire.outlet.is_empty() && self.ledger.is_empty() && self.streams.iter().all(Stream::awaits_body)
-    }
-
-    /// Whether there is something to send, and room for it.
-    pub(super) fn can_send(&self, wire: &Wire) -> bool {
-        !self.is_full
-            && !self.is_outlet_blocked
-            && (!wire.outlet.is_empty() || self.connection.wants_to_send())
-    }
-
-    pub(super) fn is_delegated(&self) -> bool {
-        self.streams.iter().any(|stream| stream.exchange.is_delegated())
-    }
-
-    /// The socket may take more.
-    pub(super) fn handle_ready(&mut self) {
-        self.is_full = false;
-    }
-
-    /// A job that was asked for is done.
-    pub(super) fn handle_job(&mut self, done: JobDone, wire: &mut Wire) {
-        match done {
-            JobDone::Found(stream, found) => {
-                self.finish_job(stream, |exchange| exchange.handle_found(found));
-            }
-            JobDone::Verified(stream, user) => {
-                self.finish_job(stream, |exchange| exchange.handle_verified(user));
-            }
-            JobDone::Coded(stream, coded) => {
-                self.finish_job(stream, |exchange| exchange.handle_coded(coded));
-            }
-            JobDone::PagedIn { stream: Some(stream), .. } => {
-                if let Some(at) = self.position(stream) {
-                    self.connection.handle_ready(self.streams[at].id);
-                }
-            }
-            JobDone::PagedIn { stream: None, until } => {
-                self.is_outlet_blocked = false;
-                wire.outlet.handle_pages(until);
-            }
-            // The handshake is the session's, and no stream waits in a call that sends.
-            JobDone::Handshake(_) | JobDone::Sent(_) => {}
-        }
-    }
-
-    /// A job of a stream is done.
-    fn finish_job(&mut self, stream: StreamId, tell: impl FnOnce(&mut Exchange)) {
-        if let Some(at) = self.position(stream) {
-            self.streams[at].has_job = false;
-            tell(&mut self.streams[at].exchange);
-            self.make_due(at);
-        } else if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
-            self.connection.finish(self.abandoned.swap_remove(at));
-        }
-    }
-
-    /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
-    pub(super) fn step(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
-        let need = self.go(wire, ctx, stage);
-        self.set_deadline(wire, ctx);
-        need
     }
 
     fn go(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
@@ -265,8 +346,8 @@ impl Http2Driver {
         }
         if let Some((id, slice)) = self.cold.pop() {
             ctx.tally.add(Metric::Jobs, 1);
-            let at = self.position(name(id));
-            let client = at.and_then(|at| self.streams[at].exchange.client(&wire.transport));
+            let at = self.exchanges.position(name(id));
+            let client = at.and_then(|at| self.exchanges[at].exchange.client(&wire.transport));
             return Some(Need::Job(Job::PageIn { stream: Some(name(id)), slice }, client));
         }
         if stage == Stage::Write {
@@ -291,156 +372,44 @@ impl Http2Driver {
         if wire.outlet.is_empty() { Need::Readable } else { Need::Writable }
     }
 
-    /// Where the stream with this name is among the streams.
-    fn position(&self, stream: StreamId) -> Option<usize> {
-        self.streams.binary_search_by_key(&stream.number(), |own| u64::from(own.id.number())).ok()
-    }
-
-    fn make_due(&mut self, at: usize) {
-        let stream = &mut self.streams[at];
-        if !std::mem::replace(&mut stream.is_due, true) {
-            self.due.push_back(stream.id);
-        }
-    }
-
     /// Advances a request until it has to wait; `Some`: it needs this first.
     fn advance(&mut self, stream: StreamId, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        let at = self.position(stream)?;
-        self.streams[at].is_due = false;
+        let at = self.exchanges.position(stream)?;
+        let Underway { exchange, own, .. } = &mut self.exchanges[at];
+        own.is_due = false;
         // What an application has sent goes to the client before there is more of it.
-        if self.streams[at].exchange.is_answered() || !self.streams[at].exchange.record.is_all_sent() {
+        if exchange.is_answered() || !exchange.record.is_all_sent() {
             return None;
         }
-        match self.drive(at, wire, ctx, Exchange::poll) {
-            Wants::Nothing => {
-                self.handle_answered(at, wire, ctx);
-                None
-            }
-            Wants::Body => {
-                self.take_arrived(at, wire, ctx);
-                None
-            }
-            Wants::Job(job) => {
-                ctx.tally.add(Metric::Jobs, 1);
-                self.streams[at].has_job = true;
-                Some(Need::Job(job, self.streams[at].exchange.client(&wire.transport)))
-            }
-            Wants::Turn => {
-                self.make_due(at);
-                Some(Need::Turn)
-            }
-            Wants::JobUnderWay | Wants::ResponseAwaited => None,
-            Wants::Delegation(delegation) => Some(self.delegate(at, delegation)),
-            Wants::Resume(end) => Some(Need::Resume(stream, end)),
-            Wants::ResponseEvent => Some(Need::ResponseEvent(stream)),
-        }
-    }
-
-    /// Calls `act` on the exchange of the stream at this place.
-    fn drive<R>(
-        &mut self,
-        at: usize,
-        wire: &Wire,
-        ctx: &mut Context,
-        act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
-    ) -> R {
-        let Stream { id, exchange, response, body, .. } = &mut self.streams[at];
-        let reply = Responder::http2(&mut self.connection, *id, response, body);
-        let mut env = Env {
-            stream: name(*id),
-            ctx,
-            reply,
-            listener: wire.listener,
-            client: &wire.transport,
-            trial: None,
-        };
-        let was_sent = exchange.record.is_all_sent();
-        let result = act(exchange, &mut env);
-        let written = env.reply.finish(exchange.is_answered());
-        exchange.record.handle_queued(written.bytes, written.head_bytes);
-        if written.ends {
-            exchange.record.handle_end_queued();
-        }
-        if was_sent {
-            self.streams[at].begin_sending(ctx.clock.now_ms());
-        }
-        result
-    }
-
-    /// The work for a stream is over; what is left of its response is on its way.
-    fn handle_answered(&mut self, at: usize, wire: &Wire, ctx: &mut Context) {
-        let stream = &mut self.streams[at];
-        stream.lent = None;
-        if !stream.has_job {
-            self.connection.finish(stream.id);
-        }
-        self.end_if_sent(at, wire, ctx);
-    }
-
-    fn delegate(&mut self, at: usize, delegation: Delegation) -> Need {
-        let Delegation { request, ask, .. } = delegation;
-        let stream = &mut self.streams[at];
-        if let Some(rest) = &request.rest {
-            let bytes_max = stream.body.bytes_max();
-            let left = rest.left().map_or(Left::UntilEnd(bytes_max), Left::Length);
-            stream.lent = Some(Lent { left, is_wanted: false });
-        }
-        Need::Delegate(name(stream.id), baton_cache::Request { upstream: request, ask })
-    }
-
-    /// The gateway may have an event for a request.
-    pub(super) fn handle_response_ready(&mut self, stream: StreamId) {
-        if let Some(at) = self.position(stream) {
-            self.streams[at].exchange.handle_room();
-            self.make_due(at);
-        }
-    }
-
-    /// The gateway's event for a request; `None`: nothing more for now.
-    pub(super) fn handle_response_event(
-        &mut self,
-        stream: StreamId,
-        event: Option<ResponseEvent>,
-        wire: &mut Wire,
-        ctx: &mut Context,
-    ) {
-        let Some(at) = self.position(stream) else { return };
-        if !self.streams[at].exchange.is_delegated() {
-            return;
-        }
-        let is_quiet = event.is_none();
-        if matches!(event, Some(ResponseEvent::Switch(_))) {
-            self.streams[at].lent = Some(Lent { left: Left::Tunnel, is_wanted: false });
-        }
-        if let Some(outcome) =
-            self.drive(at, wire, ctx, |exchange, env| exchange.handle_response_event(env, event))
-        {
-            self.cancel(at, h2::ErrorCode::Cancel, outcome, wire, ctx);
-        } else if self.streams[at].exchange.is_answered() {
-            self.handle_answered(at, wire, ctx);
-        } else if !is_quiet || self.streams[at].exchange.is_coding() {
-            self.make_due(at);
-        }
+        let (wants, _) = self.drive(at, &[], wire, ctx, Exchange::poll);
+        self.need_of(at, wants, wire, ctx)
     }
 
     /// Ends one request now, and tells the client.
-    fn cancel(&mut self, at: usize, code: h2::ErrorCode, outcome: Outcome, wire: &Wire, ctx: &mut Context) {
-        self.connection.reset(self.streams[at].id, code);
+    fn cancel(
+        &mut self,
+        at: usize,
+        code: h2::ErrorCode,
+        outcome: Outcome,
+        wire: &mut Wire,
+        ctx: &mut Context,
+    ) {
+        self.connection.reset(self.exchanges[at].own.id, code);
         self.remove(at, outcome, wire, ctx);
     }
 
     /// Logs a request whose response is over. What works for it still counts.
-    fn remove(&mut self, at: usize, outcome: Outcome, wire: &Wire, ctx: &mut Context) {
-        let Some(stream) = self.streams.remove(at) else { return };
-        if stream.exchange.is_delegated() {
-            self.to_abandon.push(name(stream.id));
+    fn remove(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+        let Underway { exchange, has_job, own, .. } = &self.exchanges[at];
+        if exchange.is_delegated() {
+            self.to_abandon.push(exchange.stream);
         }
-        match stream.has_job {
-            true => self.abandoned.push(stream.id),
-            false => self.connection.finish(stream.id),
+        match has_job {
+            true => self.abandoned.push(own.id),
+            false => self.connection.finish(own.id),
         }
-        stream.exchange.record.end(outcome, wire.transport.peer(), ctx);
-        if self.streams.is_empty() {
+        self.exchanges.log(at, outcome, wire, ctx);
+        if self.exchanges.is_empty() {
             self.idle_since_ms = ctx.clock.now_ms();
         }
     }
@@ -449,39 +418,7 @@ impl Http2Driver {
     fn rest(&mut self) {
         self.is_resting = true;
         self.connection.release_memory();
-        (self.streams, self.due, self.ledger) = Default::default();
-    }
-
-    /// Ends the session at once, and logs unfinished requests with this outcome.
-    pub(super) fn end(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
-        self.handle_sent(0, wire, ctx);
-        while let Some(stream) = self.streams.pop_front() {
-            stream.exchange.record.end(outcome, wire.transport.peer(), ctx);
-        }
-        wire.finish(ctx)
-    }
-
-    /// Like [`end`](Self::end), but with a reset: the kernel drops what the client has not taken.
-    fn reset(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
-        wire.transport.reset();
-        self.end(outcome, wire, ctx)
-    }
-
-    /// Everything is sent and the connection is to end.
-    fn close(&mut self, close: LastClose, wire: &mut Wire, ctx: &mut Context) -> Need {
-        // The client may be sending at any time: windows, if nothing else.
-        match wire.close(close, true) {
-            Closing::Now => self.end(Outcome::Complete, wire, ctx),
-            Closing::Reset => self.reset(Outcome::Complete, wire, ctx),
-            Closing::Linger => self.linger(wire, ctx),
-        }
-    }
-
-    fn linger(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
-        match wire.linger(ctx) {
-            Some(need) => need,
-            None => self.end(Outcome::Complete, wire, ctx),
-        }
+        (self.exchanges, self.due, self.ledger) = Default::default();
     }
 }
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 impl Http2Driver {
     /// Whether another process can go on: the client waits for nothing, and nothing works for it.
     pub(in crate::session) fn is_movable(&self) -> bool {
-        self.streams.is_empty()
+        self.exchanges.is_empty()
             && self.ledger.is_empty()
             && self.abandoned.is_empty()
             && self.to_abandon.is_empty()

@@ -3,7 +3,7 @@
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
-use super::{Http2Driver, Need, Wire};
+use super::{Driver, Http2Driver, Need, Underway, Wire};
 use crate::context::Context;
 use crate::outlet::{Flush, is_resident};
 
@@ -55,7 +55,7 @@ impl Http2Driver {
     }
 
     /// The kernel has taken so many bytes: gives them to the requests whose frames they are.
-    pub(super) fn handle_sent(&mut self, bytes: u64, wire: &Wire, ctx: &mut Context) {
+    pub(super) fn handle_sent(&mut self, bytes: u64, wire: &mut Wire, ctx: &mut Context) {
         let mut left = bytes;
         while let Some(front) = self.ledger.front().copied() {
             let before = self.ledger_sent;
@@ -70,9 +70,9 @@ impl Http2Driver {
                 self.ledger_sent = 0;
                 self.ledger.pop_front();
             }
-            if let Some(at) = front.stream.and_then(|stream| self.position(super::name(stream))) {
+            if let Some(at) = front.stream.and_then(|stream| self.exchanges.position(super::name(stream))) {
                 if is_over && front.ends {
-                    self.streams[at].exchange.record.handle_end_sent();
+                    self.exchanges[at].exchange.record.handle_end_sent();
                 }
                 self.note_sent(at, of_payload, wire, ctx);
             }
@@ -82,31 +82,31 @@ impl Http2Driver {
         }
     }
 
-    fn note_sent(&mut self, at: usize, bytes: u64, wire: &Wire, ctx: &mut Context) {
-        let stream = &mut self.streams[at];
+    fn note_sent(&mut self, at: usize, bytes: u64, wire: &mut Wire, ctx: &mut Context) {
+        let Underway { exchange, own, .. } = &mut self.exchanges[at];
         if bytes > 0 {
-            stream.taken += bytes;
+            own.taken += bytes;
             self.data_sent_ms = ctx.clock.now_ms();
-            stream.exchange.record.handle_sent(bytes, &ctx.clock);
+            exchange.record.handle_sent(bytes, &ctx.clock);
         }
-        if stream.exchange.is_answered() {
+        if exchange.is_answered() {
             self.end_if_sent(at, wire, ctx);
-        } else if stream.exchange.record.is_all_sent() {
+        } else if exchange.record.is_all_sent() {
             // Tell the gateway that there is room, or the application may wait for it forever.
-            stream.exchange.handle_room();
+            exchange.handle_room();
             self.make_due(at);
         }
     }
 
     /// Logs an answered request once all of it has been sent.
-    pub(super) fn end_if_sent(&mut self, at: usize, wire: &Wire, ctx: &mut Context) {
-        let stream = &self.streams[at];
-        if !stream.exchange.record.is_complete() {
+    pub(super) fn end_if_sent(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        let Underway { exchange, own, .. } = &self.exchanges[at];
+        if !exchange.record.is_complete() {
             return;
         }
-        if stream.response.is_cut {
+        if own.response.is_cut {
             // The client must not take the part for the whole.
-            self.connection.reset(stream.id, baton_http::h2::ErrorCode::Internal);
+            self.connection.reset(own.id, baton_http::h2::ErrorCode::Internal);
         }
         self.remove(at, Outcome::Complete, wire, ctx);
     }

@@ -1,0 +1,324 @@
+//! What runs the exchanges of a connection: the transitions that are the same in every protocol, and what a protocol
+//! provides for them.
+//!
+//! ```text
+//!   Session ─► Driver ─┬─ provided:  an exchange's turn, what it needs, its job, its delegation, the gateway's events,
+//!                      │             pieces of its body, its end; how the connection closes
+//!                      └─ required:  the order of requests, framing, windows, reading and sending, deadlines
+//! ```
+//!
+//! A protocol is a folder beside this file. It implements [`Driver`], keeps its requests in an [`Exchanges`] and has a
+//! [`Responder`]. `at` is the place of a request in that table. It changes when an older request is logged.
+
+use baton_upstream::{FailureReason, ResponseEvent};
+
+use super::exchanges::Exchanges;
+use super::need::{Need, Stage};
+use super::wire::{Closing, Wire};
+use crate::context::Context;
+use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
+use crate::job::JobDone;
+use crate::protocol::{LastClose, Responder, StreamId};
+use crate::send_way::Trial;
+use crate::transport::Transport;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
+
+/// A protocol on a connection, and its exchanges.
+pub(super) trait Driver: Sized {
+    /// What the protocol keeps of each request, besides what all have.
+    type Own;
+
+    /// Whether a request goes on while another one waits.
+    const IS_MULTIPLEXED: bool;
+
+    fn exchanges(&self) -> &Exchanges<Self::Own>;
+    fn exchanges_mut(&mut self) -> &mut Exchanges<Self::Own>;
+
+    /// Goes as far as it can without waiting; `stage` says which half of the work the caller does. Sets the deadline.
+    fn step(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need;
+
+    /// The deadline has passed: a request or the session ends, or goes on if the client turns out to have made progress.
+    fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need;
+
+    /// The socket may be readable, or take more.
+    fn handle_ready(&mut self) {}
+
+    /// Whether there is something to send, and room for it.
+    fn can_send(&self, wire: &Wire) -> bool;
+
+    /// Whether every request that has begun is answered, and the protocol has nothing else under way.
+    fn is_idle(&self) -> bool;
+
+    /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
+    fn waits_for_client(&self, wire: &Wire) -> bool;
+
+    /// Whether the client may have sent input that the driver has not parsed.
+    fn has_unread_input(&self, wire: &Wire) -> bool;
+
+    /// A job is done: of this request, if it still is in the table, or of the connection.
+    fn handle_job_done(&mut self, of: JobOf, wire: &mut Wire, ctx: &Context);
+
+    /// Lends what an exchange needs for a turn; `input`: what has arrived behind its head.
+    fn begin_turn<'a>(
+        &'a mut self,
+        at: usize,
+        input: &'a [u8],
+        wire: &'a mut Wire,
+        ctx: &Context,
+    ) -> Turn<'a>;
+
+    /// The turn is over. `was_sent` is what [`Turn`] said.
+    fn end_turn(&mut self, at: usize, was_sent: bool, trial: Option<Trial>, wire: &mut Wire, ctx: &Context);
+
+    /// The request can go on.
+    fn make_due(&mut self, at: usize);
+
+    /// The request needs its body: takes what has arrived. `Some`: this is needed for more.
+    fn read_body(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need>;
+
+    /// The gateway gets the rest of the body while it arrives; `left`: its length in bytes, if that is known.
+    fn lend_body(&mut self, at: usize, left: Option<u64>);
+
+    /// Whether more is to come of what was lent.
+    fn has_lent_body(&self, at: usize) -> bool;
+
+    /// The gateway has an event. Returns whether the request is over with it.
+    fn note_response_event(
+        &mut self,
+        _at: usize,
+        _event: &ResponseEvent,
+        _wire: &mut Wire,
+        _ctx: &mut Context,
+    ) -> bool {
+        false
+    }
+
+    /// The response is on its way, as far as it will come. Logs the request if all of that is sent.
+    fn handle_answered(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context);
+
+    /// The client has gone, as far as this request can tell.
+    fn handle_lost(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context);
+
+    /// The session is about to end: brings the records up to date, and notes what was cut off in its head.
+    fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context);
+
+    /// The server's side is closed.
+    fn handle_lingering(&mut self, _wire: &mut Wire, _ctx: &Context) {}
+
+    /// What holds between any two events.
+    fn check_invariants(&self, wire: &Wire);
+
+    /// Whether a request is with an application.
+    fn is_delegated(&self) -> bool {
+        self.exchanges().iter().any(|entry| entry.exchange.is_delegated())
+    }
+
+    /// Calls `act` on an exchange, with the `input` behind its head. Returns also how many bytes of the input it
+    /// consumed.
+    fn drive<R>(
+        &mut self,
+        at: usize,
+        input: &[u8],
+        wire: &mut Wire,
+        ctx: &mut Context,
+        act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
+    ) -> (R, usize) {
+        let listener = wire.listener;
+        let Turn { exchange, reply, client, was_sent } = self.begin_turn(at, input, wire, ctx);
+        let mut env = Env { stream: exchange.stream, ctx, reply, listener, client, trial: None };
+        let result = act(exchange, &mut env);
+        let Env { reply, trial, .. } = env;
+        let written = reply.finish(exchange.is_answered());
+        exchange.record.handle_queued(&written);
+        self.end_turn(at, was_sent, trial, wire, ctx);
+        (result, written.consumed)
+    }
+
+    /// What the session needs for a request; `None`: nothing now.
+    fn need_of(&mut self, at: usize, wants: Wants, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+        let entry = &mut self.exchanges_mut()[at];
+        let stream = entry.exchange.stream;
+        Some(match wants {
+            Wants::Nothing => {
+                self.handle_answered(at, wire, ctx);
+                return None;
+            }
+            Wants::Body => return self.read_body(at, wire, ctx),
+            Wants::Job(job) => {
+                ctx.tally.add(Metric::Jobs, 1);
+                entry.has_job = true;
+                Need::Job(job, entry.exchange.client(&wire.transport))
+            }
+            Wants::Delegation(delegation) => self.delegate(at, delegation, wire, ctx),
+            Wants::Resume(end) => Need::Resume(stream, end),
+            Wants::Turn => {
+                self.make_due(at);
+                Need::Turn
+            }
+            Wants::ResponseEvent => Need::ResponseEvent(stream),
+            Wants::JobUnderWay | Wants::ResponseAwaited if Self::IS_MULTIPLEXED => return None,
+            Wants::JobUnderWay => Need::JobUnderWay,
+            Wants::ResponseAwaited => Need::ResponseAwaited,
+        })
+    }
+
+    /// Completes a request for an application with what the transport offers.
+    fn delegate(&mut self, at: usize, delegation: Delegation, wire: &mut Wire, ctx: &Context) -> Need {
+        let Delegation { mut request, ask, terms } = delegation;
+        let sent = wire.outlet.sent();
+        request.handover = terms.and_then(|terms| wire.transport.hand_over(terms, sent, &ctx.send));
+        if let Some(rest) = &request.rest {
+            self.lend_body(at, rest.left());
+        }
+        let exchange = &mut self.exchanges_mut()[at].exchange;
+        if request.handover.is_some() {
+            exchange.handle_handed_over();
+        }
+        Need::Delegate(exchange.stream, baton_cache::Request { upstream: request, ask })
+    }
+
+    /// The job that [`Need::Job`] asked for is done.
+    fn handle_job(&mut self, done: JobDone, wire: &mut Wire, ctx: &Context) {
+        let of = match done {
+            JobDone::Request(stream, learned) => {
+                let at = self.exchanges().position(stream);
+                if let Some(at) = at {
+                    let entry = &mut self.exchanges_mut()[at];
+                    entry.has_job = false;
+                    entry.exchange.handle_job(learned);
+                }
+                JobOf::Request(stream, at)
+            }
+            JobDone::PagedIn { stream: Some(stream), .. } => JobOf::Pages(stream),
+            JobDone::PagedIn { stream: None, until } => {
+                wire.outlet.handle_pages(until);
+                JobOf::Connection
+            }
+            JobDone::Sent(sent) => {
+                wire.outlet.handle_waited(sent);
+                JobOf::Connection
+            }
+            JobDone::Handshake(worked) => return wire.transport.handle_handshake_work(worked),
+        };
+        self.handle_job_done(of, wire, ctx);
+    }
+
+    /// The gateway may have an event for a delegated request.
+    fn handle_response_ready(&mut self, stream: StreamId) {
+        if let Some(at) = self.exchanges().position(stream) {
+            self.exchanges_mut()[at].exchange.handle_room();
+            self.make_due(at);
+        }
+    }
+
+    /// The gateway's event for a delegated request; `None`: nothing more for now.
+    fn handle_response_event(
+        &mut self,
+        stream: StreamId,
+        event: Option<ResponseEvent>,
+        wire: &mut Wire,
+        ctx: &mut Context,
+    ) {
+        let Some(at) = self.exchanges().position(stream) else { return };
+        if !self.exchanges()[at].exchange.is_delegated() {
+            return;
+        }
+        if let Some(event) = &event
+            && self.note_response_event(at, event, wire, ctx)
+        {
+            return;
+        }
+        let (is_quiet, is_switch) = (event.is_none(), matches!(event, Some(ResponseEvent::Switch(_))));
+        let act = |exchange: &mut Exchange, env: &mut Env<'_>| exchange.handle_response_event(env, event);
+        let (lost, _) = self.drive(at, &[], wire, ctx, act);
+        if is_switch {
+            // What it wanted was the request's body.
+            self.exchanges_mut()[at].wants_body = false;
+        }
+        let exchange = &self.exchanges()[at].exchange;
+        if let Some(outcome) = lost {
+            self.handle_lost(at, outcome, wire, ctx);
+        } else if exchange.is_answered() {
+            self.handle_answered(at, wire, ctx);
+        } else if !is_quiet || exchange.is_coding() {
+            self.make_due(at);
+        }
+    }
+
+    /// The application wants more of a request's body.
+    fn handle_body_wanted(&mut self, stream: StreamId) {
+        if let Some(at) = self.exchanges().position(stream) {
+            self.exchanges_mut()[at].wants_body = self.has_lent_body(at);
+        }
+    }
+
+    /// The client sent nothing more in time of a body that an application waits for.
+    fn time_out_lent_body(&mut self, at: usize) -> Need {
+        let entry = &mut self.exchanges_mut()[at];
+        entry.wants_body = false;
+        Need::Body(entry.exchange.stream, Err(FailureReason::BodyTimedOut))
+    }
+
+    /// Refuses a request whose body takes too long.
+    fn refuse_late(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+        self.drive(at, &[], wire, ctx, |exchange, env| exchange.refuse(env, &Refused::LATE));
+        self.handle_answered(at, wire, ctx);
+    }
+
+    /// Ends the session at once, and logs unfinished requests with this outcome.
+    fn end(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
+        self.prepare_end(wire, ctx);
+        self.exchanges_mut().log_all(outcome, wire, ctx);
+        wire.finish(ctx)
+    }
+
+    /// Like [`end`](Self::end), but with a reset: the kernel drops what the client has not taken.
+    fn reset(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
+        wire.transport.reset();
+        self.end(outcome, wire, ctx)
+    }
+
+    /// Everything is sent and the connection is to end.
+    fn close(&mut self, close: LastClose, wire: &mut Wire, ctx: &mut Context) -> Need {
+        // The client may have sent more while the last response was on its way.
+        match wire.close(close, self.has_unread_input(wire)) {
+            Closing::Now => self.end(Outcome::Complete, wire, ctx),
+            Closing::Reset => self.reset(Outcome::Complete, wire, ctx),
+            Closing::Linger => {
+                self.handle_lingering(wire, ctx);
+                self.linger(wire, ctx)
+            }
+        }
+    }
+
+    /// Discards what the client still sends.
+    fn linger(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+        match wire.linger(ctx) {
+            Some(need) => need,
+            None => self.end(Outcome::Complete, wire, ctx),
+        }
+    }
+}
+
+/// What an exchange's turn borrows from its driver and the connection.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    pub(super) exchange: &'a mut Exchange,
+    pub(super) reply: Responder<'a>,
+    /// The client's connection.
+    pub(super) client: &'a Transport,
+    /// All that the response shares its way with has left before the turn.
+    pub(super) was_sent: bool,
+}
+
+/// Whose job is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum JobOf {
+    /// This request's, which is here in the table; `None`: it is logged.
+    Request(StreamId, Option<usize>),
+    /// The range of a file that this request sends is in memory.
+    Pages(StreamId),
+    /// The outlet's.
+    Connection,
+}

@@ -1,0 +1,98 @@
+//! The rest of a body, which an application or an origin is given while it arrives; and what a client sends into a tunnel.
+//!
+//! The gateway says when it wants more, and the session then reads one piece from the client: the slower side sets the
+//! pace. It never reads more than a body whose length is known: a pipelined request stays in the kernel.
+
+use baton_buf::Slice;
+use baton_upstream::FailureReason;
+
+use super::{Http1Driver, Need, Wire};
+use crate::context::{BODY_PIECE_BYTES, Context};
+use crate::protocol::BodyRead;
+use crate::session::need::BodyPart;
+use crate::transport::Received;
+
+impl Http1Driver {
+    /// Whether the session waits for the client to send more of a lent body.
+    pub(super) fn awaits_body(&self) -> bool {
+        self.wants_body().is_some() && !self.protocol.is_tunnel()
+    }
+
+    /// Where the request is whose body the gateway wants more of.
+    pub(super) fn wants_body(&self) -> Option<usize> {
+        self.exchanges.last().filter(|&at| self.exchanges[at].wants_body)
+    }
+
+    /// Reads the next piece of the body, if the gateway wants it and it has arrived.
+    pub(super) fn pass_body_on(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+        let at = self.wants_body()?;
+        let has_input = wire.transport.is_readable() || !self.inbox.is_empty();
+        if !has_input || self.pieces == PIECES_PER_TURN {
+            self.pieces = 0;
+            return has_input.then_some(Need::Turn);
+        }
+        self.pieces += 1;
+        let part = self.read_lent(wire, ctx)?;
+        self.exchanges[at].wants_body = false;
+        Some(Need::Body(self.protocol.stream(), part))
+    }
+
+    /// Reads on in a lent body: first what has been read already. `None`: nothing of it has come.
+    fn read_lent(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Result<BodyPart, FailureReason>> {
+        let input = match std::mem::take(&mut self.inbox) {
+            inbox if inbox.is_empty() => match read_piece(wire, ctx, self.protocol.lent_bytes_max())? {
+                Ok(input) => input,
+                // The client's half has ended; the other goes on.
+                Err(_) if self.protocol.is_tunnel() => {
+                    self.protocol.end_lent();
+                    return Some(Ok(BodyPart { bytes: Slice::from(Vec::new()), is_last: true }));
+                }
+                Err(why) => return Some(Err(why)),
+            },
+            inbox => Slice::from(inbox),
+        };
+        let Ok((taken, bytes, read)) = self.protocol.read_lent(&input) else {
+            return Some(Err(FailureReason::BodyBroken));
+        };
+        self.inbox.extend_from_slice(&input[taken..]);
+        let is_last = read == BodyRead::Complete;
+        match read {
+            BodyRead::TooLarge => Some(Err(FailureReason::BodyTooLong)),
+            _ if bytes.is_empty() && !is_last => None,
+            _ => Some(Ok(BodyPart { bytes, is_last })),
+        }
+    }
+
+    /// The gateway takes no more of the request's body.
+    pub(super) fn take_back_body(&mut self, at: usize, wire: &mut Wire) {
+        self.exchanges[at].wants_body = false;
+        if self.protocol.take_back_body() {
+            // More may arrive at any time; the last known readiness may be out of date.
+            wire.transport.handle_readable();
+        }
+    }
+}
+
+/// Reads what has arrived, at most `left` bytes. `None`: nothing has.
+fn read_piece(wire: &mut Wire, ctx: &mut Context, left: u64) -> Option<Result<Slice, FailureReason>> {
+    let mut memory = ctx.bodies.take();
+    memory.resize(usize::try_from(left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
+    let received = wire.transport.receive(&mut memory);
+    if let Received::Bytes(count) = received {
+        memory.truncate(count);
+    }
+    let memory = ctx.bodies.freeze(memory);
+    match received {
+        Received::Nothing => None,
+        Received::End => Some(Err(FailureReason::ClientGone)),
+        // A copy, so that a small piece does not hold a large buffer.
+        Received::Bytes(count) if count <= COPIED_BYTES_MAX => Some(Ok(Slice::from(memory.to_vec()))),
+        Received::Bytes(_) => Some(Ok(memory.into())),
+    }
+}
+
+/// Pieces of a body that are passed on before other clients have a turn.
+const PIECES_PER_TURN: usize = 4;
+
+/// Pieces up to this size are copied, so that unconsumed pieces hold at most four times their size in memory.
+const COPIED_BYTES_MAX: usize = BODY_PIECE_BYTES / 4;
