@@ -12,8 +12,8 @@ use baton_upstream::ResponseEvent;
 
 use crate::exchange::{Passing, State};
 use crate::fill::{Fill, Purpose, Settled, Stage};
-use crate::gateway::{CacheOfLoop, CachingGateway};
 use crate::live::Live;
+use crate::loop_cache::{Caching, LoopCache};
 use crate::object::Object;
 use crate::parts::{PartFetch, Parts};
 use crate::prefetch::is_segment;
@@ -21,7 +21,7 @@ use crate::pump::Step;
 use crate::visit::Visit;
 use crate::{CacheCounters, CacheWord};
 
-impl CachingGateway {
+impl Caching<'_> {
     /// The head of a fetch has come.
     pub(crate) fn handle_head(
         &mut self,
@@ -29,7 +29,7 @@ impl CachingGateway {
         head: ResponseHead,
         instruction: Instruction,
     ) -> Step {
-        let Some(cache) = &mut self.cache else { return Step::Over };
+        let cache = &mut *self.cache;
         let ask = Arc::clone(&fill.ask);
         let request = ask.head.get();
         let received_s = (cache.shared.unix_s)();
@@ -101,8 +101,8 @@ impl CachingGateway {
     /// The response is stored as it comes, and answers those who wait.
     fn begin_object(&mut self, fill: &Arc<Fill>, stored: Stored, part: Option<ContentRange>) -> Step {
         // Its readers say how much is fetched, and when.
-        self.inner.hold_in_memory(fill.id);
-        let Some(cache) = &mut self.cache else { return Step::Over };
+        self.gateway.hold_in_memory(fill.id);
+        let cache = &mut *self.cache;
         let from = part.map_or(0, |part| part.range.first);
         let (object, begun) = cache.shared.new_object(fill, stored, from, cache.now_ms);
         if begun.is_err() && part.is_some() {
@@ -163,9 +163,7 @@ impl CachingGateway {
 
     /// The parts of this origin are of no use.
     fn ask_for_the_whole(&mut self, fill: &Arc<Fill>) -> Step {
-        if let Some(cache) = &mut self.cache {
-            cache.settle(fill, Settled::Whole);
-        }
+        self.cache.settle(fill, Settled::Whole);
         self.drop_fill(fill);
         Step::Over
     }
@@ -178,7 +176,7 @@ impl CachingGateway {
         instruction: Instruction,
         why: &'static str,
     ) -> Step {
-        let Some(cache) = &mut self.cache else { return Step::Over };
+        let cache = &mut *self.cache;
         cache.settle(fill, Settled::Alone);
         let first = cache.first_of(fill);
         let Some((name, exchange)) = first.and_then(|name| Some((name, cache.exchanges.get_mut(&name)?)))
@@ -210,7 +208,7 @@ impl CachingGateway {
     }
 }
 
-impl CacheOfLoop {
+impl LoopCache {
     /// A stored response was confirmed.
     fn freshen(
         &mut self,

@@ -3,16 +3,16 @@
 //! ```text
 //!              ┌─ look: a fresh response is here ──────────────────────────────────────────► head, body
 //!   exchange ──┤                                              ┌─ Store: blocks ◄──┐
-//!              └─ begin ─► CachingGateway ─┬─ serve ──────────┤                   │ pump
-//!                            │             ├─ join ──► Fill ◄─┴──── Gateway ◄─────┘
-//!                            │             └─ fetch ─► Fill         │
+//!              └─ begin ─► LoopCache ─┬─ serve ───────────────┤                   │ pump
+//!                            │        ├─ join ──► Fill ◄──────┴──── Gateway ◄─────┘
+//!                            │        └─ fetch ─► Fill              │
 //!                            └─ pass ───────────────────────────────┘
 //! ```
 //!
 //! [`SharedCache`] is one per process. It knows what is stored, and what is being fetched. Each event loop has a
-//! [`CachingGateway`] in front of its [`Gateway`](baton_upstream::Gateway): the same methods, so that an exchange does not
-//! know whether bytes come from an origin, from the store, or from a response that another loop is reading. A [fill](fill)
-//! is one response on its way into the store, with the clients that read it meanwhile.
+//! [`LoopCache`], which answers requests with the events of a [`Gateway`](baton_upstream::Gateway), so that an exchange does
+//! not know whether bytes come from an origin, from the store, or from a response that another loop is reading. A
+//! [fill](fill) is one response on its way into the store, with the clients that read it meanwhile.
 //!
 //! What may be stored and served the rules of [`baton_segment`] decide, what is kept its index, where the bytes are
 //! [`baton_store`].
@@ -25,11 +25,11 @@ mod directory;
 mod exchange;
 mod fetched_head;
 mod fill;
-mod gateway;
 mod head_news;
 mod held;
 mod interim;
 mod live;
+mod loop_cache;
 mod mp4;
 mod object;
 mod opened;
@@ -61,7 +61,7 @@ pub use baton_segment::policy::PolicyName;
 pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Scheme};
 pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};
-pub use gateway::CachingGateway;
+pub use loop_cache::LoopCache;
 pub use purge::{PurgeOrder, PurgeOutbox, PurgeRefusal};
 pub use request::Request;
 pub use route::CachedRoute;

@@ -12,17 +12,17 @@ use baton_segment::fill::Answer;
 use baton_segment::rules::{Fetched, NotJoined, Stored, Times, Validators};
 use baton_upstream::{RequestId, ResponseEvent};
 
-use crate::gateway::{CacheOfLoop, CachingGateway};
+use crate::loop_cache::{Caching, LoopCache};
 use crate::mp4::index_behind;
 use crate::object::Object;
 use crate::parts::{Effects, Flow, PartFetch, PartRequest, Parts};
 use crate::pump::in_memory;
 
-impl CachingGateway {
+impl Caching<'_> {
     /// Does what the machine of an object has decided. `client`: the request that it was asked for.
     pub(crate) fn apply(&mut self, parts: &Arc<Parts>, effects: Effects, client: Option<RequestId>) {
         let Effects { requests, tell, wake, has_changed, is_over } = effects;
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         if has_changed {
             cache.remove_object(&parts.ask, &parts.object);
         }
@@ -39,7 +39,7 @@ impl CachingGateway {
     }
 
     fn ask_for_part(&mut self, parts: &Arc<Parts>, request: &PartRequest, client: Option<RequestId>) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let name = cache.next_name();
         if !parts.bind(request.fill, &cache.home, name) {
             return;
@@ -55,7 +55,7 @@ impl CachingGateway {
         let fetch = PartFetch { parts: Arc::clone(parts), fill: request.fill, client, if_range };
         cache.parts.insert(name, fetch);
         cache.shared.fills.fetch_add(1, Ordering::Relaxed);
-        self.inner.begin(name, parts.template.request(fields), cache.now_ms);
+        self.gateway.begin(name, parts.template.request(fields), cache.now_ms);
     }
 
     /// Has a fetch go on as far as it may.
@@ -67,22 +67,21 @@ impl CachingGateway {
                 Flow::Pauses => break,
                 Flow::Reads => {}
             }
-            let Some(event) = self.inner.take(id) else {
-                let Some(cache) = self.cache.as_ref().filter(|_| has_taken) else { break };
-                self.inner.note_sent(id, cache.now_ms);
-                has_taken = false;
+            let Some(event) = self.gateway.take(id) else {
+                if !std::mem::take(&mut has_taken) {
+                    break;
+                }
+                self.gateway.note_sent(id, self.cache.now_ms);
                 continue;
             };
             has_taken = true;
             if matches!(event, ResponseEvent::Head(..)) {
-                self.inner.hold_in_memory(id);
+                self.gateway.hold_in_memory(id);
             }
             self.handle_part_event(part, event);
         }
-        if let Some(cache) = &mut self.cache {
-            cache.wake(part.parts.woken());
-            self.note_taken(id, has_taken);
-        }
+        self.cache.wake(part.parts.woken());
+        self.note_taken(id, has_taken);
     }
 
     fn handle_part_event(&mut self, part: &PartFetch, event: ResponseEvent) {
@@ -96,8 +95,8 @@ impl CachingGateway {
             ResponseEvent::End { .. } => parts.handle_end(*fill, false),
             ResponseEvent::Failed(_) => parts.handle_end(*fill, true),
             ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => {
-                if let (Some(cache), Some(client)) = (&mut self.cache, client) {
-                    cache.tell_client(*client, event);
+                if let Some(client) = client {
+                    self.cache.tell_client(*client, event);
                 }
                 return;
             }
@@ -116,7 +115,7 @@ impl CachingGateway {
 
     /// What the head of a response to a request for a part means.
     fn judge_part(&mut self, part: &PartFetch, head: ResponseHead, instruction: &Instruction) -> Answer {
-        let Some(cache) = &mut self.cache else { return Answer::Failed };
+        let cache = &mut *self.cache;
         let PartFetch { parts, if_range, .. } = part;
         let (ask, object) = (&parts.ask, &parts.object);
         if !matches!(instruction, Instruction::None) {
@@ -169,7 +168,7 @@ impl CachingGateway {
             };
             while !slice.is_empty() {
                 let Some((number, block)) = parts.push(*fill, &mut slice) else { continue };
-                let Some(cache) = &mut self.cache else { return };
+                let cache = &mut *self.cache;
                 // What is refused goes to those who wait for it all the same.
                 let key = parts.object.content.key;
                 let (_, evicted) = cache.shared.blocks.put(key, number, &block, cache.now_ms);
@@ -188,16 +187,14 @@ impl CachingGateway {
     }
 
     fn drop_part(&mut self, id: RequestId) {
-        if let Some(cache) = &mut self.cache {
-            if cache.parts.remove(&id).is_some() {
-                cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
-            }
-            self.inner.abandon(id, cache.now_ms);
+        if self.cache.parts.remove(&id).is_some() {
+            self.cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
         }
+        self.gateway.abandon(id, self.cache.now_ms);
     }
 }
 
-impl CacheOfLoop {
+impl LoopCache {
     /// An object has neither reader nor fetch any more.
     fn end_parts(&mut self, parts: &Arc<Parts>) {
         self.shared.live.remove_parts(parts);

@@ -14,14 +14,14 @@ use baton_upstream::RequestId;
 
 use crate::directory::Entry;
 use crate::fill::{Purpose, ReaderName};
-use crate::gateway::CachingGateway;
+use crate::loop_cache::Caching;
 use crate::opened::Asker;
 use crate::{Ask, CachedRoute, SharedCache};
 
-impl CachingGateway {
+impl Caching<'_> {
     /// Has the segments behind the one that a client gets fetched, as many as its route wants.
     pub(crate) fn prefetch_behind(&mut self, name: RequestId) {
-        let Some(cache) = &self.cache else { return };
+        let cache = &*self.cache;
         let Some(exchange) = cache.exchanges.get(&name) else { return };
         if !is_of_a_session(&exchange.ask.route, &exchange.ask.head.get()) {
             return;
@@ -29,7 +29,10 @@ impl CachingGateway {
         let (ask, template, shared) =
             (Arc::clone(&exchange.ask), Arc::clone(&exchange.template), Arc::clone(&cache.shared));
         for steps in 1..=ask.route.prefetch.into() {
-            let Some(cache) = self.cache.as_mut().filter(|_| !self.inner.is_half_busy()) else { return };
+            if self.gateway.is_half_busy() {
+                return;
+            }
+            let cache = &mut *self.cache;
             let Some(next) = ask.next(&shared.secret, steps).map(Arc::new) else { return };
             let Some(template) = template.next(ask.key.target(), next.key.target()) else { return };
             let (template, fill, now_s) = (Arc::new(template), cache.next_name(), (shared.unix_s)());

@@ -11,7 +11,7 @@ use baton_upstream::{Failure, FailureReason, RequestId, ResponseEvent};
 
 use crate::exchange::failed;
 use crate::fill::{Fill, Purpose, Settled, Stage};
-use crate::gateway::{CacheOfLoop, CachingGateway};
+use crate::loop_cache::{Caching, LoopCache};
 use crate::object::Object;
 use crate::{Ask, CacheCounters};
 
@@ -24,21 +24,20 @@ pub(crate) enum Step {
     Over,
 }
 
-impl CachingGateway {
+impl Caching<'_> {
     /// Has all fetches go on that may.
     pub(crate) fn pump_due(&mut self) {
-        while let Some(id) = self.cache.as_mut().and_then(|cache| cache.due.pop_front()) {
-            let Some(cache) = &self.cache else { return };
-            if let Some(fill) = cache.fills.get(&id).cloned() {
+        while let Some(id) = self.cache.due.pop_front() {
+            if let Some(fill) = self.cache.fills.get(&id).cloned() {
                 self.pump(&fill);
-            } else if let Some(part) = cache.parts.get(&id).cloned() {
+            } else if let Some(part) = self.cache.parts.get(&id).cloned() {
                 self.pump_part(id, &part);
             }
         }
     }
 
     fn pump(&mut self, fill: &Arc<Fill>) {
-        let window = self.cache.as_ref().map_or(0, CacheOfLoop::window);
+        let window = self.cache.window();
         let (mut has_taken, mut has_news) = (false, false);
         loop {
             if fill.is_deserted() {
@@ -47,10 +46,11 @@ impl CachingGateway {
             if !fill.wants_more(window) {
                 break;
             }
-            let Some(event) = self.inner.take(fill.id) else {
-                let Some(cache) = self.cache.as_ref().filter(|_| has_taken) else { break };
-                self.inner.note_sent(fill.id, cache.now_ms);
-                has_taken = false;
+            let Some(event) = self.gateway.take(fill.id) else {
+                if !std::mem::take(&mut has_taken) {
+                    break;
+                }
+                self.gateway.note_sent(fill.id, self.cache.now_ms);
                 continue;
             };
             (has_taken, has_news) = (true, true);
@@ -60,21 +60,21 @@ impl CachingGateway {
         }
         // Readers that are woken for nothing ask whether the fetch goes on, and so on without end: while it waits for the
         // slowest, the others have all that has come.
-        if let Some(cache) = self.cache.as_mut().filter(|_| has_news) {
-            cache.wake(fill.woken_if_live());
+        if has_news {
+            self.cache.wake(fill.woken_if_live());
         }
         self.note_taken(fill.id, has_taken);
     }
 
     /// A fetch pauses. What was taken makes room: without a word the gateway would never read on.
     pub(crate) fn note_taken(&mut self, id: RequestId, has_taken: bool) {
-        if let Some(cache) = self.cache.as_ref().filter(|_| has_taken) {
-            self.inner.note_sent(id, cache.now_ms);
+        if has_taken {
+            self.gateway.note_sent(id, self.cache.now_ms);
         }
     }
 
     fn handle_event_of(&mut self, fill: &Arc<Fill>, event: ResponseEvent) -> Step {
-        let Some(cache) = &mut self.cache else { return Step::Over };
+        let cache = &mut *self.cache;
         match event {
             ResponseEvent::Head(head, instruction) => return self.handle_head(fill, head, instruction),
             ResponseEvent::Body(bytes) => match cache.store(fill, bytes) {
@@ -112,23 +112,19 @@ impl CachingGateway {
 
     /// The fetch ends here.
     fn give_up(&mut self, fill: &Arc<Fill>, why: FailureReason) {
-        if let Some(cache) = &mut self.cache {
-            cache.fail(fill, failed(why));
-        }
+        self.cache.fail(fill, failed(why));
         self.drop_fill(fill);
     }
 
     pub(crate) fn drop_fill(&mut self, fill: &Arc<Fill>) {
-        if let Some(cache) = &mut self.cache {
-            if cache.fills.remove(&fill.id).is_some() {
-                cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
-            }
-            self.inner.abandon(fill.id, cache.now_ms);
+        if self.cache.fills.remove(&fill.id).is_some() {
+            self.cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
         }
+        self.gateway.abandon(fill.id, self.cache.now_ms);
     }
 }
 
-impl CacheOfLoop {
+impl LoopCache {
     /// Bytes that are read ahead of the fastest client.
     fn window(&self) -> u64 {
         WINDOW_BLOCKS * self.shared.blocks.layout().block_bytes()

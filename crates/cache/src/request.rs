@@ -13,9 +13,3 @@ pub struct Request {
     /// What the cache is asked; `None`: it has nothing to do with the request.
     pub ask: Option<Arc<Ask>>,
 }
-
-impl From<Box<baton_upstream::Request>> for Request {
-    fn from(upstream: Box<baton_upstream::Request>) -> Self {
-        Self { upstream, ask: None }
-    }
-}

@@ -8,18 +8,18 @@ use baton_upstream::{FailureReason, RequestId, ResponseEvent};
 use crate::blocks::Evicted;
 use crate::exchange::{State, failed};
 use crate::fill::{Read, ReaderName};
-use crate::gateway::CachingGateway;
 use crate::live::Live;
+use crate::loop_cache::Caching;
 use crate::parts::{PartRead, Parts, Verdict};
 use crate::reading::{Next, Source};
 use crate::visit::Supply;
 
-impl CachingGateway {
+impl Caching<'_> {
     /// The next event of a content that is read.
     pub(crate) fn read(&mut self, name: RequestId) -> Option<ResponseEvent> {
         let (next, from) = loop {
             let next = self.next_of(name)?;
-            let exchange = self.cache.as_mut()?.exchanges.get_mut(&name)?;
+            let exchange = self.cache.exchanges.get_mut(&name)?;
             let State::Reading(reading) = &mut exchange.state else { return None };
             let from = reading.at;
             match next {
@@ -42,7 +42,7 @@ impl CachingGateway {
                 next => break (next, from),
             }
         };
-        let cache = self.cache.as_mut()?;
+        let cache = &mut *self.cache;
         let exchange = cache.exchanges.get_mut(&name)?;
         let State::Reading(reading) = &mut exchange.state else { return None };
         // Trail, and what the application has said, are in front of what follows.
@@ -78,7 +78,7 @@ impl CachingGateway {
     }
 
     fn next_of(&mut self, name: RequestId) -> Option<Next> {
-        let cache = self.cache.as_mut()?;
+        let cache = &mut *self.cache;
         let exchange = cache.exchanges.get_mut(&name)?;
         let State::Reading(reading) = &mut exchange.state else { return None };
         let reader = ReaderName { home: Arc::clone(&cache.home), request: name };
@@ -122,7 +122,7 @@ impl CachingGateway {
     /// Has a request read its object as parts, and those that are not here fetched.
     pub(crate) fn read_parts(&mut self, name: RequestId) {
         loop {
-            let Some(cache) = &mut self.cache else { return };
+            let cache = &mut *self.cache;
             let Some(exchange) = cache.exchanges.get_mut(&name) else { return };
             let State::Reading(reading) = &mut exchange.state else { return };
             let reader = ReaderName { home: Arc::clone(&cache.home), request: name };
@@ -155,7 +155,7 @@ impl CachingGateway {
 
     /// A request that has got nothing goes on otherwise.
     fn read_otherwise(&mut self, name: RequestId, verdict: Verdict) -> Option<ResponseEvent> {
-        let cache = self.cache.as_mut()?;
+        let cache = &mut *self.cache;
         let exchange = cache.exchanges.get_mut(&name)?;
         let State::Reading(reading) = &exchange.state else { return None };
         let forward = reading.forward;

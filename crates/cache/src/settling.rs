@@ -12,19 +12,19 @@ use crate::CacheWord;
 use crate::answer::Reply;
 use crate::exchange::{Passing, State, failed};
 use crate::fill::{Fill, ReaderName, Settled, Stage};
-use crate::gateway::{CacheOfLoop, CachingGateway, note};
 use crate::held::Held;
 use crate::live::Live;
+use crate::loop_cache::{Caching, LoopCache, note};
 use crate::object::Object;
 use crate::opened::{Asker, Opened};
 use crate::part_pump::range_field;
 use crate::reading::{Reading, Source};
 use crate::visit::Visit;
 
-impl CachingGateway {
+impl Caching<'_> {
     /// Decides about a request.
     pub(crate) fn open(&mut self, name: RequestId) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let fill = cache.next_name();
         let Some(exchange) = cache.exchanges.get(&name) else { return };
         let ask = Arc::clone(&exchange.ask);
@@ -53,7 +53,7 @@ impl CachingGateway {
 
     /// Answers with a stored response, parts of which may be missing.
     fn serve_hit(&mut self, name: RequestId, object: &Arc<Object>, now_s: u64) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let Some(exchange) = cache.exchanges.get(&name) else { return };
         let ask = Arc::clone(&exchange.ask);
         let head = ask.head.get();
@@ -81,7 +81,7 @@ impl CachingGateway {
 
     /// Sends the request of a fill.
     pub(crate) fn fetch(&mut self, fill: &Arc<Fill>) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         cache.fills.insert(fill.id, Arc::clone(fill));
         cache.shared.fills.fetch_add(1, Ordering::Relaxed);
         let conditional =
@@ -94,12 +94,12 @@ impl CachingGateway {
         let range = fill.range.as_ref().map(range_field);
         let range = range.iter().map(|value| ("Range", value.as_bytes()));
         let request = fill.template.request(fields.chain(range));
-        self.inner.begin(fill.id, request, cache.now_ms);
+        self.gateway.begin(fill.id, request, cache.now_ms);
     }
 
     /// Gives a request to the gateway, for its own client only.
     pub(crate) fn pass(&mut self, name: RequestId, forward: Forward) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let inner = cache.next_name();
         let Some(exchange) = cache.exchanges.get_mut(&name) else { return };
         let conditions: Vec<_> = exchange.ask.own_conditions().collect();
@@ -110,12 +110,12 @@ impl CachingGateway {
         exchange.state = State::Passing(Passing { inner, forward, requested_s, detail: None });
         cache.passing.insert(inner, name);
         cache.announce(name);
-        self.inner.begin(inner, request, cache.now_ms);
+        self.gateway.begin(inner, request, cache.now_ms);
     }
 
     /// The head that a request waits for has come, or will not.
     pub(crate) fn settle(&mut self, name: RequestId, stage: Stage) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let Some(exchange) = cache.exchanges.get_mut(&name) else { return };
         let State::Waiting { fill, forward, is_first } = &exchange.state else { return };
         let (fill, forward, is_first) = (Arc::clone(fill), *forward, *is_first);
@@ -198,7 +198,7 @@ impl CachingGateway {
         let begun = if is_first && is_live { fill.take_visit() } else { None };
         let visit = begun.unwrap_or_else(|| Visit::new(&object.content));
         self.serve(name, &object, reply, CacheWord::Forward(forward), visit, forward);
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let reads_it = cache.exchanges.get(&name).is_some_and(|exchange| match &exchange.state {
             State::Reading(Reading { source: Source::Stream(own), .. }) => Arc::ptr_eq(own, &fill),
             _ => false,
@@ -218,7 +218,7 @@ impl CachingGateway {
         visit: Visit,
         forward: Forward,
     ) {
-        let Some(cache) = &mut self.cache else { return };
+        let cache = &mut *self.cache;
         let content = &object.content;
         let live = cache.shared.live.of(content.key);
         let Some(exchange) = cache.exchanges.get_mut(&name) else { return };
@@ -261,7 +261,7 @@ impl CachingGateway {
     }
 }
 
-impl CacheOfLoop {
+impl LoopCache {
     fn wait(&mut self, name: RequestId, fill: Arc<Fill>, forward: Forward, is_first: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&name) {
             exchange.state = State::Waiting { fill, forward, is_first };

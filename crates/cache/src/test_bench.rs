@@ -12,14 +12,15 @@ use baton_buf::Aggregate;
 use baton_http::origin::Asked;
 use baton_http::{HeadLimits, RequestHead};
 use baton_segment::rules::{Arrival, RouteRules, Scheme};
-use baton_upstream::{Address, Application, Endpoint, Protocol, RequestId, ResponseEvent};
+use baton_upstream::{Address, Application, Endpoint, Gateway, Protocol, RequestId, ResponseEvent};
 use rustix::event::epoll;
 
-use crate::{Ask, CacheCounters, CachedRoute, CachingGateway, Request, Settings, SharedCache, Sources};
+use crate::{Ask, CacheCounters, CachedRoute, LoopCache, Settings, SharedCache, Sources};
 
 /// A loop, and the origin behind it.
 pub(crate) struct Bench {
-    pub(crate) gateway: CachingGateway,
+    pub(crate) cache: LoopCache,
+    pub(crate) gateway: Gateway,
     pub(crate) shared: Arc<SharedCache>,
     route: Arc<CachedRoute>,
     application: Arc<Application>,
@@ -65,11 +66,12 @@ impl Bench {
         let sources = Sources { secret: [7; 16], starts: 0, process: 1, seed: 1, unix_s: || NOW_S.get() };
         let shared = SharedCache::open_with(&Settings::default(), counters(), None, &sources).unwrap();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let gateway = CachingGateway::with_cache(epoll.try_clone().unwrap(), Arc::clone(&shared)).unwrap();
+        let cache = LoopCache::new(&epoll, Arc::clone(&shared)).unwrap();
+        let gateway = Gateway::new(epoll.try_clone().unwrap());
         let rules = RouteRules::default();
         let route = Arc::new(CachedRoute { partition: "site".into(), rules, prefetch: 0 });
         let application = Application::new(settings).unwrap();
-        Self { gateway, shared, route, application, listener, epoll, names: 0 }
+        Self { cache, gateway, shared, route, application, listener, epoll, names: 0 }
     }
 
     pub(crate) fn ask(&self, path: &str) -> Arc<Ask> {
@@ -102,9 +104,9 @@ impl Bench {
     pub(crate) fn begin(&mut self, path: &str) -> RequestId {
         self.names += 1;
         let name = RequestId::new(self.names);
-        let request = Request { upstream: Box::new(self.request(path)), ask: Some(self.ask(path)) };
-        self.gateway.begin(name, request, 0);
-        self.gateway.check_invariants();
+        let (ask, request) = (self.ask(path), self.request(path));
+        self.cache.begin(&mut self.gateway, name, ask, request, 0);
+        self.check_invariants();
         name
     }
 
@@ -132,10 +134,38 @@ impl Bench {
         let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&none)).unwrap();
         for event in events {
-            self.gateway.handle_event(event.data.u64(), event.flags, 0);
-            self.gateway.check_invariants();
+            match event.data.u64() {
+                LoopCache::MAIL => self.cache.handle_mail(&mut self.gateway, 0),
+                data => self.gateway.handle_event(data, event.flags, 0),
+            }
+            self.check_invariants();
         }
         self.gateway.handle_time(0);
+    }
+
+    /// Takes what a client gets next.
+    pub(crate) fn take(&mut self, name: RequestId) -> Option<ResponseEvent> {
+        let event = self.cache.take(&mut self.gateway, name);
+        self.check_invariants();
+        event
+    }
+
+    /// A client leaves.
+    pub(crate) fn abandon(&mut self, name: RequestId) {
+        self.cache.abandon(&mut self.gateway, name, 0);
+        self.check_invariants();
+    }
+
+    fn poll_ready(&mut self) -> Option<RequestId> {
+        while let Some(name) = self.gateway.poll_ready() {
+            self.cache.handle_ready(name);
+        }
+        self.cache.poll_ready(&mut self.gateway)
+    }
+
+    fn check_invariants(&self) {
+        self.cache.check_invariants();
+        self.gateway.check_invariants();
     }
 
     /// What a client gets, once the loop is told that there is something: what the cache did, the status, and the body;
@@ -143,12 +173,11 @@ impl Bench {
     pub(crate) fn response(&mut self, name: RequestId) -> (Vec<&'static str>, u16, Vec<u8>) {
         let (mut notes, mut status, mut body) = (Vec::new(), 0, Vec::new());
         let mut ready = Vec::new();
-        while let Some(next) = self.gateway.poll_ready() {
+        while let Some(next) = self.poll_ready() {
             ready.push(next);
         }
         for _ in 0..ROUNDS_MAX {
-            while let Some(event) = self.gateway.take(name) {
-                self.gateway.check_invariants();
+            while let Some(event) = self.take(name) {
                 match event {
                     ResponseEvent::CacheNote(word) => notes.push(word),
                     ResponseEvent::Head(head, _) => status = head.status().code(),
@@ -163,9 +192,9 @@ impl Bench {
                     _ => {}
                 }
             }
-            self.gateway.note_sent(name, 0);
+            self.cache.note_sent(&mut self.gateway, name, 0);
             self.round();
-            while self.gateway.poll_ready().is_some() {}
+            while self.poll_ready().is_some() {}
         }
         panic!("{name:?} has no end: {notes:?} {status}")
     }

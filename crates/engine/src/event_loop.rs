@@ -19,16 +19,17 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_cache::CachingGateway;
 use baton_session::context::Context;
 use baton_session::departures::Departures;
 use baton_session::job::{Job, JobDone};
 use baton_session::mover::FlowEvent;
 use baton_session::session::{Need, Session, Wake};
+use baton_session::upstreams::Upstreams;
 use baton_shares::ClientKey;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_telemetry::stopwatch::Stopwatch;
+use baton_upstream::Gateway;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use serde_json::{Value, json};
 
@@ -96,7 +97,7 @@ pub(crate) struct EventLoop<C, J> {
     clients: Clients<C>,
     acceptor: Acceptor,
     connection_count: ConnectionCount,
-    gateway: CachingGateway,
+    upstreams: Upstreams,
     subscription: Subscription,
     jobs: J,
     tuner: Option<Box<dyn Tuner<J>>>,
@@ -133,12 +134,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             }
         }
         ctx.is_of_loop = true;
-        let gateway = match ctx.shared_cache.clone() {
-            Some(cache) => CachingGateway::with_cache(epoll.try_clone()?, cache)?,
-            None => CachingGateway::new(epoll.try_clone()?),
-        };
         Ok(Self {
-            gateway,
+            upstreams: Upstreams::new(&epoll, ctx.shared_cache.clone())?,
             epoll,
             ctx: Takeable::new(ctx),
             clients: Clients::default(),
@@ -174,7 +171,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 // After each event: a request that arrives after an order finds it applied.
                 self.apply_new_orders()?;
             }
-            self.gateway.handle_time(self.ctx.clock.now_ms());
+            self.upstreams.handle_time(self.ctx.clock.now_ms());
             self.deliver_responses();
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
@@ -229,11 +226,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 self.done = done;
             }
-            _ if CachingGateway::owns(data) => {
-                self.gateway.handle_event(data, flags, self.ctx.clock.now_ms());
+            _ if Upstreams::owns(data) => {
+                self.upstreams.handle_event(data, flags, self.ctx.clock.now_ms());
                 // At once: what was just read is still in the CPU's caches, and its memory becomes free for the next.
                 self.deliver_responses();
-                self.gateway.serve_released(self.ctx.clock.now_ms());
+                self.upstreams.gateway.serve_released(self.ctx.clock.now_ms());
             }
             _ if Acceptor::owns(data) => self.accept(data),
             _ => {
@@ -254,21 +251,21 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// Whether a client waits for an answer and cannot have received any of it.
     fn is_unanswered(&mut self, token: Token) -> bool {
         let Some(entry) = self.clients.get_mut(token) else { return false };
-        entry.requests.names().any(|request| self.gateway.is_unanswered(request))
+        entry.requests.names().any(|request| self.upstreams.is_unanswered(request))
     }
 
     /// Wakes the clients whose requests have events from the gateway.
     fn deliver_responses(&mut self) {
-        while let Some(request) = self.gateway.poll_ready() {
+        while let Some(request) = self.upstreams.poll_ready() {
             if let Some((token, stream)) = self.clients.of_request(request) {
-                let wake = match self.gateway.wants_body(request) {
+                let wake = match self.upstreams.gateway.wants_body(request) {
                     true => Wake::BodyWanted(stream),
                     false => Wake::ResponseReady(stream),
                 };
                 self.advance(token, wake);
             }
         }
-        while let Some(news) = self.gateway.poll_news() {
+        while let Some(news) = self.upstreams.gateway.poll_news() {
             self.ctx.remark(format_args!("{news}"));
         }
     }
@@ -378,7 +375,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         loop {
             if self.ctx.departures.is_some()
                 && matches!(need, Need::Readable | Need::Writable | Need::Turn | Need::ResponseAwaited)
-                && let Some(wake) = departure(entry, &mut self.gateway, &self.ctx)
+                && let Some(wake) = departure(entry, &mut self.upstreams.gateway, &self.ctx)
             {
                 need = entry.client.advance(wake, &mut self.ctx);
             }
@@ -414,32 +411,30 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Need::JobUnderWay => break,
                 Need::Delegate(stream, request) => {
                     self.requests_given = self.requests_given.wrapping_add(1);
-                    let name = token.name_request(self.requests_given);
                     entry.was_delegated = true;
-                    entry.requests.insert(stream, name);
                     if entry.interest == Interest::InputAndOutput && request.upstream.handover.is_some() {
                         // A failure only costs needless wake-ups.
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }
-                    let now_ms = self.ctx.clock.now_ms();
-                    self.gateway.begin(name, request, now_ms);
+                    let (name, now_ms) = (token.name_request(self.requests_given), self.ctx.clock.now_ms());
+                    entry.requests.insert(stream, self.upstreams.begin(name, request, now_ms));
                     need = Need::ResponseEvent(stream);
                 }
                 Need::Resume(stream, end) => {
                     self.requests_given = self.requests_given.wrapping_add(1);
                     let name = token.name_request(self.requests_given);
                     entry.requests.insert(stream, name);
-                    self.gateway.resume_tunnel(name, *end, self.ctx.clock.now_ms());
+                    self.upstreams.gateway.resume_tunnel(name, *end, self.ctx.clock.now_ms());
                     need = Need::ResponseEvent(stream);
                 }
                 Need::Body(stream, part) => {
                     let whose = entry.requests.of_stream(stream).expect(DELEGATED);
                     let now_ms = self.ctx.clock.now_ms();
                     match part {
-                        Ok(part) => self.gateway.push_body(whose, part.bytes, part.is_last, now_ms),
-                        Err(why) => self.gateway.fail_body(whose, why, now_ms),
+                        Ok(part) => self.upstreams.gateway.push_body(whose, part.bytes, part.is_last, now_ms),
+                        Err(why) => self.upstreams.gateway.fail_body(whose, why, now_ms),
                     }
-                    let wake = match self.gateway.wants_body(whose) {
+                    let wake = match self.upstreams.gateway.wants_body(whose) {
                         true => Wake::BodyWanted(stream),
                         false => Wake::ResponseReady(stream),
                     };
@@ -447,10 +442,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::ResponseEvent(stream) => {
                     let whose = entry.requests.of_stream(stream).expect(DELEGATED);
-                    self.gateway.note_sent(whose, self.ctx.clock.now_ms());
-                    let wake = match self.gateway.wants_body(whose) {
+                    self.upstreams.note_sent(whose, self.ctx.clock.now_ms());
+                    let wake = match self.upstreams.gateway.wants_body(whose) {
                         true => Wake::BodyWanted(stream),
-                        false => Wake::ResponseEvent(stream, self.gateway.take(whose)),
+                        false => Wake::ResponseEvent(stream, self.upstreams.take(whose)),
                     };
                     if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
                         entry.requests.remove(stream);
@@ -459,7 +454,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Abandon(stream) => {
                     if let Some(request) = entry.requests.remove(stream) {
-                        self.gateway.abandon(request, self.ctx.clock.now_ms());
+                        self.upstreams.abandon(request, self.ctx.clock.now_ms());
                     }
                     need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
@@ -476,7 +471,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }
                         for request in entry.requests.names() {
-                            self.gateway.abandon(request, self.ctx.clock.now_ms());
+                            self.upstreams.abandon(request, self.ctx.clock.now_ms());
                         }
                         if entry.interest != Interest::Nothing && entry.client.socket().may_have_copies() {
                             // Where there are copies, closing takes nothing out of the interest set.
@@ -496,7 +491,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let Some(entry) = self.clients.get_mut(token) else { return };
         let requests: Vec<_> = entry.requests.all().collect();
         for (stream, request) in requests {
-            if let Some(trail) = self.gateway.trail(request) {
+            if let Some(trail) = self.upstreams.trail(request) {
                 self.advance(token, Wake::ResponseEvent(stream, Some(trail)));
             }
         }
@@ -523,7 +518,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.acceptor.resume_ms().filter(|_| self.admitted() > 0),
             self.drain_until.map(|until| until.next_ms(self.ctx.clock.now_ms())),
             self.returns.again_ms(),
-            self.gateway.deadline_ms(),
+            self.upstreams.deadline_ms(),
             self.ctx.departures.as_ref().and_then(Departures::again_ms),
             self.ctx.mover.as_ref().and_then(|mover| mover.deadline_ms()),
         ];
@@ -580,7 +575,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             "jobs": self.jobs.report(),
             "cache": crate::cache_status::report(&self.ctx.cache),
             "shared_cache": self.ctx.shared_cache.as_ref().map(|cache| cache.stats().report()),
-            "applications": self.gateway.report(),
+            "applications": self.upstreams.gateway.report(),
             "ways_of_sending": self.ctx.send_ways.report(),
             "tuning": self.tuner.as_ref().map(|tuner| tuner.report()),
         })
@@ -599,7 +594,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         self.clients.movable(&mut self.tokens);
         for token in std::mem::take(&mut self.tokens) {
             let entry = self.clients.get_mut(token);
-            if let Some(wake) = entry.and_then(|entry| departure(entry, &mut self.gateway, &self.ctx)) {
+            if let Some(wake) =
+                entry.and_then(|entry| departure(entry, &mut self.upstreams.gateway, &self.ctx))
+            {
                 self.advance(token, wake);
             }
         }
@@ -619,7 +616,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         }
         match orders.phase {
             WorkerPhase::Serving => {
-                orders.plan.peers().for_each(|peers| self.gateway.watch(peers));
+                orders.plan.peers().for_each(|peers| self.upstreams.gateway.watch(peers));
                 for left in self.acceptor.listen(&orders.listeners, &self.epoll)? {
                     self.accept_round(Acceptor::finish_with(left));
                 }
@@ -631,7 +628,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             WorkerPhase::Draining(limits) => {
                 self.ctx.begin_drain(limits.requests_ms);
                 self.leave()?;
-                self.gateway.drain();
+                self.upstreams.gateway.drain();
                 let now_ms = self.ctx.clock.now_ms();
                 self.drain_until.get_or_insert(DrainDeadlines {
                     requests_ms: now_ms.saturating_add(limits.requests_ms),
@@ -695,7 +692,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     fn has_tunnel(&mut self, token: Token) -> bool {
         let Some(entry) = self.clients.get_mut(token) else { return false };
-        entry.requests.names().any(|request| self.gateway.is_tunnel(request))
+        entry.requests.names().any(|request| self.upstreams.gateway.is_tunnel(request))
     }
 }
 
@@ -714,7 +711,7 @@ impl DrainDeadlines {
 }
 
 /// Lets a client leave, if another process goes on with it now.
-fn departure<C: Connection>(entry: &Entry<C>, gateway: &mut CachingGateway, ctx: &Context) -> Option<Wake> {
+fn departure<C: Connection>(entry: &Entry<C>, gateway: &mut Gateway, ctx: &Context) -> Option<Wake> {
     if !ctx.may_depart(entry.client.passport_version()) {
         return None;
     }

@@ -35,7 +35,9 @@ impl JobClass {
     pub(crate) fn of(job: &Job) -> Self {
         match job {
             Job::Handshake(_) => Self::Handshake,
-            Job::Find { .. } | Job::Rewrite(..) | Job::PageIn { .. } | Job::Send { .. } => Self::File,
+            Job::Find { .. } | Job::Rewrite(..) | Job::Read(..) | Job::PageIn { .. } | Job::Send { .. } => {
+                Self::File
+            }
             Job::Code(..) => Self::Compression,
             Job::Verify(..) => Self::Password,
         }

@@ -421,6 +421,9 @@ impl Exchange {
         if coder.takes_turn() {
             return Wants::Turn;
         }
+        if let Some(slice) = coder.to_read() {
+            return Wants::Job(Job::Read(self.stream, slice));
+        }
         let is_last = coder.can_finish();
         let tally = &mut env.ctx.tally;
         let coded = if is_last { coder.finish(tally) } else { coder.code(tally) };
@@ -519,6 +522,8 @@ impl Exchange {
             (State::Finding(finding), learned) => finding.progress = Progress::Done(learned),
             (State::Delegated(delegated), Learned::Found(found)) => delegated.handle_found(found),
             (State::Delegated(delegated), Learned::Coded(coded)) => delegated.handle_coded(coded),
+            (State::Delegated(delegated), Learned::Read(bytes)) => delegated.handle_read(bytes),
+            (State::Coding(coder), Learned::Read(bytes)) => coder.handle_read(bytes),
             _ => {}
         }
     }
@@ -581,7 +586,8 @@ impl Exchange {
                 State::Finding(finding) => match std::mem::replace(&mut finding.progress, Progress::UnderWay)
                 {
                     Progress::ToDo(job) => return Wants::Job(job),
-                    Progress::UnderWay => return Wants::JobUnderWay,
+                    // Nothing is read before it is found.
+                    Progress::UnderWay | Progress::Done(Learned::Read(_)) => return Wants::JobUnderWay,
                     Progress::Done(Learned::Found(found)) => self.handle_done(env, found),
                     Progress::Done(Learned::Coded(coded)) => self.answer_coded(env, coded),
                     Progress::Done(Learned::Verified(user)) => self.handle_login(env, user),

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_buf::{FileSlice, OpenFile};
+use baton_buf::{FileSlice, OpenFile, Slice};
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Stored, ToCode, Tree, View};
 use baton_http::{AcceptedCodings, Coding, Stamp};
 use baton_site::documents::Rewriting;
@@ -52,6 +52,8 @@ pub enum Job {
         /// What to read.
         slice: FileSlice,
     },
+    /// Read a range of a file into memory of the server's own, for a request that needs its bytes.
+    Read(StreamId, FileSlice),
     /// Send a range of a file in a call that waits for the client (Harji, section 3.8.1: the workers of `knot-b`).
     Send {
         /// The client.
@@ -92,6 +94,8 @@ pub enum Learned {
     Verified(Option<Box<str>>),
     /// A file in its coding, or as it is where that is not shorter.
     Coded(CodedFile),
+    /// Bytes of a file; `None`: they cannot be read.
+    Read(Option<Slice>),
 }
 
 /// A file that a job has coded.
@@ -147,6 +151,7 @@ impl Job {
             Self::Send { socket, slice, patience } => {
                 JobDone::Sent(send_waiting(socket.as_fd(), &slice, patience))
             }
+            Self::Read(stream, slice) => JobDone::Request(stream, Learned::Read(read(&slice).ok())),
             Self::PageIn { stream, slice } => {
                 let (file, offset, len) = (slice.file(), slice.offset(), slice.len());
                 if baton_sys::residency::bring_in(file, offset, len).is_err() {
@@ -156,6 +161,19 @@ impl Job {
             }
         }
     }
+}
+
+/// Reads a range.
+fn read(slice: &FileSlice) -> Result<Slice, Errno> {
+    let mut bytes = vec![0; slice.len() as usize];
+    let mut at = 0;
+    while at < bytes.len() {
+        match rustix::io::pread(slice.file(), &mut bytes[at..], slice.offset() + at as u64)? {
+            0 => return Err(Errno::IO),
+            count => at += count,
+        }
+    }
+    Ok(Slice::from(bytes))
 }
 
 /// Reads a range and discards it: the pages stay. For kernels and file systems without a better call.

@@ -25,3 +25,4 @@ pub mod send_way;
 pub mod session;
 pub mod transport;
 mod upload;
+pub mod upstreams;

@@ -356,9 +356,8 @@ impl Gateway {
             if connection.is_counted() {
                 pool.note_process_left();
             }
-            match connection.counts_as_tunnel {
-                true => pool.tunnel_closed(),
-                false => pool.closed(id, connection.lane, connection.release),
+            if !connection.counts_as_tunnel {
+                pool.closed(id, connection.lane, connection.release);
             }
         }
     }

@@ -217,7 +217,6 @@ impl Pool {
         debug_assert!(self.open > 0, "a connection is closed that was never opened");
         self.idle.retain(|idle| *idle != connection);
         self.open -= 1;
-        self.tally.closed += 1;
         if let (Some(leases), Some(release)) = (&mut self.leases, release) {
             leases.release(lane, release);
         }
@@ -233,11 +232,6 @@ impl Pool {
     pub(crate) fn note_tunnel(&mut self, client: Option<ClientKey>) -> Place {
         self.open -= 1;
         self.tunnels.enter(client)
-    }
-
-    /// A tunnel has ended.
-    pub(crate) fn tunnel_closed(&mut self) {
-        self.tally.closed += 1;
     }
 
     /// Asks the supervisor to end a process that has timed out. False: the process answers other requests as well, or Baton

@@ -7,7 +7,6 @@ use crate::FailureReason;
 pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) opened: u64,
-    pub(crate) closed: u64,
     pub(crate) retries: u64,
     pub(crate) failures: u64,
     pub(crate) abandoned: u64,

@@ -19,7 +19,7 @@ fn clients_that_wait_for_one_head_share_the_response() {
     assert_eq!(bench.response(second), (vec!["uri-miss"], 200, b"hi".to_vec()));
     let third = bench.begin("/");
     assert_eq!(bench.response(third), (vec!["hit"], 200, b"hi".to_vec()));
-    assert!(bench.accept().is_none() && bench.gateway.is_at_rest(), "one fetch for three clients");
+    assert!(bench.accept().is_none() && bench.cache.is_at_rest(), "one fetch for three clients");
 }
 
 #[test]
@@ -35,11 +35,11 @@ fn a_response_for_one_client_goes_to_no_other() {
     bench.answer(&mut origin, &private("one"));
     assert_eq!(bench.response(first).2, b"one");
     // The second asks for itself as soon as it hears of the head.
-    assert!(bench.gateway.take(second).is_some());
+    assert!(bench.take(second).is_some());
     let mut origin = bench.accept().expect("a request of its own");
     bench.answer(&mut origin, &private("two"));
     assert_eq!(bench.response(second).2, b"two");
-    assert!(bench.gateway.is_at_rest());
+    assert!(bench.cache.is_at_rest());
 }
 
 #[test]
@@ -47,8 +47,7 @@ fn a_client_that_leaves_takes_no_fetch_from_another() {
     let mut bench = Bench::new("left");
     let (first, second) = (bench.begin("/"), bench.begin("/"));
     let mut origin = bench.accept().expect("a fetch");
-    bench.gateway.abandon(first, 0);
-    bench.gateway.check_invariants();
+    bench.abandon(first);
     bench.answer(&mut origin, CACHED);
     assert_eq!(bench.response(second), (vec!["uri-miss"], 200, b"hi".to_vec()));
 }
@@ -58,8 +57,8 @@ fn a_fetch_that_no_client_waits_for_is_given_up() {
     let mut bench = Bench::new("deserted");
     let only = bench.begin("/");
     let mut origin = bench.accept().expect("a fetch");
-    bench.gateway.abandon(only, 0);
-    assert!(bench.gateway.is_at_rest());
+    bench.abandon(only);
+    assert!(bench.cache.is_at_rest());
     let mut asked = Vec::new();
     origin.read_to_end(&mut asked).expect("its connection has ended");
     assert!(asked.starts_with(b"GET / "));
@@ -73,7 +72,7 @@ fn all_who_wait_hear_that_the_origin_has_failed() {
     bench.answer(&mut origin, "no response at all\r\n\r\n");
     assert_eq!(bench.response(first), (vec!["uri-miss"], 0, Vec::new()));
     assert_eq!(bench.response(second), (vec!["uri-miss"], 0, Vec::new()));
-    assert!(bench.gateway.is_at_rest());
+    assert!(bench.cache.is_at_rest());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, Slice};
+use baton_buf::{Aggregate, Buffer, FileSlice, Piece, Slice};
 use baton_content::{Found, Stored};
 use baton_fcgi::cgi::Instruction;
 use baton_fcgi::zero_copy::NameMap;
@@ -37,7 +37,20 @@ pub(super) struct Assembly {
 enum Work {
     /// One file, whole or in part.
     File(NamedFile),
+    /// A body of text and names of files, which is brought together first.
+    Text(Text),
     Body(Composite),
+}
+
+/// A body in which files are named.
+#[derive(Debug)]
+struct Text {
+    map: NameMap,
+    /// What is there of it.
+    bytes: Vec<u8>,
+    rest: Aggregate,
+    /// A part of it cannot be read.
+    is_broken: bool,
 }
 
 /// A body of text and files.
@@ -60,23 +73,23 @@ enum Part {
 }
 
 impl Assembly {
-    /// What the head of an application's answer asks for. `text`: the body, if it is not too long.
+    /// What the head of an application's answer asks for. `text`: the body, if it is wanted and not too long.
     ///
     /// # Errors
     /// What the application did wrong.
     pub(super) fn new(
         origin: &Origin,
         head: Box<ResponseHead>,
-        instruction: &Instruction,
-        text: Option<Vec<u8>>,
+        instruction: Instruction,
+        text: Option<Aggregate>,
     ) -> Result<Self, &'static str> {
         let delegate = &origin.delegate;
         let work = match instruction {
-            Instruction::SendFile(path) => NamedFile::by_path(delegate, path).map(Work::File),
-            Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, path).map(Work::File),
-            Instruction::ZeroCopy(map) => text
-                .and_then(|text| parts(delegate, text, map))
-                .map(|parts| Work::Body(Composite::new(parts))),
+            Instruction::SendFile(path) => NamedFile::by_path(delegate, &path).map(Work::File),
+            Instruction::AccelRedirect(path) => NamedFile::by_location(delegate, &path).map(Work::File),
+            Instruction::ZeroCopy(map) => {
+                text.map(|rest| Work::Text(Text { map, bytes: Vec::new(), rest, is_broken: false }))
+            }
             Instruction::LocalRedirect(_) | Instruction::None => None,
         };
         work.map(|work| Self { head, work, found: None, coded: None }).ok_or(NO_SUCH_FILE)
@@ -90,6 +103,13 @@ impl Assembly {
     /// A job has coded the file.
     pub(super) fn handle_coded(&mut self, coded: CodedFile) {
         self.coded = Some(coded);
+    }
+
+    /// A job has read the next part of the text; `None`: it could not.
+    pub(super) fn handle_read(&mut self, bytes: Option<Slice>) {
+        if let Work::Text(text) = &mut self.work {
+            text.handle_read(bytes);
+        }
     }
 
     /// Continues until a file needs a job, or answers.
@@ -120,7 +140,15 @@ impl Assembly {
     ) -> Result<Result<(Response, Option<Trial>), Status>, Job> {
         let author = Author::of(&origin.delegate);
         let (found, coded) = (self.found.take(), self.coded.take());
+        if let Work::Text(text) = &mut self.work {
+            if let Some(slice) = text.gather() {
+                return Err(Job::Read(env.stream, slice));
+            }
+            let Some(parts) = text.parts(&origin.delegate) else { return Ok(Err(Status::BAD_GATEWAY)) };
+            self.work = Work::Body(Composite::new(parts));
+        }
         match &mut self.work {
+            Work::Text(_) => Ok(Err(Status::BAD_GATEWAY)),
             Work::File(file) => {
                 let stored = match coded {
                     Some(coded) => Some(coded_file::take(env.ctx, coded)),
@@ -186,6 +214,35 @@ impl Composite {
             self.parts.pop_front();
         }
         Ok(true)
+    }
+}
+
+impl Text {
+    /// Brings it together; `Some`: this is to be read first.
+    fn gather(&mut self) -> Option<FileSlice> {
+        while let Some(piece) = self.rest.front() {
+            match piece {
+                Piece::Memory(slice) => self.bytes.extend_from_slice(slice),
+                Piece::File(slice) => return Some(slice.clone()),
+                // Memory of the application was copied, and only origins' bodies come through pipes.
+                Piece::Shared(_) | Piece::Piped(_) => self.is_broken = true,
+            }
+            self.rest.take_front(u64::MAX);
+        }
+        None
+    }
+
+    fn handle_read(&mut self, bytes: Option<Slice>) {
+        self.rest.take_front(u64::MAX);
+        match bytes {
+            Some(bytes) => self.rest.prepend(bytes),
+            None => self.is_broken = true,
+        }
+    }
+
+    /// Its parts. `None`: it names a file that is not allowed, or is not all here.
+    fn parts(&mut self, delegate: &Delegate) -> Option<VecDeque<Part>> {
+        if self.is_broken { None } else { parts(delegate, std::mem::take(&mut self.bytes), &self.map) }
     }
 }
 

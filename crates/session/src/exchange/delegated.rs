@@ -21,7 +21,7 @@ mod coding;
 
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Piece};
+use baton_buf::{Aggregate, Piece, Slice};
 use baton_cache::Ask;
 use baton_compress::{Verdict, judge};
 use baton_content::Found;
@@ -86,8 +86,8 @@ enum Progress {
     Collecting {
         head: Box<ResponseHead>,
         instruction: Instruction,
-        /// `None`: it is too long to be text.
-        text: Option<Vec<u8>>,
+        /// The body, if it is wanted; `None`: it is too long to be text.
+        text: Option<Aggregate>,
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
@@ -225,6 +225,15 @@ impl Delegated {
     pub(super) fn handle_coded(&mut self, coded: CodedFile) {
         if let Progress::Assembly(assembly) = &mut self.progress {
             assembly.handle_coded(coded);
+        }
+    }
+
+    /// A job has read what is coded next, or text that names files; `None`: it could not.
+    pub(super) fn handle_read(&mut self, bytes: Option<Slice>) {
+        match (&mut self.progress, &mut self.coder) {
+            (Progress::Assembly(assembly), _) => assembly.handle_read(bytes),
+            (_, Some(coder)) => coder.handle_read(bytes),
+            _ => {}
         }
     }
 
@@ -372,7 +381,7 @@ impl Delegated {
             {
                 Progress::Held { head, body, bytes_max }
             }
-            _ => Progress::Collecting { head: Box::new(head), instruction, text: Some(Vec::new()) },
+            _ => Progress::Collecting { head: Box::new(head), instruction, text: Some(Aggregate::new()) },
         };
     }
 
@@ -393,8 +402,10 @@ impl Delegated {
             },
             Progress::Collecting { instruction, text, .. } => {
                 if matches!(instruction, Instruction::ZeroCopy(_)) {
-                    let room = |text: &Vec<u8>| text.len() as u64 + body.len() <= TEXT_BYTES_MAX;
-                    *text = text.take().filter(room).and_then(|text| with_text(text, &body));
+                    *text = text.take().filter(|text| text.len() + body.len() <= TEXT_BYTES_MAX);
+                    if let Some(text) = text {
+                        append_own(text, &body);
+                    }
                 }
             }
             Progress::Replaced(_) => {}
@@ -438,13 +449,19 @@ impl Delegated {
 
     /// The request as it came, with its body. `None`: that is not in memory as it came.
     pub(super) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
+        let is_whole = match self.origin.head.get().framing {
+            BodyFraming::None => true,
+            BodyFraming::Length(length) => length == body.len(),
+            BodyFraming::Chunked | BodyFraming::Frames => false,
+        };
+        is_whole.then_some(())?;
         let mut text = Vec::new();
         self.origin.head.push_text(&mut text);
-        match self.origin.head.get().framing {
-            BodyFraming::None => Some(text),
-            BodyFraming::Length(length) if length == body.len() => with_text(text, body),
-            _ => None,
+        for piece in body.pieces() {
+            let Piece::Memory(slice) = piece else { return None };
+            text.extend_from_slice(slice);
         }
+        Some(text)
     }
 
     /// The application has completed its response.
@@ -488,18 +505,18 @@ impl Delegated {
         Reaction::Answered
     }
 
-    /// Follows the instruction in the answer's head. `text`: the body, if it is not too long.
+    /// Follows the instruction in the answer's head. `text`: the body, if it is wanted and not too long.
     fn follow_instruction(
         &mut self,
         env: &mut Env<'_>,
         head: Box<ResponseHead>,
         instruction: Instruction,
-        text: Option<Vec<u8>>,
+        text: Option<Aggregate>,
     ) -> Reaction {
         if let Instruction::LocalRedirect(target) = instruction {
             return Reaction::Redirect(target);
         }
-        match Assembly::new(&self.origin, head, &instruction, text) {
+        match Assembly::new(&self.origin, head, instruction, text) {
             Ok(assembly) => {
                 self.progress = Progress::Assembly(Box::new(assembly));
                 Reaction::More
@@ -628,23 +645,18 @@ fn is_trailers(coding: &[u8]) -> bool {
     coding.trim_ascii().eq_ignore_ascii_case(b"trailers")
 }
 
-/// Appends a body to the text; `None`: the body cannot be read.
-fn with_text(mut text: Vec<u8>, body: &Aggregate) -> Option<Vec<u8>> {
+/// Appends a body that has to wait. What the application lends it gets back at once: it may need that to go on.
+fn append_own(text: &mut Aggregate, body: &Aggregate) {
     for piece in body.pieces() {
         match piece {
-            Piece::Memory(slice) => text.extend_from_slice(slice),
-            Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), &mut text),
-            Piece::File(slice) => {
-                let start = text.len();
-                text.resize(start + slice.len() as usize, 0);
-                let read = rustix::io::pread(slice.file(), &mut text[start..], slice.offset());
-                read.ok().filter(|&count| count as u64 == slice.len())?;
+            Piece::Shared(slice) => {
+                let mut bytes = Vec::with_capacity(slice.len());
+                slice.copy_prefix_to(slice.len(), &mut bytes);
+                text.push(Slice::from(bytes));
             }
-            // Only origins' bodies come through pipes, and only applications name files.
-            Piece::Piped(_) => return None,
+            other => text.push(other.clone()),
         }
     }
-    Some(text)
 }
 
 /// For the error log, with every transport.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   events ─► take ─► pending ─► code: a bounded part in each turn ─► the client
-//!                                  └── flush, where nothing more has come for now
+//!                       ▲ │        └── flush, where nothing more has come for now
+//!                       └─┴ what is in a file is read by a job first
 //! ```
 //!
 //! The next event is asked for once all of the last one is coded and sent, so a slow client stops the application as it
@@ -11,7 +12,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use baton_buf::{Aggregate, Buffer, Piece};
+use baton_buf::{Aggregate, Buffer, FileSlice, Piece, PipedSlice, Slice};
 use baton_compress::{Effort, Encoder};
 use baton_http::Coding;
 
@@ -86,12 +87,22 @@ impl Coder {
         let mut bytes = Vec::new();
         let mut encoder = self.encoder.take().ok_or(CoderError::Failed)?;
         while self.coded < TURN_BYTES
+            && self.file_at_front().is_none()
             && let Some(piece) = self.pending.take_front(TURN_BYTES - self.coded)
         {
             let len = piece.len();
+            bytes.clear();
             match &piece {
                 Piece::Memory(slice) => encoder.write(slice),
-                other => read(other, &mut bytes).and_then(|()| encoder.write(&bytes)),
+                Piece::Shared(slice) => {
+                    slice.copy_prefix_to(slice.len(), &mut bytes);
+                    encoder.write(&bytes)
+                }
+                Piece::Piped(slice) => {
+                    bytes.resize(slice.len() as usize, 0);
+                    read_all(slice, &mut bytes).and_then(|()| encoder.write(&bytes))
+                }
+                Piece::File(_) => Err(io::ErrorKind::Unsupported.into()),
             }
             .map_err(|_| CoderError::Failed)?;
             self.coded += len;
@@ -101,6 +112,29 @@ impl Coder {
         let coded = counted(encoder.take(), tally);
         self.encoder = Some(encoder);
         Ok(coded)
+    }
+
+    /// What is next is in a file: the part of it for [`handle_read`](Self::handle_read).
+    pub(crate) fn to_read(&self) -> Option<FileSlice> {
+        self.file_at_front().map(|slice| slice.prefix(TURN_BYTES))
+    }
+
+    /// What was [to be read](Self::to_read); `None`: it cannot be.
+    pub(crate) fn handle_read(&mut self, bytes: Option<Slice>) {
+        match bytes {
+            Some(bytes) => {
+                self.pending.take_front(bytes.len() as u64);
+                self.pending.prepend(bytes);
+            }
+            None => self.encoder = None,
+        }
+    }
+
+    fn file_at_front(&self) -> Option<&FileSlice> {
+        match self.pending.front()? {
+            Piece::File(slice) => Some(slice),
+            _ => None,
+        }
     }
 
     /// Nothing more has come for now: what the client gets so that it can decode all that has.
@@ -114,7 +148,8 @@ impl Coder {
 
     /// Whether the rest can be coded in this turn.
     pub(crate) fn can_finish(&self) -> bool {
-        self.coded + self.pending.len() <= TURN_BYTES
+        let is_in_file = self.pending.pieces().any(|piece| matches!(piece, Piece::File(_)));
+        self.coded + self.pending.len() <= TURN_BYTES && !is_in_file
     }
 
     /// The body is complete, and all of it [fits into this turn](Self::can_finish): the last bytes that the client gets.
@@ -138,30 +173,11 @@ fn counted(bytes: Vec<u8>, tally: &mut Tally) -> Aggregate {
     body
 }
 
-/// Reads a piece that is not in memory of the server's own.
-fn read(piece: &Piece, bytes: &mut Vec<u8>) -> io::Result<()> {
-    bytes.clear();
-    match piece {
-        Piece::Memory(slice) => bytes.extend_from_slice(slice),
-        Piece::Shared(slice) => slice.copy_prefix_to(slice.len(), bytes),
-        // Temporary files were written a moment ago, and blocks of the shared cache brought in: neither waits for a disk.
-        Piece::File(slice) => {
-            bytes.resize(slice.len() as usize, 0);
-            fill(bytes, |rest, at| Ok(rustix::io::pread(slice.file(), rest, slice.offset() + at)?))?;
-        }
-        Piece::Piped(slice) => {
-            bytes.resize(slice.len() as usize, 0);
-            fill(bytes, |rest, _| Ok(slice.read(rest)?))?;
-        }
-    }
-    Ok(())
-}
-
-/// Reads until the bytes are all there.
-fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>) -> io::Result<()> {
+/// Takes bytes out of a pipe, in which they are.
+fn read_all(slice: &PipedSlice, bytes: &mut [u8]) -> io::Result<()> {
     let mut at = 0;
     while at < bytes.len() {
-        match read(&mut bytes[at..], at as u64)? {
+        match slice.read(&mut bytes[at..])? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => at += count,
         }

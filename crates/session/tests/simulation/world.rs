@@ -17,7 +17,6 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use baton_cache::CachingGateway;
 use baton_content::{Blocking, Cache, CacheSettings};
 use baton_session::context::{Context, Records};
 use baton_session::job::Job;
@@ -28,6 +27,7 @@ use baton_session::send_way::{SendWay, SendWays};
 use baton_session::session::{Need, Session, Stage, Wake};
 use baton_session::transport::memory::Readiness;
 use baton_session::transport::{Transport, memory};
+use baton_session::upstreams::Upstreams;
 use baton_site::limits::Limits;
 use baton_site::plan::Plan;
 use baton_telemetry::log::Outcome;
@@ -83,7 +83,7 @@ pub(crate) struct World<'a> {
     agenda: BTreeMap<(u64, usize, usize), Event>,
     events: usize,
     seats: Vec<Seat>,
-    gateway: CachingGateway,
+    upstreams: Upstreams,
     /// What is cached, if anything.
     shelf: Option<Shelf>,
     /// What the gateway waits on.
@@ -192,17 +192,13 @@ impl<'a> World<'a> {
         ctx.find = disk::find;
         ctx.shared_cache = shelf.as_ref().map(|shelf| Arc::clone(&shelf.shared));
         let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
-        let own = epoll.try_clone().unwrap();
         let ledger = match &shelf {
             Some(shelf) => Rc::clone(&shelf.ledger),
             None => Rc::new(Ledger::new(false)),
         };
-        let gateway = match &shelf {
-            Some(shelf) => CachingGateway::with_cache(own, Arc::clone(&shelf.shared)).unwrap(),
-            None => CachingGateway::new(own),
-        };
+        let upstreams = Upstreams::new(&epoll, ctx.shared_cache.clone()).unwrap();
         let mut world = Self {
-            gateway: gateway.with_precise_clock(clock::now_us),
+            upstreams: upstreams.with_precise_clock(clock::now_us),
             shelf,
             epoll,
             application: Application::listen(&setting.folder, ledger, protocol, &mut choices),
@@ -286,13 +282,13 @@ impl<'a> World<'a> {
                 .position(|seat| seat.session.as_ref().is_some_and(|session| session.deadline_ms() <= at_ms));
             if let Some(who) = overdue {
                 self.time_out(who);
-            } else if self.gateway.deadline_ms().is_some_and(|due_ms| due_ms <= at_ms) {
+            } else if self.upstreams.deadline_ms().is_some_and(|due_ms| due_ms <= at_ms) {
                 self.gateway_round();
             } else if let Some((_, event)) = self.agenda.pop_first() {
                 self.handle(event);
             }
             self.note_application();
-            self.gateway.check_invariants();
+            self.upstreams.check_invariants();
             self.seats.iter().filter_map(|seat| seat.session.as_ref()).for_each(Session::check_invariants);
         }
         self.finish(&before)
@@ -303,7 +299,7 @@ impl<'a> World<'a> {
         let deadlines = self.seats.iter().filter_map(|seat| seat.session.as_ref()).map(Session::deadline_ms);
         let deadline = deadlines.filter(|&deadline_ms| deadline_ms != u64::MAX).min();
         let event = self.agenda.first_key_value().map(|((at_ms, ..), _)| *at_ms);
-        let gateway = self.gateway.deadline_ms().map(|due_ms| due_ms.max(self.now_ms));
+        let gateway = self.upstreams.deadline_ms().map(|due_ms| due_ms.max(self.now_ms));
         deadline.into_iter().chain(event).chain(gateway).min()
     }
 
@@ -360,7 +356,7 @@ impl<'a> World<'a> {
                 let Some(event) = self.seats[who].client.link_mut().take_readiness() else { return };
                 self.note(|| format!("client {who}: {event:?}"), who);
                 let Readiness { readable, input_ends, hung_up, .. } = event;
-                let is_unanswered = |request| self.gateway.is_unanswered(request);
+                let is_unanswered = |request| self.upstreams.is_unanswered(request);
                 let wake = match hung_up && self.seats[who].requests.names().any(is_unanswered) {
                     true => Wake::End(Outcome::ClientGone),
                     false => Wake::Ready { readable, input_ends, hung_up },
@@ -409,7 +405,7 @@ impl<'a> World<'a> {
             Event::Drain => {
                 self.note(|| "drain".into(), 0);
                 self.ctx.draining = true;
-                self.gateway.drain();
+                self.upstreams.gateway.drain();
                 for who in 0..self.seats.len() {
                     if self.seats[who].session.as_ref().is_some_and(Session::is_idle) {
                         self.advance(who, Wake::Ready { readable: true, input_ends: false, hung_up: false });
@@ -442,16 +438,16 @@ impl<'a> World<'a> {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&at_once)).unwrap();
         for event in &events {
-            self.gateway.handle_event(event.data.u64(), event.flags, self.now_ms);
+            self.upstreams.handle_event(event.data.u64(), event.flags, self.now_ms);
             self.deliver_responses();
-            self.gateway.serve_released(self.now_ms);
+            self.upstreams.gateway.serve_released(self.now_ms);
         }
-        self.gateway.handle_time(self.now_ms);
+        self.upstreams.handle_time(self.now_ms);
         self.deliver_responses();
     }
 
     fn deliver_responses(&mut self) {
-        while let Some(whose) = self.gateway.poll_ready() {
+        while let Some(whose) = self.upstreams.poll_ready() {
             let who = whose.number() as u32 as usize;
             let Some(stream) = self.seats[who].requests.stream_of(whose) else { continue };
             let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
@@ -519,7 +515,7 @@ impl<'a> World<'a> {
 
     /// The wake for an application that wants more of a body.
     fn wake_for_body(&mut self, whose: RequestId, stream: StreamId) -> Option<Wake> {
-        self.gateway.wants_body(whose).then_some(Wake::BodyWanted(stream))
+        self.upstreams.gateway.wants_body(whose).then_some(Wake::BodyWanted(stream))
     }
 
     /// Advances a session until it has to wait, like an event loop.
@@ -561,18 +557,18 @@ impl<'a> World<'a> {
                 }
                 Need::JobUnderWay => break,
                 Need::Delegate(stream, request) => {
-                    let whose = name_request(who, stream);
+                    let whose = self.upstreams.begin(name_request(who, stream), request, self.now_ms);
                     self.seats[who].requests.insert(stream, whose);
-                    self.gateway.begin(whose, request, self.now_ms);
                     need = Need::ResponseEvent(stream);
                 }
                 Need::Resume(..) => unreachable!("no tunnel moves here"),
                 Need::ResponseEvent(stream) => {
-                    let whose = name_request(who, stream);
+                    let whose = self.seats[who].requests.of_stream(stream).unwrap();
                     self.seats[who].heard_ms = self.now_ms;
-                    self.gateway.note_sent(whose, self.now_ms);
+                    self.upstreams.note_sent(whose, self.now_ms);
                     let wake = self.wake_for_body(whose, stream);
-                    let wake = wake.unwrap_or_else(|| Wake::ResponseEvent(stream, self.gateway.take(whose)));
+                    let wake =
+                        wake.unwrap_or_else(|| Wake::ResponseEvent(stream, self.upstreams.take(whose)));
                     if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
                         self.seats[who].requests.remove(stream);
                     }
@@ -580,15 +576,17 @@ impl<'a> World<'a> {
                 }
                 Need::Abandon(stream) => {
                     if let Some(request) = self.seats[who].requests.remove(stream) {
-                        self.gateway.abandon(request, self.now_ms);
+                        self.upstreams.abandon(request, self.now_ms);
                     }
                     need = self.wake(who, Wake::Resumed);
                 }
                 Need::Body(stream, part) => {
-                    let whose = name_request(who, stream);
+                    let whose = self.seats[who].requests.of_stream(stream).unwrap();
                     match part {
-                        Ok(part) => self.gateway.push_body(whose, part.bytes, part.is_last, self.now_ms),
-                        Err(why) => self.gateway.fail_body(whose, why, self.now_ms),
+                        Ok(part) => {
+                            self.upstreams.gateway.push_body(whose, part.bytes, part.is_last, self.now_ms)
+                        }
+                        Err(why) => self.upstreams.gateway.fail_body(whose, why, self.now_ms),
                     }
                     let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
                     need = self.wake(who, wake);
@@ -600,7 +598,7 @@ impl<'a> World<'a> {
                 Need::Finished => {
                     self.seats[who].session = None;
                     for request in std::mem::take(&mut self.seats[who].requests).names() {
-                        self.gateway.abandon(request, self.now_ms);
+                        self.upstreams.abandon(request, self.now_ms);
                     }
                     ended_by_itself = Some(by_itself);
                     break;
@@ -645,7 +643,7 @@ impl<'a> World<'a> {
             // With HTTP/2, what is to be sent next can wait for a disk while the client is heard.
             Waits::Room if seat.jobs > 0 => {}
             Waits::Application => {
-                let has_end = deadline_ms != u64::MAX || self.gateway.deadline_ms().is_some();
+                let has_end = deadline_ms != u64::MAX || self.upstreams.deadline_ms().is_some();
                 assert!(has_end, "client {who} waits for an application forever");
                 let latest_ms = self.now_ms + limits.body_timeout_ms;
                 let is_bounded = deadline_ms == u64::MAX || deadline_ms <= latest_ms;
@@ -680,7 +678,7 @@ impl<'a> World<'a> {
             assert!(seat.session.is_none(), "client {who} is held for ever: {:?}", seat.waits);
             assert!(seat.client.link().is_closed_by_server(), "the connection of client {who} is still open");
         }
-        for pool in self.gateway.report().as_array().into_iter().flatten() {
+        for pool in self.upstreams.gateway.report().as_array().into_iter().flatten() {
             for held in ["connections", "busy", "waiting"] {
                 assert_eq!(pool[held], 0, "{held} of an application without requests: {pool}");
             }
@@ -688,7 +686,7 @@ impl<'a> World<'a> {
         if let Some(shelf) = &self.shelf {
             shelf.ledger.check_fetches();
         }
-        assert!(self.gateway.is_at_rest(), "the cache has requests or fetches that are over");
+        assert!(self.upstreams.is_at_rest(), "the cache has requests or fetches that are over");
         let log = std::mem::take(&mut self.ctx.log);
         let lines = self.setting.log.take(log);
         let requests = lines.len();

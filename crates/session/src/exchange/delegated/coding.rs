@@ -7,6 +7,7 @@ use baton_telemetry::metrics::Tally;
 use super::{Delegated, Progress, Reaction, TOO_SHORT, end_short};
 use crate::exchange::env::{Env, Wants};
 use crate::exchange::record::Record;
+use crate::job::Job;
 use crate::response::{Coder, CoderError};
 
 impl Delegated {
@@ -14,6 +15,9 @@ impl Delegated {
     pub(super) fn advance_coder(&mut self, env: &mut Env<'_>, record: &mut Record) -> Option<Wants> {
         let coder = self.coder.as_mut()?;
         let takes_turn = coder.takes_turn();
+        if !takes_turn && let Some(slice) = coder.to_read() {
+            return Some(Wants::Job(Job::Read(env.stream, slice)));
+        }
         let reaction = match &self.progress {
             _ if takes_turn => Reaction::More,
             Progress::Finishing { .. } if coder.can_finish() => self.finish_coded(env, record),
