@@ -12,7 +12,7 @@ pub enum Verdict {
     Never,
     /// For some clients: the head says `Vary`. For this one it is not.
     NotHere,
-    /// It is.
+    /// The response is coded.
     Coded(baton_http::Coding),
 }
 

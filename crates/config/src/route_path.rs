@@ -69,7 +69,7 @@ impl Kind for RoutePath {
 /// Why no request has such a path.
 enum Unmatched {
     Never(String),
-    /// It would be this one.
+    /// The path would be this one.
     Plain(String),
 }
 

@@ -15,12 +15,12 @@ use crate::table::CallList;
 /// What becomes of a system call that the process has no use for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// It fails.
+    /// The call fails.
     #[default]
     Enforce,
-    /// It is done, and the kernel logs it; the most dangerous ones fail.
+    /// The call is done, and the kernel logs it; the most dangerous ones fail.
     Log,
-    /// It is done.
+    /// The call is done.
     Off,
 }
 

@@ -5,19 +5,19 @@ use rustix::thread::CapabilitySet;
 /// The kinds of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has all keys, binds ports and starts the others.
+    /// The master has all keys, binds ports and starts the others.
     Master,
-    /// It parses what clients send.
+    /// A worker parses what clients send.
     Worker,
-    /// It obtains certificates.
+    /// `baton acme` obtains certificates.
     Acme,
-    /// It decides where documents are that migrate.
+    /// `baton documents` decides where documents are that migrate.
     Documents,
-    /// It asks etcd and DNS for nodes of the cluster.
+    /// `baton members` asks etcd and DNS for nodes of the cluster.
     Members,
-    /// It moves connections between hosts.
+    /// `baton mover` moves connections between hosts.
     Mover,
-    /// It keeps the processes of an application running.
+    /// A manager keeps the processes of an application running.
     Manager,
     /// An application with a user of its own.
     Application,

@@ -14,11 +14,11 @@ pub struct Candidate {
 /// Why a text names no candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadCandidate {
-    /// It begins neither with `/` nor with `$path`.
+    /// The candidate begins neither with `/` nor with `$path`.
     Beginning,
-    /// It has another variable than one `$path`.
+    /// The candidate has another variable than one `$path`.
     Variable,
-    /// It has empty segments, `.` or `..`.
+    /// The candidate has empty segments, `.` or `..`.
     Segments,
 }
 
@@ -64,7 +64,7 @@ impl Candidate {
         Ok(Self { before: before.to_owned(), has_path, after: rest.to_owned() })
     }
 
-    /// As it was written.
+    /// The candidate as it was written.
     pub fn text(&self) -> String {
         format!("{}{}{}", self.before, if self.has_path { "$path" } else { "" }, self.after)
     }

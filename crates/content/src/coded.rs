@@ -19,9 +19,9 @@ use crate::table::Seat;
 /// What there is of a file in a coding.
 #[derive(Debug)]
 pub enum Coded {
-    /// It was made before.
+    /// The coded form was made before.
     Made(Arc<Stored>),
-    /// It can be made, which takes the processor long: on another thread than one that serves clients.
+    /// The coded form can be made, which takes the processor long: on another thread than one that serves clients.
     ToDo(ToCode),
     /// Nothing: the client gets the file as it is. It would not be shorter, there is no room for it, enough others are
     /// being made, or this one is for another client.

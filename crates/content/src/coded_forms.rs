@@ -13,7 +13,7 @@ pub(crate) struct CodedForms<F>(Mutex<[Form<F>; CODINGS.len()]>);
 pub(crate) enum Form<F> {
     Unknown,
     UnderWay,
-    /// It would not be shorter than the file.
+    /// The coded form would not be shorter than the file.
     Useless,
     Made(Weak<F>),
 }

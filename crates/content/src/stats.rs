@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How often a cache could help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HitStats {
-    /// It could.
+    /// Look-ups that the cache could answer.
     pub hits: u64,
-    /// It could not, or is switched off.
+    /// Look-ups that it could not answer, or was switched off for.
     pub misses: u64,
     /// Entries now.
     pub entries: u64,

@@ -75,10 +75,10 @@ impl Default for TreeConfig {
 /// Whether a directory without an index is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
-    /// It is [`crate::Found::Missing`].
+    /// The folder is [`crate::Found::Missing`].
     #[default]
     Off,
-    /// It is listed, as HTML or JSON.
+    /// The folder is listed, as HTML or JSON.
     On,
 }
 

@@ -69,15 +69,15 @@ pub struct Signed {
 /// Why a question is not answered, or a reply not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distrust {
-    /// It was not signed with the key.
+    /// The message was not signed with the key.
     Signature,
     /// It cannot be read.
     Unreadable,
-    /// It is from a server that is no peer, or meant for another one.
+    /// The message is from a server that is no peer, or meant for another one.
     Stranger,
-    /// It was sent too long ago, or too far in the future: the clocks differ.
+    /// The message was sent too long ago, or too far in the future: the clocks differ.
     Clock,
-    /// It was heard before, or does not answer what was asked.
+    /// The message was heard before, or does not answer what was asked.
     Replayed,
 }
 

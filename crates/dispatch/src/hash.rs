@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The identity of a target: the XXH3 hash of the path of its URL.
 ///
-/// It is the same in every process, version and architecture, because front-ends place targets by it without
+/// The hash is the same in every process, version and architecture, because front-ends place targets by it without
 /// communication. Two targets of the same hash share a node, which does no harm.
 pub fn target_hash(path: &[u8]) -> u64 {
     xxh3_64(path)

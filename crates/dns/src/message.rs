@@ -28,9 +28,9 @@ pub enum Answer {
     },
     /// No such name, or none of this kind of address.
     Absent,
-    /// It is too long for a datagram: ask over TCP.
+    /// The answer is too long for a datagram: ask over TCP.
     Truncated,
-    /// It is the answer to another question, which may be an attacker's: go on waiting.
+    /// An answer to another question, which may be an attacker's: go on waiting.
     Other,
     /// The server cannot say, or what it says is no answer.
     Failed(LookupTrouble),

@@ -61,7 +61,7 @@ impl Refresh {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(TTL_S_MIN * 1000));
     }
 
-    /// It was looked up. Returns what has changed.
+    /// A name was looked up. Returns what has changed.
     pub fn handle(&mut self, outcome: &Outcome, now_ms: u64) -> Option<Change> {
         let had_failed = self.failures > 0;
         let wait_s = match outcome {

@@ -104,7 +104,7 @@ fn push_address(out: &mut Vec<u8>, [addr_name, port_name]: [&[u8]; 2], address: 
     push(out, port_name, itoa::Buffer::new().format(address.port()).as_bytes());
 }
 
-/// As `Display` does, without its generality: two addresses come with every request.
+/// Writes an address as `Display` does, without its generality: two addresses come with every request.
 fn push_dotted(out: &mut Vec<u8>, name: &[u8], address: Ipv4Addr) {
     let mut text = [0; IPV4_BYTES_MAX];
     let mut len = 0;

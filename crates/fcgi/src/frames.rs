@@ -23,7 +23,7 @@ pub enum Frame<'a> {
     Content(&'a [u8]),
     /// Some of its padding, not empty.
     Padding(&'a [u8]),
-    /// It has ended.
+    /// The stream has ended.
     Closed,
 }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProtocolStatus {
-    /// It was answered.
+    /// The request was answered.
     RequestComplete = 0,
     /// Refused: the application does one request per connection at a time.
     CannotMultiplex = 1,

@@ -9,7 +9,7 @@ use crate::{Refusal, Version};
 pub enum BodyFraming {
     /// There is no body.
     None,
-    /// As many bytes as Content-Length says: in HTTP/2 the sum of the DATA frames, or the stream is malformed.
+    /// The body has as many bytes as Content-Length says: in HTTP/2 the sum of the DATA frames, or the stream is malformed.
     Length(u64),
     /// Chunks (RFC 9112 section 7.1).
     Chunked,

@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a path names nothing that could be served. All of them deserve 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathRefusal {
-    /// It does not begin with `/`.
+    /// The path does not begin with `/`.
     NotAbsolute,
     /// A `%` that two hexadecimal digits do not follow.
     MalformedEscape,

@@ -107,7 +107,7 @@ impl Acme {
         self.child.deadline(self.settings.is_some() && may_run)
     }
 
-    /// It has sent messages.
+    /// The process has sent messages.
     pub(super) fn handle_messages(&mut self, workers: &Workers) {
         for (message, _) in self.child.receive() {
             self.handle(message, workers);
@@ -226,3 +226,30 @@ const KIND: Kind = Kind {
 
 /// The time between two tries to create the store.
 const STORE_LOOK: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{MESSAGE_BYTES_MAX, receive};
+
+    #[test]
+    fn a_proof_is_ready_when_no_worker_is_awaited_and_new_workers_get_it() {
+        let (workers, theirs) = Workers::for_test(2);
+        let mut acme = Acme::new(Limits::default(), Instant::now());
+        let challenge = Challenge::Http { token: "t".into(), key_authorization: "t.k".into() };
+        acme.handle(FromAcme::PutChallenge { id: 7, challenge: challenge.clone() }, &workers);
+        let awaited = |acme: &Acme| acme.proofs[&7].awaited.iter().copied().collect::<Vec<_>>();
+        assert_eq!(awaited(&acme), [0, 1]);
+        acme.handle_has_proof(0, 7);
+        assert_eq!(awaited(&acme), [1]);
+        acme.forget_worker(1);
+        assert_eq!(awaited(&acme), [0; 0]);
+
+        acme.introduce(0, &workers);
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        for _ in 0..2 {
+            let (message, _) = receive::<ToWorker>(&theirs[0], &mut buffer).unwrap().unwrap();
+            assert_eq!(message, ToWorker::PutProof { id: 7, challenge: challenge.clone() });
+        }
+    }
+}

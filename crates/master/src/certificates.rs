@@ -20,7 +20,7 @@ pub(crate) struct Certificates {
 }
 
 /// What of each file changes with its contents: its inode, size and time. `None`: it is not there.
-pub(crate) type Stamps = Vec<(PathBuf, Option<(u64, u64, i64, i64)>)>;
+type Stamps = Vec<(PathBuf, Option<(u64, u64, i64, i64)>)>;
 
 impl Certificates {
     /// Reads the files, and warns of what clients will refuse.
@@ -45,7 +45,7 @@ impl Certificates {
     }
 
     /// Whether a file has changed since it was read; then, the stamps of all.
-    pub(crate) fn changed(&self, config: &Config) -> Option<Stamps> {
+    fn changed(&self, config: &Config) -> Option<Stamps> {
         let now = stamps(config);
         (now != self.stamps).then_some(now)
     }
@@ -90,28 +90,45 @@ fn stamps(config: &Config) -> Stamps {
     config.pem_files().map(stamp).collect()
 }
 
-/// When the files are looked at again, and what the last look found that could not be used.
+/// The certificates in use, when their files are looked at again, and what the last look found that could not be used.
 #[derive(Debug)]
-pub(crate) struct Watching {
-    next: Instant,
+pub(crate) struct WatchedCertificates {
+    used: Certificates,
+    next_look: Instant,
     refused: Option<Stamps>,
 }
 
-impl Watching {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { next: now, refused: None }
+impl WatchedCertificates {
+    /// The server begins with these.
+    pub(crate) fn new(used: Certificates, now: Instant) -> Self {
+        Self { used, next_look: now, refused: None }
+    }
+
+    /// The certificates in use.
+    pub(crate) fn used(&self) -> &Certificates {
+        &self.used
+    }
+
+    /// For a worker.
+    pub(crate) fn into_files(self) -> PemFiles {
+        self.used.files
+    }
+
+    /// From now on these are in use.
+    pub(crate) fn replace(&mut self, used: Certificates) {
+        self.used = used;
     }
 
     /// When [`look`](Self::look) is due, if the configuration asks for it.
-    pub(crate) fn due(&self, config: &Config) -> Option<Instant> {
-        (config.tls.watch_ms > 0 && config.has_tls()).then_some(self.next)
+    pub(crate) fn deadline(&self, config: &Config) -> Option<Instant> {
+        (config.tls.watch_ms > 0 && config.has_tls()).then_some(self.next_look)
     }
 
     /// Whether there is something new to read. Files that were refused are new once they have changed again: often the
     /// certificate has been replaced, and the key follows.
-    pub(crate) fn look(&mut self, config: &Config, used: &Certificates, now: Instant) -> bool {
-        self.next = now + Duration::from_millis(config.tls.watch_ms);
-        let Some(stamps) = used.changed(config) else { return false };
+    pub(crate) fn look(&mut self, config: &Config, now: Instant) -> bool {
+        self.next_look = now + Duration::from_millis(config.tls.watch_ms);
+        let Some(stamps) = self.used.changed(config) else { return false };
         if self.refused.as_ref() == Some(&stamps) {
             return false;
         }
@@ -122,5 +139,33 @@ impl Watching {
     /// The files were not to blame: the next look reads them again.
     pub(crate) fn retry(&mut self) {
         self.refused = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_read_once_unless_the_files_were_not_to_blame() {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
+        let text = format!(
+            "[[site]]\nlisten = '127.0.0.1:0 tls'\nroot = '/'\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n[tls]\nwatch_ms = 1000\n"
+        );
+        let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
+        let none = Certificates { files: PemFiles::default(), all: Vec::new(), stamps: stamps(&config) };
+        let mut watched = WatchedCertificates::new(none, Instant::now());
+        let look = |watched: &mut WatchedCertificates| {
+            let due = watched.deadline(&config).unwrap();
+            watched.look(&config, due)
+        };
+        assert!(!look(&mut watched));
+        fs::write(&certificate, "new").unwrap();
+        assert_eq!([look(&mut watched), look(&mut watched)], [true, false]);
+        watched.retry();
+        assert!(look(&mut watched));
+        fs::write(&key, "it follows").unwrap();
+        assert!(look(&mut watched));
     }
 }

@@ -123,9 +123,9 @@ pub(super) enum ToWorker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(super) enum FromWorker {
-    /// It is about to serve.
+    /// The worker is about to serve.
     Ready,
-    /// It cannot serve, and ends.
+    /// The worker cannot serve, and ends.
     Failed {
         /// Why.
         error: String,
@@ -135,7 +135,7 @@ pub(super) enum FromWorker {
         /// Of which reload.
         generation: u64,
     },
-    /// It serves by that plan.
+    /// The worker serves by that plan.
     Committed {
         /// Of which reload.
         generation: u64,
@@ -147,7 +147,7 @@ pub(super) enum FromWorker {
         /// Why.
         error: String,
     },
-    /// It shows a proof.
+    /// The worker shows a proof.
     HasProof {
         /// Its number.
         id: u64,
@@ -159,14 +159,14 @@ pub(super) enum FromWorker {
         /// The counts.
         served: Served,
     },
-    /// It has purged, for these.
+    /// The worker has purged, for these.
     Purged {
         /// Which purges.
         tickets: Vec<u64>,
         /// Responses that it has dropped.
         responses: u64,
     },
-    /// It has invalidated something, and so must the others.
+    /// The worker has invalidated something, and so must the others.
     Invalidated {
         /// What.
         orders: Vec<PurgeOrder>,

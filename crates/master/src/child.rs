@@ -25,11 +25,11 @@ use super::privileges::{self, WorkerUser};
 /// The children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildName {
-    /// It obtains certificates.
+    /// `baton acme` obtains certificates.
     Acme,
-    /// It decides where documents are that migrate.
+    /// `baton documents` decides where documents are that migrate.
     Documents,
-    /// It knows nodes of the cluster.
+    /// `baton members` knows nodes of the cluster.
     Members,
 }
 
@@ -64,7 +64,7 @@ struct Process {
 }
 
 impl Child {
-    /// It does not run yet.
+    /// A child that does not run yet.
     pub(super) fn new(kind: &'static Kind, limits: Limits, now: Instant) -> Self {
         Self { kind, limits, process: None, output: None, restart: Restart::new(now) }
     }
@@ -194,7 +194,7 @@ impl Child {
         self.output.as_ref().map(AsFd::as_fd)
     }
 
-    /// It has printed something.
+    /// The child has printed something.
     pub(super) fn handle_output(&mut self) {
         self.output.take_if(|lines| !lines.forward());
     }

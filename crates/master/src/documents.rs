@@ -109,7 +109,7 @@ impl Documents {
         self.child.deadline(self.settings.is_some() && may_run)
     }
 
-    /// It has sent messages.
+    /// The process has sent messages.
     pub(super) fn handle_messages(&mut self, workers: &Workers) {
         for (message, descriptors) in self.child.receive() {
             self.handle(message, descriptors, workers);
@@ -192,7 +192,7 @@ fn create_folder(folder: &Path, user: &WorkerUser) -> io::Result<()> {
     }
 }
 
-/// It has nothing to finish. When it ends by itself, documents stay where they are: the next one calls them home.
+/// The process has nothing to finish. When it ends by itself, documents stay where they are: the next one calls them home.
 const KIND: Kind = Kind {
     command: "documents",
     who: "the process of documents that migrate",
@@ -201,3 +201,30 @@ const KIND: Kind = Kind {
 
 /// The time between two tries to create the folder.
 const FOLDER_LOOK: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{MESSAGE_BYTES_MAX, receive};
+
+    #[test]
+    fn a_map_goes_to_all_workers_and_to_each_that_begins_later() {
+        let (workers, theirs) = Workers::for_test(2);
+        let mut documents = Documents::new(Limits::default(), Instant::now());
+        let site: Origin = "http://a.test".parse().unwrap();
+        let map = memory_file::write("map", b"{}").unwrap();
+        documents.handle(FromDocuments::Map { site: site.clone() }, vec![map.into()], &workers);
+        documents.introduce(1, &workers);
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        for (worker, maps) in [(0, 1), (1, 2)] {
+            for _ in 0..maps {
+                let (message, files) = receive::<ToWorker>(&theirs[worker], &mut buffer).unwrap().unwrap();
+                assert_eq!((message, files.len()), (ToWorker::DocumentMap, 1));
+            }
+        }
+        // A site that shares its load no more.
+        documents.settings = Some(Settings { socket: PathBuf::new(), sites: Vec::new() });
+        documents.configure(None);
+        assert!(documents.maps.is_empty() && documents.report().is_none());
+    }
+}

@@ -11,7 +11,7 @@
 //!             worker 0            worker 1            worker 2     each: `baton_engine::run`
 //! ```
 //!
-//! [`start`] makes the [`master`], whose folder has a file for each subject; its parts lie beside it. A [`worker`] is a
+//! The [`master`] is a loop over subjects, each a struct in a file beside it. A [`worker`] is a
 //! fork of the master without an `exec`, so it already has everything that it needs.
 
 mod acme;
@@ -22,9 +22,11 @@ mod cache_memory;
 mod certificates;
 mod channel;
 mod child;
+mod cluster_report;
 pub mod control;
 mod descriptors;
 mod documents;
+mod failover;
 mod figures;
 mod fixed_settings;
 mod inherited;
@@ -40,18 +42,22 @@ mod missed_purges;
 mod mover;
 mod notify;
 mod origins;
-mod pending;
 mod phase;
 mod poll;
 mod port_owner;
 mod privileges;
+mod purges;
+mod reloads;
 mod replaceable_file;
+mod route_questions;
 mod siblings;
 mod signals;
-mod start;
+mod startup;
+mod status_collection;
 mod ticket_keys;
 mod upgrade;
 mod watch;
+mod watchdog;
 mod worker;
 mod workers;
 
@@ -81,14 +87,13 @@ pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
     let inherited_sockets =
         predecessor.as_ref().map_or(Ok(InheritedSockets::default()), Predecessor::take_sockets);
     let prepared =
-        inherited_sockets.and_then(|inherited_sockets| start::prepare(config, source, inherited_sockets));
+        inherited_sockets.and_then(|inherited_sockets| master::prepare(config, source, inherited_sockets));
     let mut master = prepared.inspect_err(|trouble| {
         if let Some(predecessor) = &predecessor {
             predecessor.tell_failed(&trouble.to_string());
         }
     })?;
-    master.predecessor = predecessor;
-    master.begin_applications();
+    master.begin(predecessor);
     match master.run()? {
         master::Outcome::Ended(code) => Ok(code),
         master::Outcome::Worker(setup, channel) => Ok(worker::serve(setup, channel)),

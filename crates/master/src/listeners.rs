@@ -284,6 +284,17 @@ fn remove_files(listening: &[Listening]) {
     listening.iter().filter(|one| !one.managed).for_each(|one| remove_socket_file(&one.actual));
 }
 
+/// A listener on any port, with a socket for each of so many processes.
+#[cfg(test)]
+pub(super) fn for_test(processes: usize) -> Listeners {
+    let options =
+        ListenOptions { backlog: 16, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
+    let setup =
+        SocketSetup { sharing: ListenerSharing::PerProcess, processes, cpu_of_listener: None, options };
+    let any_port = ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)));
+    Listeners::open(setup, &[any_port], Vec::new()).unwrap().0
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

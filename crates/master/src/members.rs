@@ -10,7 +10,7 @@
 //! The process runs while the server serves or drains, and no other takes its place: that one has a process of its own, which
 //! takes the registration over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,10 +31,12 @@ use super::privileges::WorkerUser;
 pub(super) struct Members {
     /// `None`: the configuration lists all nodes.
     settings: Option<Settings>,
+    /// Nodes that the configuration lists, as the file has them.
+    listed: Vec<ClusterNode>,
     pub(super) child: Child,
     report: Report,
-    /// When the nodes are to be looked at.
-    news_due: Option<Instant>,
+    /// When the nodes of the report are to be looked at.
+    report_due: Option<Instant>,
     /// Nodes that do not count, as the log was told.
     refused: Vec<String>,
     tickets: u64,
@@ -44,7 +46,7 @@ pub(super) struct Members {
 /// Whether the process is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// It is.
+    /// The process is to run.
     Yes,
     /// Another server has taken over, or there is nothing to serve: it ends as it is.
     No,
@@ -53,30 +55,33 @@ pub(super) enum Wanted {
 }
 
 impl Members {
-    /// Follows nothing yet.
-    pub(super) fn new(limits: Limits, now: Instant) -> Self {
+    /// Begins with the nodes that a configuration lists, and with the last view, if a server before this one has left any.
+    pub(super) fn new(
+        listed: Vec<ClusterNode>,
+        settings: Option<Settings>,
+        limits: Limits,
+        now: Instant,
+    ) -> Self {
+        let report = settings.as_ref().map(|settings| Report {
+            members: baton_membership::last_view(settings),
+            is_restored: true,
+            ..Report::default()
+        });
         Self {
-            settings: None,
+            settings,
+            listed,
             child: Child::new(&KIND, limits, now),
-            report: Report::default(),
-            news_due: None,
+            report: report.unwrap_or_default(),
+            report_due: None,
             refused: Vec::new(),
             tickets: 0,
             orders: BTreeMap::new(),
         }
     }
 
-    /// Begins with the last view, if a server before this one has left any.
-    pub(super) fn restore(&mut self, settings: Option<Settings>) {
-        if let Some(settings) = &settings {
-            self.report.members = baton_membership::last_view(settings);
-            self.report.is_restored = true;
-        }
-        self.settings = settings;
-    }
-
-    /// Follows what these settings name from now on.
-    pub(super) fn configure(&mut self, settings: Option<Settings>, now: Instant) {
+    /// From now on the configuration lists these nodes, and these settings name what to follow.
+    pub(super) fn configure(&mut self, listed: Vec<ClusterNode>, settings: Option<Settings>, now: Instant) {
+        self.listed = listed;
         if self.settings == settings {
             return;
         }
@@ -119,7 +124,7 @@ impl Members {
         let _ = self.child.tell(&ToMembers::Leave);
     }
 
-    /// It has sent messages. Returns the orders that are done, or not.
+    /// The process has sent messages. Returns the orders that are done, or not.
     pub(super) fn handle_messages(&mut self, now: Instant) -> Vec<(Requester, Order, Option<String>)> {
         let mut done = Vec::new();
         for (message, descriptors) in self.child.receive() {
@@ -146,7 +151,7 @@ impl Members {
         let knows_less = report.is_restored && !self.report.members.is_empty();
         let members = if knows_less { std::mem::take(&mut self.report.members) } else { report.members };
         self.report = Report { members, ..report };
-        self.news_due = Some(now);
+        self.report_due = Some(now);
     }
 
     /// Has an operator's order written to etcd.
@@ -172,24 +177,42 @@ impl Members {
         Some(std::mem::take(&mut self.orders).into_values().map(|(requester, _)| requester).collect())
     }
 
-    /// Since when there are news; in the future if they were of no use, and are to be looked at again.
-    pub(super) fn news_due(&self) -> Option<Instant> {
-        self.news_due
+    /// When a report is to be looked at; in the future if it was of no use, and is to be looked at again.
+    pub(super) fn report_due(&self) -> Option<Instant> {
+        self.report_due
     }
 
-    /// Whether there are news since the last call.
-    pub(super) fn take_news(&mut self) -> bool {
-        self.news_due.take().is_some()
+    /// Whether there is a report to look at.
+    pub(super) fn take_report_due(&mut self) -> bool {
+        self.report_due.take().is_some()
     }
 
     /// A reload of the nodes has failed: they are looked at again.
     pub(super) fn retry(&mut self, now: Instant) {
-        self.news_due.get_or_insert(now + RETRY);
+        self.report_due.get_or_insert(now + RETRY);
     }
 
     /// The nodes that it knows.
     pub(super) fn members(&self) -> &[Member] {
         &self.report.members
+    }
+
+    /// The nodes that the configuration lists, as the file has them.
+    pub(super) fn listed(&self) -> &[ClusterNode] {
+        &self.listed
+    }
+
+    /// A node that is known from elsewhere than the configuration.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        // A node that is listed, too, is known from there.
+        let is_listed = self.listed.iter().any(|node| !node.each_address && node.name() == name);
+        self.report.members.iter().find(|member| member.name == name && !is_listed)
+    }
+
+    /// Names of nodes that get no requests: they are drained, or about to end.
+    pub(super) fn out(&self) -> BTreeSet<String> {
+        let is_out = |member: &&Member| member.drained || member.leaving;
+        self.report.members.iter().filter(is_out).map(|member| member.name.clone()).collect()
     }
 
     /// The nodes of a configuration and those of the view.
@@ -267,3 +290,60 @@ const KIND: Kind = Kind {
 
 /// The time between two tries to take over nodes.
 const RETRY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use baton_config::Config;
+
+    use super::*;
+
+    fn members(listed: &[&str], known: &[(&str, bool, bool)]) -> Members {
+        let listed: String = listed.iter().map(|to| format!("[[cluster.node]]\nto = '{to}'\n")).collect();
+        let text = format!("[[site]]\nroot = '/'\n{listed}");
+        let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
+        let limits = crate::privileges::limits(&config);
+        let mut members = Members::new(config.cluster.nodes, None, limits, Instant::now());
+        let known = known.iter().map(|&(name, drained, leaving)| Member {
+            name: name.to_owned(),
+            to: format!("http://{name}"),
+            weight: 1,
+            drained,
+            leaving,
+            held: false,
+            mover: None,
+            public: None,
+            epoch: 1,
+            source: baton_membership::Source::Etcd,
+            host: None,
+        });
+        members.report.members = known.collect();
+        members
+    }
+
+    #[test]
+    fn nodes_that_are_drained_or_leave_are_out() {
+        let members = members(&[], &[("a", false, false), ("b", true, false), ("c", false, true)]);
+        assert_eq!(members.out(), BTreeSet::from(["b".into(), "c".into()]));
+        assert!(members.member("a").is_some() && members.member("d").is_none());
+    }
+
+    #[test]
+    fn a_view_is_looked_at_once_and_again_after_a_failure() {
+        let mut members = members(&[], &[]);
+        let now = Instant::now();
+        members.take(Report::default(), now);
+        assert_eq!(members.report_due(), Some(now));
+        assert_eq!([members.take_report_due(), members.take_report_due()], [true, false]);
+        members.retry(now);
+        assert_eq!(members.report_due(), Some(now + RETRY));
+    }
+
+    #[test]
+    fn a_process_that_has_just_begun_does_not_take_nodes_away() {
+        let mut members = members(&[], &[("a", false, false)]);
+        members.take(Report { is_restored: true, ..Report::default() }, Instant::now());
+        assert_eq!(members.members().len(), 1);
+        members.take(Report::default(), Instant::now());
+        assert_eq!(members.members().len(), 0);
+    }
+}

@@ -187,7 +187,7 @@ impl Mover {
         self.link.as_ref().map(AsFd::as_fd)
     }
 
-    /// It has sent messages.
+    /// The mover has sent messages.
     pub(crate) fn handle_messages(&mut self, config: &Config, origins: &Origins) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         while let Some(link) = &self.link {
@@ -217,7 +217,7 @@ impl Mover {
         }
     }
 
-    /// It has ended, and with it all requests that were handed over; or another server has taken its place here.
+    /// The mover has ended, and with it all requests that were handed over; or another server has taken its place here.
     fn lose(&mut self, config: &Config, origins: &Origins) {
         self.link = None;
         self.status = MoverStatus::default();

@@ -126,6 +126,10 @@ impl Origins {
                 self.table.verdicts(*row).set_drained(self.is_drained(origin));
             }
         }
+        log::notice(format_args!(
+            "origin {server}: {}",
+            if is_drained { "drained" } else { "no longer drained" }
+        ));
         let bare: Vec<_> = meant.iter().filter(|origin| self.is_bare(config, origin)).collect();
         let bare = bare.iter().map(|origin| json!({ "site": origin.name.site, "route": origin.name.route }));
         Ok(json!({ "origin": server, "drained": is_drained, "without_origin": bare.collect::<Vec<_>>() }))

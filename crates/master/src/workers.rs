@@ -5,19 +5,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use baton_cache::PurgeOrder;
-use baton_engine::heartbeat::Heartbeats;
+use baton_engine::heartbeat::{Beat, Heartbeats};
 use baton_report::log;
 use baton_site::address_count::AddressTable;
+use baton_site::guards::RateTable;
 use baton_supervise::{self as supervise, End, Restart, Stopping};
 use baton_sys::passing;
 use baton_sys::process::{self, Ended, Fork};
 use baton_telemetry::figures::FigureTable;
 use baton_telemetry::metrics::Counters;
-use baton_upstream::OriginTable;
+use baton_upstream::{BacklogNotices, OriginTable};
 
 use super::channel::{self, ToWorker};
 use super::missed_purges::{self, MissedPurges};
-use super::watch::Watch;
+use super::watch::{Observation, Watch};
 
 /// A worker process.
 #[derive(Debug)]
@@ -47,8 +48,6 @@ pub(super) struct WorkerSlot {
     pub(super) watch: Watch,
     /// How many workers were started in place of dead ones.
     pub(super) restarts: u64,
-    /// Whether the others accept from its sockets.
-    pub(super) is_failed_over: bool,
     /// The process, if there is one.
     pub(super) worker: Option<Worker>,
     /// What it, or the next one, has to purge yet.
@@ -66,25 +65,28 @@ struct RetiredWorker {
     stopping: Option<Stopping>,
 }
 
+/// What all workers share, and the master, in memory that outlives them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedTables {
+    /// What is known of origins. Its gauges end with a worker.
+    pub(super) origins: OriginTable,
+    /// What is counted of sites, applications and origins. Its gauges end with a worker.
+    pub(super) figures: FigureTable,
+    /// Connections of each client. Those of a worker end with it.
+    pub(super) addresses: AddressTable,
+    /// How often clients have asked.
+    pub(super) rates: RateTable,
+    /// How workers hear of each other's connections that wait for an application.
+    pub(super) notices: BacklogNotices,
+}
+
 /// All slots, and the retired workers, which have left theirs but not ended yet.
 #[derive(Debug)]
 pub(super) struct Workers {
     /// By number.
-    pub(super) slots: Vec<WorkerSlot>,
-    /// Whose gauges end with a worker.
-    origins: OriginTable,
-    /// Figures whose gauges end with a worker.
-    figures: FigureTable,
-    /// Whose counts end with a worker.
-    pub(super) addresses: AddressTable,
+    slots: Vec<WorkerSlot>,
+    tables: SharedTables,
     retired: Vec<RetiredWorker>,
-}
-
-impl WorkerSlot {
-    /// Whether there is a worker that serves and moves.
-    pub(super) fn is_available(&self) -> bool {
-        self.worker.as_ref().is_some_and(|worker| worker.serves) && !self.watch.stands_still()
-    }
 }
 
 impl Workers {
@@ -93,9 +95,7 @@ impl Workers {
         cpus: Vec<Option<usize>>,
         counters: Vec<Counters>,
         heartbeats: Vec<Heartbeats>,
-        origins: OriginTable,
-        figures: FigureTable,
-        addresses: AddressTable,
+        tables: SharedTables,
     ) -> Self {
         let now = Instant::now();
         let slot = |((cpu, counters), heartbeats)| WorkerSlot {
@@ -104,18 +104,53 @@ impl Workers {
             heartbeats,
             watch: Watch::default(),
             restarts: 0,
-            is_failed_over: false,
             worker: None,
             missed: MissedPurges::default(),
             restart: Restart::new(now),
         };
         Self {
             slots: cpus.into_iter().zip(counters).zip(heartbeats).map(slot).collect(),
-            origins,
-            figures,
-            addresses,
+            tables,
             retired: Vec::new(),
         }
+    }
+
+    /// By number.
+    pub(super) fn slots(&self) -> &[WorkerSlot] {
+        &self.slots
+    }
+
+    /// What they share.
+    pub(super) fn tables(&self) -> SharedTables {
+        self.tables
+    }
+
+    /// How many slots there are.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The counters of all workers.
+    pub(super) fn counters(&self) -> impl Iterator<Item = Counters> {
+        self.slots.iter().map(|slot| slot.counters)
+    }
+
+    /// Whether a slot has a worker that serves and moves.
+    pub(super) fn is_available(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        slot.worker.as_ref().is_some_and(|worker| worker.serves) && !slot.watch.stands_still()
+    }
+
+    /// Looks at the loops of a worker, if it serves: whether they stood still before, and what they do now.
+    pub(super) fn look_at(&mut self, index: usize) -> Option<(bool, Observation)> {
+        let slot = &mut self.slots[index];
+        let worker = slot.worker.as_ref().filter(|worker| worker.serves)?;
+        let mut beats: Vec<_> = slot.heartbeats.beats().collect();
+        if beats.is_empty() {
+            // The name of a worker's loops until the first of them begins.
+            beats.push((0, Beat { count: 0, thread: u64::from(worker.pid.unsigned_abs()) }));
+        }
+        Some((slot.watch.stands_still(), slot.watch.look(beats)))
     }
 
     /// The worker in a slot.
@@ -175,11 +210,11 @@ impl Workers {
     pub(super) fn note_end(&mut self, index: usize, ended: Ended, now: Instant) -> Option<(Worker, End)> {
         let slot = &mut self.slots[index];
         let worker = slot.worker.take()?;
-        self.addresses.release(worker.pid.unsigned_abs());
+        self.tables.addresses.release(worker.pid.unsigned_abs());
         // Its connections ended with it; its counters stay.
         slot.counters.reset_gauges();
-        self.origins.reset_gauges(index);
-        self.figures.reset_gauges(index);
+        self.tables.origins.reset_gauges(index);
+        self.tables.figures.reset_gauges(index);
         slot.heartbeats.reset();
         slot.watch = Watch::default();
         slot.restarts += 1;
@@ -244,12 +279,12 @@ impl Workers {
             return false;
         };
         let index = self.retired.swap_remove(found).index;
-        self.addresses.release(pid.unsigned_abs());
+        self.tables.addresses.release(pid.unsigned_abs());
         let slot = &self.slots[index];
         if slot.worker.is_none() {
             slot.counters.reset_gauges();
-            self.origins.reset_gauges(index);
-            self.figures.reset_gauges(index);
+            self.tables.origins.reset_gauges(index);
+            self.tables.figures.reset_gauges(index);
         }
         true
     }
@@ -328,6 +363,11 @@ impl Workers {
         }
     }
 
+    /// The next worker of a slot has to purge this before it serves.
+    pub(super) fn owe(&mut self, index: usize, orders: &[PurgeOrder]) {
+        self.slots[index].missed.add(orders, None);
+    }
+
     /// Tells workers what they could not be told before.
     pub(super) fn retry_purges(&mut self) {
         (0..self.slots.len()).for_each(|index| self.retry_purges_of(index));
@@ -377,5 +417,39 @@ impl Workers {
     /// The channels to poll.
     pub(super) fn channels(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         self.occupied().filter_map(|(index, worker)| Some((index, worker.channel.as_ref()?.as_fd())))
+    }
+}
+
+#[cfg(test)]
+impl Workers {
+    /// Workers that serve, without processes, and their ends of the channels.
+    pub(super) fn for_test(count: usize) -> (Self, Vec<OwnedFd>) {
+        let tuning = baton_config::Config::from_toml("[[site]]\nroot = '/'\n").unwrap().tuning();
+        let mut workers = Self::new(
+            vec![None; count],
+            Counters::allocate(count).unwrap(),
+            Heartbeats::allocate(count, &tuning).unwrap(),
+            SharedTables {
+                origins: OriginTable::allocate(count).unwrap(),
+                figures: FigureTable::allocate(count).unwrap(),
+                addresses: AddressTable::allocate(count).unwrap(),
+                rates: RateTable::allocate().unwrap(),
+                notices: BacklogNotices::default(),
+            },
+        );
+        let mut channels = Vec::new();
+        for slot in &mut workers.slots {
+            let (ours, theirs) = passing::message_pair().unwrap();
+            channels.push(theirs);
+            slot.worker = Some(Worker {
+                // No process has such a high number.
+                pid: i32::MAX,
+                since: Instant::now(),
+                serves: true,
+                channel: Some(ours),
+                inherited: MissedPurges::default(),
+            });
+        }
+        (workers, channels)
     }
 }

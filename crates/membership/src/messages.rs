@@ -30,7 +30,7 @@ pub enum ToMembers {
     },
     /// This host's node is about to end: front-ends are to choose others.
     Leave,
-    /// It has ended.
+    /// The server has ended.
     End,
 }
 

@@ -32,10 +32,10 @@ pub struct Registration {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
-    /// It does.
+    /// The node takes requests.
     #[default]
     Up,
-    /// It is about to end.
+    /// The node is about to end.
     Leaving,
 }
 
@@ -59,9 +59,9 @@ pub enum Skip {
     Key,
     /// The value is longer than [`RECORD_BYTES_MAX`].
     TooLong(usize),
-    /// It is not the JSON of a node.
+    /// The value is not the JSON of a node.
     Json(String),
-    /// It is of a newer version.
+    /// The value is of a newer version.
     Version(u32),
     /// The URL is none that a node can have.
     Url,

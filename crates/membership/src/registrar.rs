@@ -73,12 +73,12 @@ impl Registrar {
         self.wish(Wish::PutAgain);
     }
 
-    /// It is about to end.
+    /// The node is about to end.
     pub(crate) fn leave(&self) {
         self.wish(Wish::Leave);
     }
 
-    /// It has ended. Returns when etcd knows, or does not answer.
+    /// The node has ended. Returns when etcd knows, or does not answer.
     pub(crate) fn end(&self) {
         let (done, ended) = channel();
         self.wish(Wish::End(done));

@@ -55,9 +55,9 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// It has registered itself in etcd.
+    /// The node has registered itself in etcd.
     Etcd,
-    /// It is an address of a host name.
+    /// The node is an address of a host name.
     Dns,
 }
 
@@ -66,9 +66,9 @@ pub enum Source {
 pub enum Applied {
     /// Events have overtaken it.
     Overtaken,
-    /// It counts.
+    /// The view counts.
     Counts,
-    /// It counts, and etcd is not what it was: data was lost, or it is another cluster of etcd.
+    /// The view counts, and etcd is not what it was: data was lost, or it is another cluster of etcd.
     Lost,
 }
 

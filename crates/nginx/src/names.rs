@@ -3,13 +3,13 @@
 /// What becomes of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is translated; what cannot be has a note of its own.
+    /// The directive is translated; what cannot be has a note of its own.
     Translated,
     /// Baton does so by itself, or has no need of it.
     Needless,
-    /// It is left out, and answers may differ.
+    /// The directive is left out, and answers may differ.
     LeftOut,
-    /// It guards something, and is left out.
+    /// The directive guards something, and is left out.
     Guard,
 }
 

@@ -11,7 +11,7 @@ pub enum Weight {
     Remark,
     /// Requests may be answered in another way.
     LeftOut,
-    /// It guards something.
+    /// The directive guards something.
     Guard,
 }
 

@@ -72,9 +72,9 @@ const PARTS_MAX: usize = 8;
 /// Why a message is no passport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is of another version.
+    /// The passport is of another version.
     Version(u32),
-    /// It has no head, or one that cannot be read.
+    /// The passport has no head, or one that cannot be read.
     Malformed,
     /// What follows the head is not as long as the head says, or longer than allowed.
     Length,

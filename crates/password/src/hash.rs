@@ -27,9 +27,9 @@ pub enum Algorithm {
 pub enum RefusedHash {
     /// Its algorithm is computed so fast that a stolen file is soon read: the name of the algorithm.
     Fast(&'static str),
-    /// It begins like a hash, but is none.
+    /// The text begins like a hash, but is none.
     Broken,
-    /// It is not the beginning of any hash: perhaps the password itself.
+    /// The text is not the beginning of any hash: perhaps the password itself.
     Unknown,
     /// A verification would take more memory or time than a client may cost.
     Expensive,

@@ -29,7 +29,7 @@ pub(crate) struct Lane {
 pub enum Release {
     /// The process has completed its response.
     Done,
-    /// It is unknown what the process is doing.
+    /// What the process is doing is unknown.
     Unsure,
     /// The process has taken too long.
     Overdue,

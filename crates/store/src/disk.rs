@@ -31,9 +31,9 @@ pub(crate) struct Disk {
 /// What a journal is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// It tells what is there.
+    /// The journal tells what is there.
     Whole,
-    /// It misses something: the store starts empty.
+    /// The journal misses something: the store starts empty.
     Nothing,
 }
 

@@ -28,9 +28,9 @@ pub(crate) enum Op {
 /// Whether a block is likely to be read again soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It stays in memory as long as the kernel likes.
+    /// The block stays in memory as long as the kernel likes.
     Likely,
-    /// It leaves the memory once the disk has it.
+    /// The block leaves the memory once the disk has it.
     Unlikely,
 }
 

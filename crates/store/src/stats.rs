@@ -39,11 +39,11 @@ pub enum DiskState {
     Off,
     /// The folder is being opened and its journal read.
     Opening,
-    /// It takes blocks.
+    /// The store takes blocks.
     Working,
     /// The file system has no space left, but for the reserve: it takes blocks in the place of others.
     Limited,
-    /// It does not; the store tries again.
+    /// The store takes no blocks, and tries again.
     Failing(DiskTrouble),
 }
 

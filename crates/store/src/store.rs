@@ -56,7 +56,7 @@ pub struct Store {
 pub enum NotStored {
     /// There is no object of this key and generation.
     Unknown,
-    /// It is empty, or longer than a block or a record may be.
+    /// The block is empty, or longer than a block or a record may be.
     Length,
     /// The bound on objects is reached: evict one.
     ObjectsFull,

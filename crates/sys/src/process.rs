@@ -40,7 +40,7 @@ pub fn read_auxiliary_vector() {
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with this status.
+    /// The process exited with this status.
     Exited(i32),
     /// This signal killed it.
     Killed(i32),

@@ -9,7 +9,7 @@
 pub(crate) enum ClientHello {
     /// The message is not complete.
     Part,
-    /// It is complete.
+    /// The message is complete.
     Whole(Asked),
     /// This is no such message; the library knows the right alert.
     Broken,

@@ -18,7 +18,7 @@ use crate::provider::provider;
 /// Whether a client must have a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// It is asked for one and may have none. One that is not accepted ends the handshake.
+    /// The client is asked for a certificate and may have none. One that is not accepted ends the handshake.
     Request,
     /// Without one the handshake fails.
     Require,

@@ -24,7 +24,7 @@ impl Version {
         }
     }
 
-    /// As applications know it from `SSL_PROTOCOL`.
+    /// The version as applications know it from `SSL_PROTOCOL`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tls12 => "TLSv1.2",

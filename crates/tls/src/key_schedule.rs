@@ -22,7 +22,7 @@ pub(crate) struct KeySchedule {
 
 /// Whether the peer may send tickets, and what becomes of them.
 enum Tickets {
-    /// It is a client.
+    /// The other end is a client.
     None,
     /// The library keeps them for the next handshake.
     Kept(Box<KernelConnection<ClientConnectionData>>),

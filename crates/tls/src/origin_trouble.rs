@@ -21,13 +21,13 @@ pub enum OriginTrouble {
     BadCertificate,
     /// There is no version, cipher suite or application protocol in common.
     NothingInCommon,
-    /// It demands a certificate of ours.
+    /// The origin demands a certificate of ours.
     WantsCertificate,
-    /// It ended the handshake with this alert.
+    /// The origin ended the handshake with this alert.
     PeerAlert(Alert),
-    /// It ended the connection in the middle.
+    /// The origin ended the connection in the middle.
     Left,
-    /// It sent what no server should.
+    /// The origin sent what no server should.
     Misbehaved,
     /// The library failed.
     Internal,

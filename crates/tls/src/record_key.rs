@@ -61,7 +61,7 @@ impl Keys {
         Self { cipher, key: bytes, iv }
     }
 
-    /// As the library has them.
+    /// Secrets as the library has them.
     pub(crate) fn of(secrets: &ConnectionTrafficSecrets) -> Result<Self, RecordError> {
         let (cipher, key, iv) = match secrets {
             ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),

@@ -26,7 +26,7 @@ pub(super) struct Program {
     pub(super) environment: Vec<(OsString, OsString)>,
     /// Where it begins, if not here.
     pub(super) directory: Option<PathBuf>,
-    /// As which user, if not the one who runs this.
+    /// The user as which it runs; `None`: the one who runs this.
     pub(super) identity: Option<Identity>,
     /// What it is to the server.
     pub(super) kind: Kind,

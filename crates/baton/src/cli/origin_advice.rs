@@ -101,5 +101,5 @@ pub(super) fn look_up(config: &Config, names: &Names) -> std::io::Result<Vec<Arc
     Ok(held)
 }
 
-/// As long as a name server may take to say that there is no such name.
+/// The time that a name server may take to say that there is no such name.
 const PATIENCE: Duration = Duration::from_secs(10);

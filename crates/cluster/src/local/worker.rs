@@ -66,7 +66,7 @@ impl Report {
 /// Why a message is none of a worker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageRefused {
-    /// It is of another version.
+    /// The message is of another version.
     Version(u32),
     /// Its first line cannot be read, or names more, or something longer, than allowed.
     Malformed,

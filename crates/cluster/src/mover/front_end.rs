@@ -76,7 +76,7 @@ pub struct HandOff<S> {
     pub tuple: Tuple,
     /// What the node has to know.
     pub passport: Box<Passport>,
-    /// It comes from the server that said `Hello` last, which counts it.
+    /// Whether the connection comes from the server that said `Hello` last, which counts it.
     pub is_counted: bool,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Link {
     /// When the node said something last, or the link began.
     pub(super) heard_ms: u64,
     ping_ms: u64,
-    /// It has not confirmed a hand-off in time, and has said nothing since.
+    /// Whether the peer has not confirmed a hand-off in time, and has said nothing since.
     pub(super) is_suspect: bool,
     /// What the server was told.
     pub(super) told_reachable: bool,

@@ -155,7 +155,7 @@ pub enum RefuseReason {
     Full,
     /// Its kernel could not restore the socket; the node's log says why.
     Restore,
-    /// It was told to take a socket that was inert for too long, and is no more.
+    /// The peer was told to take a socket that was inert for too long, and is no more.
     TooLate,
     /// The shipment is none: another number than the last one's successor, or another client in the passport.
     Malformed,
@@ -181,15 +181,15 @@ impl RefuseReason {
 /// Why a message is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageRefused {
-    /// It is longer than allowed.
+    /// The message is longer than allowed.
     TooLong,
-    /// It is none of this peer's messages, or one of its fields cannot be read.
+    /// The message is none of this peer's, or one of its fields cannot be read.
     Malformed,
     /// Its passport is none.
     Passport(Refused),
     /// The first message of a connection is of another version.
     Version(u32),
-    /// It is not expected from this peer, or not now.
+    /// The message is not expected from this peer, or not now.
     Unexpected,
 }
 

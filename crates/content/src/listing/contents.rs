@@ -14,7 +14,7 @@ pub(super) const ENTRIES_MAX: usize = 10_000;
 
 /// The contents of a listing.
 pub(super) struct Contents {
-    /// As the client sees it: beginning and ending with '/', decoded.
+    /// The folder's path as the client sees it: beginning and ending with '/', decoded.
     pub(super) path: Vec<u8>,
     pub(super) entries: Vec<Entry>,
     /// Whether there were more than [`ENTRIES_MAX`].

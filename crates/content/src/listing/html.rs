@@ -76,7 +76,7 @@ fn iso(stamp: &Stamp) -> (String, String) {
     (format!("{}-{month:02}-{}", text(12, 16), text(5, 7)), text(17, 22).into_owned())
 }
 
-/// As HTTP writes them.
+/// Dates as HTTP writes them.
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

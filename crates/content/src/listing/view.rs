@@ -7,7 +7,7 @@ use super::contents::Entry;
 /// How a listing is to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// As JSON rather than HTML.
+    /// Whether the listing is JSON rather than HTML.
     pub as_json: bool,
     pub(super) key: SortKey,
     pub(super) is_descending: bool,

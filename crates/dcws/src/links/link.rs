@@ -16,9 +16,9 @@ pub struct Link {
 /// What a page does with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It leads there or shows it: the same from any origin.
+    /// The link leads there or shows it: the same from any origin.
     Moves,
-    /// It needs the document from its own origin: scripts, style sheets, frames, fonts, `integrity`, `crossorigin`,
+    /// The page needs the document from its own origin: scripts, style sheets, frames, fonts, `integrity`, `crossorigin`,
     /// `download`. The document stays at home.
     Pins,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Why the head of an application's response cannot be sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BadHead {
-    /// It is longer than the limit.
+    /// The head is longer than the limit.
     TooLarge {
         /// In bytes.
         limit: usize,

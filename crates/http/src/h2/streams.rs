@@ -62,9 +62,9 @@ pub(crate) enum Sending {
 /// Where a stream is while the body of its response leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It has nothing to send, or no window.
+    /// The stream has nothing to send, or no window.
     Idle,
-    /// It is in the queue of its urgency.
+    /// The stream is in the queue of its urgency.
     Queued,
     /// The range of a file in front is not in memory.
     Parked,
@@ -102,7 +102,7 @@ pub(crate) enum Known {
     At(Slot),
     /// The server has reset it a short while ago.
     Reset,
-    /// It was open once.
+    /// The stream was open once.
     Closed,
     /// The client has not opened it yet.
     Idle,

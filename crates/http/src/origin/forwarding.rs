@@ -70,14 +70,14 @@ pub enum ForwardedBody {
     None,
     /// Its length in bytes is known.
     Length(u64),
-    /// It comes in chunks.
+    /// The body comes in chunks.
     Chunked,
 }
 
 /// Why a request does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotForwarded {
-    /// It has come through this server [`PASSES_MAX`] times.
+    /// The request has come through this server [`PASSES_MAX`] times.
     Loop,
     /// CONNECT, which asks for a tunnel to anywhere, or TRACE, which would show the client the fields that the server adds.
     Method,

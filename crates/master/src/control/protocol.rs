@@ -81,14 +81,14 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// It was done; what there is to tell about it.
+    /// The command was carried out; what there is to tell about it.
     Ok(Value),
-    /// It was not done, and why.
+    /// The command was not carried out, and why.
     Error(String),
 }
 
 impl Answer {
-    /// It was not done, and why.
+    /// The command was not carried out, and why.
     pub(crate) fn error(why: impl fmt::Display) -> Self {
         Self::Error(why.to_string())
     }
@@ -98,6 +98,12 @@ impl Answer {
         let mut line = serde_json::to_vec(self).expect("values and strings are valid JSON");
         line.push(b'\n');
         line
+    }
+}
+
+impl From<Result<Value, String>> for Answer {
+    fn from(result: Result<Value, String>) -> Self {
+        result.map_or_else(Self::Error, Self::Ok)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Connections to the control socket and the admin listener, and the pages of the latter.
+//! The endpoints for operators, the connections to them, and the pages of the admin listener.
 
 pub(crate) mod cluster_page;
 mod connections;
 pub(crate) mod documents_page;
+mod endpoints;
 mod exposition;
 pub(crate) mod figures_page;
 pub(crate) mod metrics_page;
@@ -12,6 +13,8 @@ pub(crate) mod pages;
 pub(crate) mod screen;
 mod trusted_host;
 
-pub(crate) use connections::{ConnectionId, Connections, Endpoint, Received, Requester};
+use connections::Connections;
+pub(crate) use connections::{ConnectionId, Endpoint, Received, Requester};
+pub(crate) use endpoints::Endpoints;
 pub(crate) use metrics_page::ServerMetrics;
 pub(crate) use trusted_host::Arrival;

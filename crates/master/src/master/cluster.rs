@@ -1,27 +1,23 @@
 //! The nodes of the cluster: what the process that knows them tells, and what operators want of them.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
-use baton_config::source_word;
-use baton_membership::{Member, Order};
+use baton_membership::Order;
 use baton_report::log;
-use baton_upstream::{CHOICE_LABELS, Way};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::Master;
-use crate::channel::ToWorker;
 use crate::control::{Answer, ClusterCommand};
 use crate::management::Requester;
 use crate::members::Wanted;
-use crate::pending::Subject;
 use crate::phase::Phase;
+use crate::reloads::Subject;
 
 impl Master {
     /// Whether the process that knows other nodes is to run.
     pub(super) fn members_wanted(&self) -> Wanted {
         match self.phase {
-            _ if self.successor.as_ref().is_some_and(|successor| successor.serves) => Wanted::No,
+            _ if self.upgrade.successor_serves() => Wanted::No,
             Phase::Starting | Phase::Withdrawn => Wanted::No,
             Phase::Ending(_) if self.workers.is_empty() => Wanted::Ended,
             Phase::Serving | Phase::Ending(_) => Wanted::Yes,
@@ -30,30 +26,26 @@ impl Master {
 
     /// When [`look_at_members`](Self::look_at_members) is due.
     pub(super) fn members_due(&self) -> Option<Instant> {
-        let may_reload = self.may_reload().is_ok() && self.reload.is_none();
-        self.members.news_due().filter(|_| may_reload)
+        self.members.report_due().filter(|_| self.may_begin_reload())
     }
 
     /// Takes over what the process has told: orders at once, other nodes by a reload of them.
     pub(super) fn look_at_members(&mut self, now: Instant) {
-        if !self.members.take_news() {
+        if !self.members.take_report_due() {
             return;
         }
         self.follow_orders();
         let mut cluster = self.config.cluster.clone();
-        cluster.nodes.clone_from(&self.listed_nodes);
+        cluster.nodes = self.members.listed().to_vec();
         if self.members.merged(&cluster) != self.config.cluster.nodes {
             let config = self.config.clone();
-            self.begin(Subject::Nodes, Ok((config, Vec::new())), Vec::new(), now);
+            self.begin_reload(Subject::Nodes, Ok((config, Vec::new())), Vec::new(), now);
         }
     }
 
     /// Lets nodes get no requests that are drained, or about to end.
     pub(super) fn follow_orders(&mut self) {
-        let is_out = |member: &&Member| member.drained || member.leaving;
-        let out: BTreeSet<_> =
-            self.members.members().iter().filter(is_out).map(|one| one.name.clone()).collect();
-        self.origins.set_ordered(&self.config, out);
+        self.origins.set_ordered(&self.config, self.members.out());
     }
 
     /// The process has sent messages.
@@ -66,20 +58,20 @@ impl Master {
                 }
                 Some(why) => Answer::error(why),
             };
-            self.answer_all([requester], &answer, now);
+            self.endpoints.answer([requester], &answer, now);
         }
     }
 
     /// Its orders are lost.
     pub(super) fn handle_lost_orders(&mut self, requesters: Vec<Requester>, now: Instant) {
         let why = "the process that asks etcd has ended: look at `baton ctl cluster` and order again";
-        self.answer_all(requesters, &Answer::error(why), now);
+        self.endpoints.answer(requesters, &Answer::error(why), now);
     }
 
     /// Does what an operator wants of the cluster.
     pub(super) fn handle_cluster(&mut self, command: ClusterCommand, requester: Requester, now: Instant) {
         let result = match command {
-            ClusterCommand::Why(url) => self.ask_why(url, requester),
+            ClusterCommand::Why(url) => self.route_questions.ask(url, requester, &self.workers),
             ClusterCommand::Order { node, drained, weight } => {
                 let order = Order { name: node, drained, weight };
                 match self.source_of(&order.name) {
@@ -87,13 +79,13 @@ impl Master {
                     Ok(Some(baton_membership::Source::Etcd)) => self.members.order(requester, order),
                     Ok(_) => {
                         let answer = self.order_here(&order);
-                        return self.answer_all([requester], &answer, now);
+                        return self.endpoints.answer([requester], &answer, now);
                     }
                 }
             }
         };
         if let Err(why) = result {
-            self.answer_all([requester], &Answer::error(why), now);
+            self.endpoints.answer([requester], &Answer::error(why), now);
         }
     }
 
@@ -107,13 +99,7 @@ impl Master {
                 false => format!("{name} is not a node\n  nodes: {}", names.join(", ")),
             });
         }
-        Ok(self.member(name).map(|member| member.source))
-    }
-
-    fn member(&self, name: &str) -> Option<&Member> {
-        // A node that is listed, too, is known from there.
-        let is_listed = self.listed_nodes.iter().any(|node| !node.each_address && node.name() == name);
-        self.members.members().iter().find(|member| member.name == name && !is_listed)
+        Ok(self.members.member(name).map(|member| member.source))
     }
 
     /// A node that is not in etcd: only this server follows.
@@ -126,91 +112,10 @@ impl Master {
         };
         let node = self.config.cluster.nodes.iter().find(|node| node.name() == order.name);
         let Some(url) = node.map(|node| node.to.server()) else { return Answer::error("no such node") };
-        match self.set_drained(&url, is_drained) {
-            Answer::Ok(_) => {
-                Answer::Ok(json!({ "node": order.name, "ordered": words(order), "by": "this server" }))
-            }
-            error => error,
-        }
-    }
-
-    /// Asks a worker where a target goes.
-    fn ask_why(&mut self, url: String, requester: Requester) -> Result<(), String> {
-        let worker = self.workers.serving().next().ok_or("no worker serves")?;
-        self.tickets += 1;
-        let message = ToWorker::Why { ticket: self.tickets, url };
-        self.workers
-            .tell(worker, &message, &[])
-            .map_err(|error| format!("cannot ask worker {worker}: {error}"))?;
-        self.pending_whys.insert(self.tickets, requester);
-        Ok(())
-    }
-
-    /// A worker has said where a target goes.
-    pub(super) fn handle_why(&mut self, ticket: u64, told: Result<Value, String>, now: Instant) {
-        if let Some(requester) = self.pending_whys.remove(&ticket) {
-            let answer = told.map_or_else(Answer::Error, Answer::Ok);
-            self.answer_all([requester], &answer, now);
-        }
-    }
-
-    /// The cluster, for the status; `None`: no route leads to one.
-    pub(super) fn cluster_report(&self) -> Option<Value> {
-        if !self.config.has_cluster_routes() {
-            return None;
-        }
-        let cluster = &self.config.cluster;
-        let figures = self.origins.figures(&self.config);
-        let nodes = cluster.nodes.iter().filter(|node| !node.each_address).map(|node| {
-            let name = node.name();
-            let member = self.member(&name);
-            let known = figures.iter().find(|one| one.node.as_deref() == Some(&*name));
-            let (state, why) =
-                known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));
-            let (state, why) = match member {
-                Some(member) if member.leaving => ("leaving", "it said so".into()),
-                Some(member) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
-                Some(member) if member.held => {
-                    let why = "etcd does not have it, nor others: it counts nevertheless".to_owned();
-                    (
-                        state,
-                        if why.is_empty() {
-                            why
-                        } else {
-                            format!("{why} {}", known.map_or_else(String::new, |one| one.state.why()))
-                        },
-                    )
-                }
-                _ => (state, why),
-            };
-            let counts = known.map(|one| one.counts).unwrap_or_default();
-            let choices = CHOICE_LABELS.into_iter().zip(counts.choices).filter(|(_, count)| *count > 0);
-            let choices: Map<_, _> = choices.map(|(label, count)| (label.to_owned(), count.into())).collect();
-            let ways = Way::ALL.into_iter().zip(counts.ways).filter(|(_, count)| *count > 0);
-            let connections =
-                self.origins.node(&self.config, &name).map(|record| record.connections_at_node());
-            let ways: Map<_, _> = ways.map(|(way, count)| (way.word().to_owned(), count.into())).collect();
-            json!({
-                "name": name,
-                "to": node.to.to_string(),
-                "source": source_word(member.map(|member| member.source)),
-                "state": state,
-                "why": why.trim(),
-                "held": member.is_some_and(|member| member.held),
-                "weight": node.weight,
-                "load": counts.in_flight,
-                "requests": counts.requests,
-                "failures": counts.failures.iter().sum::<u64>(),
-                "choices": choices,
-                "ways": ways,
-                "connections": connections,
-            })
-        });
-        Some(json!({
-            "policy": cluster.policy.to_string(),
-            "nodes": nodes.collect::<Vec<_>>(),
-            "members": self.members.report(),
-        }))
+        self.origins
+            .set_drained(&self.config, &url, is_drained)
+            .map(|_| json!({ "node": order.name, "ordered": words(order), "by": "this server" }))
+            .into()
     }
 }
 

@@ -1,15 +1,16 @@
 //! The master's loop, over signals, workers' reports, the control socket, the admin listener and the clock.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baton_cache::PurgeOrder;
 use baton_config::Server;
 use baton_engine::listen::Listener;
 use baton_report::Trouble;
 use baton_report::log;
-use baton_supervise::{End, describe_end, describe_signal};
+use baton_supervise::{End, describe_end};
 use baton_sys::process::{self, Ended};
 use baton_telemetry::log::LogSettings;
 use rustix::event::PollFlags;
@@ -22,12 +23,10 @@ use crate::child::{Child, ChildName};
 use crate::control::{Answer, Command};
 use crate::listeners::{Listening, listen_addresses};
 use crate::logs::Logs;
-use crate::management::{Endpoint, Requester};
-use crate::pending::{Reload, StatusCollection};
+use crate::management::Requester;
 use crate::phase::Phase;
 use crate::poll::{Source, WaitList};
-use crate::signals::{self, Asked};
-use crate::upgrade::Successor;
+use crate::signals::SignalOrder;
 use crate::worker::WorkerSetup;
 use crate::workers::Worker;
 
@@ -70,31 +69,31 @@ impl Master {
     }
 
     fn may_start_workers(&self) -> bool {
-        matches!(self.phase, Phase::Starting | Phase::Serving) && self.reload.is_none()
+        matches!(self.phase, Phase::Starting | Phase::Serving) && !self.reloads.is_under_way()
     }
 
     /// Keeps what a worker needs and drops the rest: it must not have the master's other descriptors.
     fn into_worker_setup(self, index: usize) -> io::Result<Box<WorkerSetup>> {
-        let slot = &self.workers.slots[index];
-        let processes = self.workers.slots.len();
+        let slot = &self.workers.slots()[index];
+        let processes = self.workers.count();
         let own = |one| Listening::sockets_of(one, index, processes).map(move |socket| (one, socket));
         let listener = |(one, socket): (&Listening, BorrowedFd<'_>)| {
             let socket = socket.try_clone_to_owned()?;
             Ok(Arc::new(Listener { id: one.id, address: one.actual.clone(), socket }))
         };
-        let mut tuning = self.tuning;
+        let mut tuning = self.startup.tuning;
         let disk = tuning.shared_cache.disk.take();
         tuning.shared_cache.disk = disk.map(|disk| disk.of_process(index, processes));
         Ok(Box::new(WorkerSetup {
-            master_pid: self.pid,
-            user: self.user.clone(),
+            master_pid: self.startup.pid,
+            user: self.startup.user.clone(),
             cpu: slot.cpu,
             listener_ids: self.listeners.ids(&listen_addresses(&self.config), &[]),
             listeners: self.listeners.iter().flat_map(own).map(listener).collect::<io::Result<_>>()?,
             counters: slot.counters,
-            figures: self.figures,
+            figures: self.workers.tables().figures,
             heartbeats: slot.heartbeats,
-            all_counters: self.workers.slots.iter().map(|slot| slot.counters).collect(),
+            all_counters: self.workers.counters().collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
                 lines: self.config.log.lines(),
@@ -104,16 +103,16 @@ impl Master {
             site_logs: self.logs.sites_for_worker()?,
             tuning,
             purges: slot.missed.orders.clone(),
-            pem_files: self.certificates.files,
-            ticket_secrets: self.ticket_keys.secrets,
+            pem_files: self.certificates.into_files(),
+            ticket_secrets: self.ticket_keys.into_secrets(),
             config: self.applications.settled(&self.config, processes),
             process_tables: self.applications.process_tables(),
-            notices: self.notices,
+            notices: self.workers.tables().notices,
             documents_socket: self.documents.socket().to_owned(),
             origins: (self.origins.table(), index),
-            rates: self.rates,
-            addresses: self.workers.addresses,
-            arrivals: self.predecessor.and_then(|one| one.arrivals),
+            rates: self.workers.tables().rates,
+            addresses: self.workers.tables().addresses,
+            arrivals: self.upgrade.into_arrivals(),
             of_siblings: self.siblings.map(|siblings| siblings.arrivals),
             mover: self.mover.into_worker_ends(),
         }))
@@ -147,23 +146,8 @@ impl Master {
         if let Some(link) = self.mover.link() {
             list.add(Source::Mover, link, PollFlags::IN);
         }
-        for (id, socket, flags) in self.connections.interests() {
-            list.add(Source::Connection(id), socket, flags);
-        }
-        if self.accept_paused_until.is_none() {
-            for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| self.serves_admin()) {
-                list.add(Source::Endpoint(Endpoint::Admin, index), socket.as_fd(), PollFlags::IN);
-            }
-            if let Some(door) = &self.control {
-                list.add(Source::Endpoint(Endpoint::Control, 0), door.listener.as_fd(), PollFlags::IN);
-            }
-        }
-        if let Some(channel) = self.successor.as_ref().and_then(Successor::channel) {
-            list.add(Source::Successor, channel, PollFlags::IN);
-        }
-        if let Some(predecessor) = &self.predecessor {
-            list.add(Source::Predecessor, predecessor.channel(), PollFlags::IN);
-        }
+        self.endpoints.poll(&mut list, self.upgrade.serves_admin(self.phase));
+        self.upgrade.poll(&mut list);
         list
     }
 
@@ -177,16 +161,14 @@ impl Master {
             self.documents.deadline(self.may_reload().is_ok()),
             self.members.deadline(self.members_wanted()),
             self.members_due(),
-            self.successor.as_ref().and_then(Successor::deadline),
-            self.connections.deadline(),
+            self.upgrade.deadline(),
+            self.endpoints.deadline(),
             self.watchdog_due(),
             self.certificates_due(),
-            Some(self.ticket_keys.due(&self.config)),
-            self.accept_paused_until,
-            self.reload.as_ref().map(Reload::deadline),
-            self.status_collection.as_ref().map(StatusCollection::deadline),
-            self.pending_purges.iter().map(|purge| purge.deadline).min(),
-            self.purge_retry_due,
+            Some(self.ticket_keys.deadline(&self.config)),
+            self.reloads.deadline(),
+            self.status_collection.deadline(),
+            self.purges.deadline(),
             self.phase.deadline(),
         ];
         deadlines.into_iter().flatten().min()
@@ -194,37 +176,31 @@ impl Master {
 
     fn handle_deadlines(&mut self, now: Instant) {
         let passed = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        self.connections.expire(now);
-        self.accept_paused_until.take_if(|until| *until <= now);
+        self.endpoints.advance(now);
         self.workers.kill_late(now);
         self.applications.advance(now);
-        self.acme.advance(self.may_reload().is_ok(), &self.user, now);
+        self.acme.advance(self.may_reload().is_ok(), &self.startup.user, now);
         self.mover.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
-        self.documents.advance(self.may_reload().is_ok(), &self.user, now);
-        self.members.advance(self.members_wanted(), &self.user, now);
+        self.documents.advance(self.may_reload().is_ok(), &self.startup.user, now);
+        self.members.advance(self.members_wanted(), &self.startup.user, now);
         if passed(self.members_due()) {
             self.look_at_members(now);
         }
-        if passed(self.successor.as_ref().and_then(Successor::deadline)) {
-            self.handle_successor_timeout();
+        self.upgrade.advance(now);
+        if let Some(why) = self.reloads.lateness(now) {
+            self.abort_reload(why, now);
         }
-        if passed(self.reload.as_ref().map(Reload::deadline)) {
-            self.handle_reload_timeout(now);
-        }
-        if passed(self.status_collection.as_ref().map(StatusCollection::deadline)) {
-            self.finish_status(now);
-        }
-        self.finish_purges(now);
-        self.retry_purges(now);
+        self.finish_status(now);
+        self.purges.answer_finished(&mut self.endpoints, now);
+        self.purges.retry(&mut self.workers, now);
         if passed(self.watchdog_due()) {
-            self.check_workers(now);
+            self.watchdog.look(&mut self.workers, &self.config, now);
+            self.update_failover();
         }
         if passed(self.certificates_due()) {
             self.look_at_certificates(now);
         }
-        if passed(Some(self.ticket_keys.due(&self.config))) {
-            self.rotate_ticket_keys(now);
-        }
+        self.ticket_keys.advance(&self.config, &self.workers, now);
         if passed(self.phase.deadline()) {
             self.kill_remaining(now);
         }
@@ -234,7 +210,9 @@ impl Master {
         match source {
             Source::Signals => self.handle_signals(now),
             Source::Worker(index) => self.handle_reports(index, now),
-            Source::Endpoint(door, index) => self.accept(door, index, now),
+            Source::Endpoint(endpoint, index) => {
+                self.endpoints.accept(endpoint, index, &self.applications, now);
+            }
             Source::Application(index) => self.applications.handle_output(index),
             Source::Child(ChildName::Acme) => self.acme.handle_messages(&self.workers),
             Source::Child(ChildName::Documents) => self.documents.handle_messages(&self.workers),
@@ -245,23 +223,22 @@ impl Master {
             Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
-            Source::Predecessor => self.handle_predecessor_end(),
+            Source::Predecessor => self.upgrade.handle_predecessor_end(self.phase == Phase::Serving),
         }
     }
 
     fn handle_signals(&mut self, now: Instant) {
-        while let Ok(Some(arrived)) = self.signals.next() {
-            let signal = describe_signal(arrived.signal);
-            match signals::meaning(arrived, self.hangup_ends) {
-                Some(Asked::Command(command)) => {
+        while let Some((signal, order)) = self.signals.next() {
+            match order {
+                Some(SignalOrder::Command(command)) => {
                     log::notice(format_args!("{command}: {signal}"));
                     self.handle_command(command, Requester::Signal, now);
                 }
-                Some(Asked::Withdraw) => {
+                Some(SignalOrder::Withdraw) => {
                     log::notice(format_args!("the workers leave: {signal}"));
                     self.withdraw(now);
                 }
-                Some(Asked::Reap) => self.reap(now),
+                Some(SignalOrder::Reap) => self.reap(now),
                 None => {}
             }
         }
@@ -270,9 +247,9 @@ impl Master {
     /// Carries out a command of a signal, `baton ctl` or a monitoring request.
     pub(super) fn handle_command(&mut self, command: Command, requester: Requester, now: Instant) {
         let answer = match command {
-            Command::Status => return self.collect_status(requester, now),
+            Command::Status => return self.begin_status(requester, now),
             Command::Reload => return self.reload(requester, now),
-            Command::Upgrade => return self.upgrade(requester, now),
+            Command::Upgrade => return self.begin_upgrade(requester, now),
             Command::Drain => {
                 self.begin_drain(now);
                 let Server { drain_timeout_ms, drain_tunnels_ms, .. } = &self.config.server;
@@ -285,11 +262,11 @@ impl Master {
                 self.begin_stop(now);
                 Answer::Ok(json!({ "stopping": true }))
             }
-            Command::DrainOrigin(url) => self.set_drained(&url, true),
-            Command::UndrainOrigin(url) => self.set_drained(&url, false),
+            Command::DrainOrigin(url) => self.origins.set_drained(&self.config, &url, true).into(),
+            Command::UndrainOrigin(url) => self.origins.set_drained(&self.config, &url, false).into(),
             Command::Cluster(command) => return self.handle_cluster(command, requester, now),
             Command::Purge(request) => match request.orders(&self.config) {
-                Ok(orders) => return self.begin_purge(&orders, requester, now),
+                Ok(orders) => return self.begin_purge(orders, requester, now),
                 Err(why) => Answer::Error(why),
             },
             Command::ReopenLogs => match Logs::reopened(&self.config) {
@@ -305,7 +282,7 @@ impl Master {
                 }
             },
         };
-        self.answer_all([requester], &answer, now);
+        self.endpoints.answer([requester], &answer, now);
     }
 
     fn handle_reports(&mut self, index: usize, now: Instant) {
@@ -332,8 +309,7 @@ impl Master {
                 self.release_replaced(index, now);
                 self.acme.introduce(index, &self.workers);
                 self.documents.introduce(index, &self.workers);
-                if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.slots.len()
-                {
+                if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.count() {
                     self.begin_serving();
                 }
                 self.update_failover();
@@ -344,16 +320,46 @@ impl Master {
             FromWorker::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
             FromWorker::Failed { error } => log::error(format_args!("worker {index}: {error}")),
             FromWorker::Prepared { generation } | FromWorker::Committed { generation } => {
-                self.handle_step_done(index, generation, now);
+                self.reloads.handle_step_done(index, generation);
+                self.advance_reload(now);
             }
-            FromWorker::Refused { generation, error } => self.handle_refused(generation, error, now),
+            FromWorker::Refused { generation, error } if self.reloads.is_current(generation) => {
+                self.abort_reload(error, now);
+            }
+            FromWorker::Refused { .. } => {}
             FromWorker::DocumentsServed { site, served } => self.documents.handle_served(site, served),
             FromWorker::HasProof { id } => self.acme.handle_has_proof(index, id),
-            FromWorker::Purged { tickets, responses } => self.handle_purged(index, &tickets, responses, now),
-            FromWorker::Invalidated { orders } => self.handle_invalidated(index, &orders, now),
-            FromWorker::Why { ticket, told } => self.handle_why(ticket, told, now),
-            FromWorker::Status { ticket, status } => self.handle_status(index, ticket, status, now),
+            FromWorker::Purged { tickets, responses } => {
+                self.purges.handle_purged(index, &tickets, responses);
+                self.purges.answer_finished(&mut self.endpoints, now);
+            }
+            FromWorker::Invalidated { orders } => {
+                self.purges.handle_invalidated(index, &orders, &mut self.workers, now);
+            }
+            FromWorker::Why { ticket, told } => {
+                self.endpoints.answer(self.route_questions.take(ticket), &told.into(), now);
+            }
+            FromWorker::Status { ticket, status } => {
+                self.status_collection.handle_status(index, ticket, status);
+                self.finish_status(now);
+            }
         }
+    }
+
+    /// Has all workers purge, and answers when they have.
+    pub(super) fn begin_purge(&mut self, orders: Vec<PurgeOrder>, requester: Requester, now: Instant) {
+        self.purges.begin(orders, requester, &mut self.workers, now);
+        self.purges.answer_finished(&mut self.endpoints, now);
+    }
+
+    /// When the watchdog looks at the workers again.
+    fn watchdog_due(&self) -> Option<Instant> {
+        (self.phase == Phase::Serving).then(|| self.watchdog.deadline(&self.config)).flatten()
+    }
+
+    /// To be called after everything that changes which workers are down.
+    pub(super) fn update_failover(&mut self) {
+        self.failover.update(self.phase == Phase::Serving, &self.workers, &self.listeners);
     }
 
     fn reap(&mut self, now: Instant) {
@@ -366,7 +372,7 @@ impl Master {
                 if let Some((worker, end)) = self.workers.note_end(index, ended, now) {
                     self.handle_death(index, &worker, ended, end, now);
                 }
-            } else if self.successor.as_ref().is_some_and(|successor| successor.pid == pid) {
+            } else if self.upgrade.successor().is_some_and(|successor| successor.pid == pid) {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // The pool has logged the end of its manager.
@@ -401,9 +407,14 @@ impl Master {
         }
         self.acme.forget_worker(index);
         self.update_failover();
-        self.handle_death_during_reload(index, now);
-        self.handle_death_during_status(index, now);
-        self.handle_death_during_purges(index, now);
+        match self.reloads.handle_death(index) {
+            Some(why) => self.abort_reload(why, now),
+            None => self.advance_reload(now),
+        }
+        self.status_collection.handle_death(index);
+        self.finish_status(now);
+        self.purges.handle_death(index, &mut self.workers);
+        self.purges.answer_finished(&mut self.endpoints, now);
     }
 
     /// Lets the master and its workers write to these logs.

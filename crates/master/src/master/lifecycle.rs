@@ -8,50 +8,35 @@
 //!     └──a worker cannot serve──► Ending (stop), with the reason
 //! ```
 
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use baton_config::{Destination, Server};
-use baton_engine::listen::remove_socket_file;
-use baton_passport::VERSION_MAX;
 use baton_report::Trouble;
 use baton_report::log;
 use baton_supervise as supervise;
 
 use super::{Master, Outcome};
 use crate::channel::ToWorker;
-use crate::notify;
 use crate::phase::{Ending, GRACE, Phase};
-use crate::upgrade::LINGER;
+use crate::upgrade::{LINGER, Predecessor, Upgrade};
 
 impl Master {
     /// All workers serve for the first time: tells the service manager, the old server and the terminal.
     pub(super) fn begin_serving(&mut self) {
         self.phase = Phase::Serving;
-        if matches!(self.config.log.error, Destination::File(_)) {
-            log::notice(&self.announcement);
-        }
-        match &mut self.predecessor {
-            // The service manager listens to the main process, which is still the predecessor.
-            Some(predecessor) => predecessor.tell_serving(),
-            None => notify::ready(),
-        }
-        if let Ok(terminal) = self.terminal.try_clone() {
-            // Fails if the terminal has been closed.
-            let _ = File::from(terminal).write_all(self.announcement.as_bytes());
-        }
+        self.upgrade.tell_serving();
+        self.terminal.announce(matches!(self.config.log.error, Destination::File(_)));
     }
 
-    /// Starts what workers will need.
-    pub(crate) fn begin_applications(&mut self) {
+    /// Takes the place of another server, or of none, and starts what workers will need.
+    pub(crate) fn begin(&mut self, predecessor: Option<Predecessor>) {
+        self.upgrade = Upgrade::new(predecessor);
         let now = Instant::now();
-        if let Err(why) = self.applications.prepare(&self.config, &self.user, now) {
+        if let Err(why) = self.applications.prepare(&self.config, &self.startup.user, now) {
             self.fail(why, now);
         }
-        match self.documents.settings_of(&self.config, &self.certificates) {
+        match self.documents.settings_of(&self.config, self.certificates.used()) {
             Ok(settings) => self.documents.configure(settings),
             Err(why) => self.fail(why, now),
         }
@@ -71,10 +56,12 @@ impl Master {
     /// Accepts nothing new, lets the workers finish what is under way.
     pub(super) fn begin_drain(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            if !self.shares_sockets() {
+            let linger = if self.upgrade.shares_sockets() {
+                LINGER
+            } else {
                 self.members.leave();
-            }
-            let linger = if self.shares_sockets() { LINGER } else { Duration::ZERO };
+                Duration::ZERO
+            };
             let (order, until) = self.drain_order(linger, now);
             self.begin_ending(Ending::Drain { until }, &order, now);
         }
@@ -84,9 +71,8 @@ impl Master {
     pub(super) fn drain_order(&self, linger: Duration, now: Instant) -> (ToWorker, Instant) {
         let Server { drain_timeout_ms: limit_ms, drain_tunnels_ms: tunnels_ms, .. } = self.config.server;
         let until = now + linger + Duration::from_millis(limit_ms.max(tunnels_ms)) + GRACE;
-        // Without a successor, it is other workers of this server that go on with connections.
-        let passports = self.successor.as_ref().map_or(VERSION_MAX, |successor| successor.passports);
-        (ToWorker::Drain { linger_ms: linger.as_millis() as u64, limit_ms, tunnels_ms, passports }, until)
+        let (linger_ms, passports) = (linger.as_millis() as u64, self.upgrade.passports());
+        (ToWorker::Drain { linger_ms, limit_ms, tunnels_ms, passports }, until)
     }
 
     /// Asks the workers to end; when called again, kills them.
@@ -99,13 +85,12 @@ impl Master {
 
     fn begin_ending(&mut self, ending: Ending, order: &ToWorker, now: Instant) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            self.notify_end();
+            self.upgrade.tell_end();
         }
         self.phase = Phase::Ending(ending);
         self.abort_reload("the server ends".to_owned(), now);
-        let way = self.successor.as_ref().and_then(|successor| successor.way.as_ref());
-        self.workers.tell_all(order, &Vec::from_iter(way.map(AsFd::as_fd)));
-        if self.shares_sockets() {
+        self.workers.tell_all(order, &Vec::from_iter(self.upgrade.way()));
+        if self.upgrade.shares_sockets() {
             self.listeners.leave();
         } else {
             // New connections are refused rather than left in a queue from which no process accepts.
@@ -124,12 +109,7 @@ impl Master {
 
     /// All workers are gone.
     pub(super) fn end(self) -> Result<Outcome, Trouble> {
-        if let Some(door) = &self.control {
-            door.remove();
-        }
-        if !self.shares_sockets() {
-            self.admin.iter().for_each(|(address, _)| remove_socket_file(address));
-        }
+        self.endpoints.remove(self.upgrade.shares_sockets());
         if let Some(file) = &self.pid_file {
             file.remove();
         }
@@ -138,10 +118,8 @@ impl Master {
         match self.failure {
             Some(why) => {
                 // The terminal that started the server shows the error; the log does not.
-                let _ = log::redirect_to(&self.terminal);
-                if let Some(predecessor) = &self.predecessor {
-                    predecessor.tell_failed(&why.to_string());
-                }
+                self.terminal.take_log();
+                self.upgrade.tell_failed(&why.to_string());
                 Err(why)
             }
             None => {

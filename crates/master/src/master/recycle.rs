@@ -19,10 +19,10 @@ impl Master {
         if self.phase != Phase::Serving {
             return Answer::error("the server does not serve");
         }
-        if self.reload.is_some() {
+        if self.reloads.is_under_way() {
             return Answer::error("a reload is under way");
         }
-        if self.successor.is_some() {
+        if self.upgrade.successor().is_some() {
             return Answer::error("another server takes the place of this one: its workers are new");
         }
         if self.workers.are_being_replaced() {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use baton_config::Config;
 use baton_report::log;
@@ -30,8 +30,8 @@ use crate::control::Answer;
 use crate::listeners::{Listeners, Listening, listen_addresses};
 use crate::logs::Logs;
 use crate::management::Requester;
-use crate::pending::{Change, LastReload, Reload, Subject};
 use crate::phase::Phase;
+use crate::reloads::{Change, Reload, Subject};
 use crate::{fixed_settings, memory_file, notify};
 
 /// Descriptors of listeners in one message; the configuration has one of its own.
@@ -44,9 +44,13 @@ impl Master {
     pub(super) fn reload(&mut self, requester: Requester, now: Instant) {
         if self.phase == Phase::Withdrawn {
             self.resume(now);
-            self.answer_all([requester], &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })), now);
-        } else if self.reload.is_some() {
-            self.reload_again.push(requester);
+            self.endpoints.answer(
+                [requester],
+                &Answer::Ok(json!({ "resumed": true, "needs_restart": [] })),
+                now,
+            );
+        } else if self.reloads.is_under_way() {
+            self.reloads.ask_again(requester);
         } else {
             self.reload_for(vec![requester], now);
         }
@@ -54,32 +58,37 @@ impl Master {
 
     fn reload_for(&mut self, requesters: Vec<Requester>, now: Instant) {
         if let Err(why) = self.may_reload() {
-            return self.answer_all(requesters, &Answer::error(why), now);
+            return self.endpoints.answer(requesters, &Answer::error(why), now);
         }
         notify::reloading();
-        let read = self.source.load().map_err(|error| error.to_string());
+        let read = self.startup.source.load().map_err(|error| error.to_string());
         let read = read.map(|config| fixed_settings::keep_fixed(&self.config, config));
-        self.begin(Subject::Configuration, read, requesters, now);
+        self.begin_reload(Subject::Configuration, read, requesters, now);
     }
 
     /// When [`look_at_certificates`](Self::look_at_certificates) is due.
     pub(super) fn certificates_due(&self) -> Option<Instant> {
-        let may_reload = self.may_reload().is_ok() && self.reload.is_none();
-        let due = || if self.acme.has_news() { Some(self.started) } else { self.watching.due(&self.config) };
-        may_reload.then(due).flatten()
+        let due = || {
+            if self.acme.has_news() {
+                Some(self.startup.began)
+            } else {
+                self.certificates.deadline(&self.config)
+            }
+        };
+        self.may_begin_reload().then(due).flatten()
     }
 
     /// Reads the certificates again if a file of them has changed, and nothing else: the configuration may be half
     /// edited.
     pub(super) fn look_at_certificates(&mut self, now: Instant) {
-        if self.acme.take_news() || self.watching.look(&self.config, &self.certificates, now) {
+        if self.acme.take_news() || self.certificates.look(&self.config, now) {
             let config = self.config.clone();
-            self.begin(Subject::Certificates, Ok((config, Vec::new())), Vec::new(), now);
+            self.begin_reload(Subject::Certificates, Ok((config, Vec::new())), Vec::new(), now);
         }
     }
 
     /// Begins a reload to a configuration that was read, with the names of settings that need a restart.
-    pub(super) fn begin(
+    pub(super) fn begin_reload(
         &mut self,
         subject: Subject,
         read: Result<(Config, Vec<String>), String>,
@@ -91,44 +100,10 @@ impl Master {
         });
         match prepared {
             Ok(reload) => {
-                self.reload = Some(reload);
-                self.advance(now);
+                self.reloads.begin(reload);
+                self.advance_reload(now);
             }
             Err(why) => self.conclude(subject, requesters, Err(why), now),
-        }
-    }
-
-    /// A worker has made its plan, or serves by it.
-    pub(super) fn handle_step_done(&mut self, index: usize, generation: u64, now: Instant) {
-        if let Some(reload) = self.reload.as_mut().filter(|reload| reload.generation == generation) {
-            reload.awaited.remove(&index);
-            self.advance(now);
-        }
-    }
-
-    /// A worker cannot make a plan.
-    pub(super) fn handle_refused(&mut self, generation: u64, why: String, now: Instant) {
-        if self.reload.as_ref().is_some_and(|reload| reload.generation == generation) {
-            self.abort_reload(why, now);
-        }
-    }
-
-    /// A worker has ended; the new plan may be the cause.
-    pub(super) fn handle_death_during_reload(&mut self, index: usize, now: Instant) {
-        let Some(reload) = &mut self.reload else { return };
-        match (reload.awaited.remove(&index), &reload.change) {
-            (true, Some(_)) => self.abort_reload(format!("worker {index} died before it was prepared"), now),
-            // Its successor begins with the new configuration.
-            _ => self.advance(now),
-        }
-    }
-
-    /// The deadline of the reload under way has passed.
-    pub(super) fn handle_reload_timeout(&mut self, now: Instant) {
-        if let Some(reload) = &self.reload {
-            let late: Vec<String> = reload.awaited.iter().map(ToString::to_string).collect();
-            let seconds = Reload::PATIENCE.as_secs();
-            self.abort_reload(format!("no answer within {seconds} s from worker {}", late.join(", ")), now);
         }
     }
 
@@ -142,7 +117,7 @@ impl Master {
         now: Instant,
     ) -> Result<Reload, String> {
         if subject != Subject::Configuration {
-            config.cluster.nodes.clone_from(&self.listed_nodes);
+            config.cluster.nodes = self.members.listed().to_vec();
         }
         let listed_nodes = config.cluster.nodes.clone();
         let members = config.members_settings().map_err(|trouble| trouble.to_string())?;
@@ -152,9 +127,9 @@ impl Master {
         let documents =
             self.documents.settings_of(&config, &certificates).map_err(|trouble| trouble.to_string())?;
         let logs = Logs::reopened(&config).map_err(|trouble| trouble.to_string())?;
-        self.applications.prepare(&config, &self.user, now).map_err(|trouble| trouble.to_string())?;
+        self.applications.prepare(&config, &self.startup.user, now).map_err(|trouble| trouble.to_string())?;
         self.origins.begin(&config);
-        let text = self.applications.settled(&config, self.workers.slots.len()).to_toml();
+        let text = self.applications.settled(&config, self.workers.count()).to_toml();
         let files = memory_file::write("baton-configuration", text.as_bytes()).and_then(|text| {
             let pem_files = Zeroizing::new(certificates.files.to_bytes());
             Ok([text, memory_file::write("baton-certificates", &pem_files)?])
@@ -174,17 +149,16 @@ impl Master {
             self.workers.kill(index);
         }
 
-        self.generations += 1;
+        let generation = self.reloads.next_generation();
         let change = Change { config, fresh, logs, certificates, acme, documents, members, listed_nodes };
         let awaited: BTreeSet<usize> = self.workers.serving().collect();
         for &index in &awaited {
-            if let Err(error) = self.order_to_prepare(index, &change, &files) {
+            if let Err(error) = self.order_to_prepare(index, generation, &change, &files) {
                 self.undo(&change);
                 return Err(format!("cannot reach worker {index}: {error}"));
             }
         }
         Ok(Reload {
-            generation: self.generations,
             subject,
             change: Some(change),
             needs_restart,
@@ -194,8 +168,14 @@ impl Master {
         })
     }
 
-    fn order_to_prepare(&self, index: usize, change: &Change, files: &[File; 2]) -> io::Result<()> {
-        let processes = self.workers.slots.len();
+    fn order_to_prepare(
+        &self,
+        index: usize,
+        generation: u64,
+        change: &Change,
+        files: &[File; 2],
+    ) -> io::Result<()> {
+        let processes = self.workers.count();
         let own = |one| Listening::sockets_of(one, index, processes).map(|socket| (one.id, socket));
         let fresh: Vec<_> = change.fresh.iter().flat_map(own).collect();
         for part in fresh.chunks(LISTENERS_PER_MESSAGE) {
@@ -211,55 +191,47 @@ impl Master {
         let listeners = self.listeners.ids(&listen_addresses(&change.config), &change.fresh);
         self.workers.tell(
             index,
-            &ToWorker::Prepare { generation: self.generations, listeners },
+            &ToWorker::Prepare { generation, listeners },
             &[files[0].as_fd(), files[1].as_fd()],
         )
     }
 
     /// Takes the next step once all workers have answered.
-    fn advance(&mut self, now: Instant) {
-        let Some(reload) = self.reload.as_mut().filter(|reload| reload.awaited.is_empty()) else { return };
-        match reload.change.take() {
-            Some(change) => self.commit(change, now),
-            None => self.finish(now),
+    pub(super) fn advance_reload(&mut self, now: Instant) {
+        if let Some(change) = self.reloads.take_prepared() {
+            self.commit(change, now);
         }
-    }
-
-    fn commit(&mut self, change: Change, now: Instant) {
-        let order = ToWorker::Commit { generation: self.generations };
-        // If the message cannot be sent, the worker has ended: the next one begins with the new configuration.
-        let told =
-            self.workers.serving().filter(|&index| self.workers.tell(index, &order, &[]).is_ok()).collect();
-        if let Some(reload) = &mut self.reload {
-            reload.awaited = told;
-        }
-        self.listeners.commit(&listen_addresses(&change.config), change.fresh);
-        self.restart_failover();
-        self.config = change.config;
-        self.certificates = change.certificates;
-        self.acme.configure(change.acme, now);
-        self.mover.configure(&self.config);
-        self.documents.configure(change.documents);
-        self.listed_nodes = change.listed_nodes;
-        self.members.configure(change.members, now);
-        self.use_logs(change.logs);
-        self.workers.restart_now(now);
-        self.advance(now);
-    }
-
-    fn finish(&mut self, now: Instant) {
-        if let Some(reload) = self.reload.take() {
+        if let Some(reload) = self.reloads.take_committed() {
             self.conclude(reload.subject, reload.requesters, Ok(reload.needs_restart), now);
         }
     }
 
+    fn commit(&mut self, change: Change, now: Instant) {
+        let order = ToWorker::Commit { generation: self.reloads.generation() };
+        // If the message cannot be sent, the worker has ended: the next one begins with the new configuration.
+        let told =
+            self.workers.serving().filter(|&index| self.workers.tell(index, &order, &[]).is_ok()).collect();
+        self.reloads.await_commit(told);
+        self.listeners.commit(&listen_addresses(&change.config), change.fresh);
+        self.failover.reset(&self.workers);
+        self.update_failover();
+        self.config = change.config;
+        self.certificates.replace(change.certificates);
+        self.acme.configure(change.acme, now);
+        self.mover.configure(&self.config);
+        self.documents.configure(change.documents);
+        self.members.configure(change.listed_nodes, change.members, now);
+        self.use_logs(change.logs);
+        self.workers.restart_now(now);
+    }
+
     /// Ends a reload that is under way: undoes it, or, if workers have been told to commit, leaves it as it is.
     pub(super) fn abort_reload(&mut self, why: String, now: Instant) {
-        match self.reload.take() {
+        match self.reloads.take() {
             Some(Reload { change: Some(change), subject, requesters, .. }) => {
                 self.undo(&change);
                 if subject == Subject::Certificates {
-                    self.watching.retry();
+                    self.certificates.retry();
                 }
                 self.conclude(subject, requesters, Err(why), now);
             }
@@ -277,7 +249,7 @@ impl Master {
     }
 
     pub(super) fn may_reload(&self) -> Result<(), String> {
-        match (self.phase, &self.successor) {
+        match (self.phase, self.upgrade.successor()) {
             (Phase::Starting, _) => Err("the server is still starting".into()),
             (Phase::Serving, Some(successor)) => {
                 Err(format!("process {} takes the place of this one: reload that one", successor.pid))
@@ -286,6 +258,11 @@ impl Master {
             (Phase::Withdrawn, _) => Err("the workers have left".into()),
             (Phase::Ending(_), _) => Err("the server is ending".into()),
         }
+    }
+
+    /// Whether a reload may begin that no operator has asked for.
+    pub(super) fn may_begin_reload(&self) -> bool {
+        self.may_reload().is_ok() && !self.reloads.is_under_way()
     }
 
     /// Tells the log, the service manager and the requesters how the reload ended.
@@ -313,7 +290,6 @@ impl Master {
         };
         let answer = match &error {
             None => {
-                self.metrics.reloads_done += 1;
                 log::notice(format_args!("reloaded the {what}"));
                 if !needs_restart.is_empty() {
                     log::warning(format_args!("needs a restart: {}", needs_restart.join(", ")));
@@ -321,16 +297,15 @@ impl Master {
                 Answer::Ok(json!({ "reloaded": true, "needs_restart": needs_restart }))
             }
             Some(error) => {
-                self.metrics.reloads_refused += 1;
                 log::error(error);
                 Answer::error(error)
             }
         };
-        self.last_reload = Some(LastReload { at: SystemTime::now(), error, needs_restart });
-        self.answer_all(requesters, &answer, now);
-        if !self.reload_again.is_empty() {
-            let requesters = std::mem::take(&mut self.reload_again);
-            self.reload_for(requesters, now);
+        self.reloads.note(error, needs_restart);
+        self.endpoints.answer(requesters, &answer, now);
+        let waiting = self.reloads.take_waiting();
+        if !waiting.is_empty() {
+            self.reload_for(waiting, now);
         }
     }
 }

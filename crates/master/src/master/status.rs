@@ -9,86 +9,45 @@ use baton_telemetry::metrics::{Counters, Metric};
 use serde_json::{Map, Value, json};
 
 use super::Master;
-use crate::channel::ToWorker;
+use crate::cluster_report;
 use crate::control::Answer;
 use crate::figures::{AllFigures, Taken};
 use crate::management::Requester;
-use crate::pending::StatusCollection;
+use crate::status_collection::Collection;
 use crate::workers::WorkerSlot;
 
 impl Master {
-    /// Asks all workers for their status, unless a collection is under way.
-    pub(super) fn collect_status(&mut self, requester: Requester, now: Instant) {
-        if let Some(collection) = &mut self.status_collection {
-            collection.requesters.push(requester);
-            return;
-        }
-        self.tickets += 1;
-        let ticket = self.tickets;
-        let serving: Vec<usize> = self.workers.serving().collect();
-        let told = serving
-            .into_iter()
-            .filter(|&index| self.workers.tell(index, &ToWorker::Status { ticket }, &[]).is_ok());
-        self.status_collection = Some(StatusCollection {
-            ticket,
-            awaited: told.collect(),
-            answers: BTreeMap::new(),
-            deadline: now + StatusCollection::PATIENCE,
-            requesters: vec![requester],
-        });
-        self.finish_status_if_complete(now);
+    /// Asks all workers for their status, and answers when they have reported.
+    pub(super) fn begin_status(&mut self, requester: Requester, now: Instant) {
+        self.status_collection.begin(requester, &self.workers, now);
+        self.finish_status(now);
     }
 
-    /// A worker has answered.
-    pub(super) fn handle_status(&mut self, index: usize, ticket: u64, status: Value, now: Instant) {
-        if let Some(collection) =
-            self.status_collection.as_mut().filter(|collection| collection.ticket == ticket)
-        {
-            collection.awaited.remove(&index);
-            collection.answers.insert(index, status);
-            self.finish_status_if_complete(now);
-        }
-    }
-
-    /// A worker has ended and will not answer.
-    pub(super) fn handle_death_during_status(&mut self, index: usize, now: Instant) {
-        if let Some(collection) = &mut self.status_collection {
-            collection.awaited.remove(&index);
-            self.finish_status_if_complete(now);
-        }
-    }
-
-    /// Answers with the reports that have arrived.
+    /// Answers if all reports have arrived, or those that are late are not awaited any longer.
     pub(super) fn finish_status(&mut self, now: Instant) {
-        if let Some(collection) = self.status_collection.take() {
-            let report = self.report(collection.answers, now);
-            self.answer_all(collection.requesters, &Answer::Ok(report), now);
-        }
-    }
-
-    fn finish_status_if_complete(&mut self, now: Instant) {
-        if self.status_collection.as_ref().is_some_and(|collection| collection.awaited.is_empty()) {
-            self.finish_status(now);
+        if let Some(Collection { reports, requesters, .. }) = self.status_collection.take_finished(now) {
+            let report = self.report(reports, now);
+            self.endpoints.answer(requesters, &Answer::Ok(report), now);
         }
     }
 
     /// What is counted of each site, application and origin.
     pub(super) fn all_figures(&self) -> AllFigures {
-        let settled = self.applications.settled(&self.config, self.workers.slots.len());
-        AllFigures::of(self.figures, &settled, &self.applications.names())
+        let settled = self.applications.settled(&self.config, self.workers.count());
+        AllFigures::of(self.workers.tables().figures, &settled, &self.applications.names())
     }
 
     /// What the master and its workers take.
     pub(super) fn taken(&mut self) -> Taken {
         let workers = self.workers.pids().filter_map(|pid| u32::try_from(pid).ok());
-        self.process_figures.look(std::iter::once(self.pid).chain(workers))
+        self.process_figures.look(std::iter::once(self.startup.pid).chain(workers))
     }
 
     /// Sums over all workers.
     fn totals(&mut self) -> Value {
         let Taken { cpu_seconds, resident_bytes, open_fds, threads, .. } = self.taken();
         let sum = |metric: Metric| {
-            let values = self.workers.slots.iter().map(|slot| slot.counters.get(metric));
+            let values = self.workers.counters().map(|counters| counters.get(metric));
             values.fold(0, u64::wrapping_add)
         };
         let of_cache = Metric::ALL.iter().filter(|metric| metric.name() == Metric::CacheHits.name());
@@ -106,7 +65,7 @@ impl Master {
     fn report(&mut self, mut engines: BTreeMap<usize, Value>, now: Instant) -> Value {
         let workers: Vec<Value> = self
             .workers
-            .slots
+            .slots()
             .iter()
             .enumerate()
             .map(|(index, slot)| worker(index, slot, engines.remove(&index), now))
@@ -126,42 +85,38 @@ impl Master {
             })
             .collect();
         let totals = self.totals();
-        let (successor, predecessor) = self.other_servers();
+        let (successor, predecessor) = self.upgrade.report();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "pid": self.pid,
+            "pid": self.startup.pid,
             "state": self.phase.word(),
-            "started": utc(self.started_at),
-            "uptime_seconds": now.duration_since(self.started).as_secs(),
-            "configuration": match &self.source {
+            "started": utc(self.startup.began_at),
+            "uptime_seconds": now.duration_since(self.startup.began).as_secs(),
+            "configuration": match &self.startup.source {
                 ConfigSource::File(path) => path.display().to_string(),
                 ConfigSource::CommandLine(_) => "command line".to_owned(),
             },
-            "architecture": self.tuning.architecture.to_string(),
-            "cache_memory": self.cache_memory,
-            "kernel_tls": self.kernel_tls,
-            "descriptors": self.descriptors,
-            "control_socket": self.control.as_ref().map(|door| door.name.current()),
-            "admin": self.admin.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
+            "architecture": self.startup.tuning.architecture.to_string(),
+            "cache_memory": self.startup.cache_memory,
+            "kernel_tls": self.startup.kernel_tls,
+            "descriptors": self.startup.descriptors,
+            "control_socket": self.endpoints.control_path(),
+            "admin": self.endpoints.admin().iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(),
             "listeners": listeners,
             "sites": sites,
             "acme": self.acme.report(),
             "documents": self.documents.report(),
-            "certificates": self.certificates.report(SystemTime::now()),
+            "certificates": self.certificates.used().report(SystemTime::now()),
             "workers": workers,
             "figures": self.all_figures().report(),
             "totals": totals,
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
             "mover": self.mover.report(),
-            "cluster": self.cluster_report(),
+            "cluster": cluster_report::report(&self.config, &self.members, &self.origins),
             "successor": successor,
             "predecessor": predecessor,
-            "last_reload": self.last_reload.as_ref().map(|last| json!({
-                "at": utc(last.at),
-                "error": last.error,
-                "needs_restart": last.needs_restart,
-            })),
+            "last_reload": self.reloads.report(),
         })
     }
 }

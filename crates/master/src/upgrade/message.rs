@@ -58,7 +58,7 @@ pub(crate) enum ToPredecessor {
         #[serde(default = "first_passports")]
         passports: u32,
     },
-    /// It cannot serve, and ends.
+    /// The successor cannot serve, and ends.
     Failed {
         /// Why.
         error: String,

@@ -1,7 +1,7 @@
 //! The old server's side: the process that replaces it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -34,16 +34,6 @@ pub(crate) struct Successor {
 impl Successor {
     /// Time for reading the configuration, opening folders and starting workers.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-
-    /// When the master has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    /// The channel, until the new server has closed its end.
-    pub(crate) fn channel(&self) -> Option<BorrowedFd<'_>> {
-        self.channel.as_ref().map(AsFd::as_fd)
-    }
 }
 
 /// How long a leaving worker keeps idle connections while another server serves. It still answers their next request,

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(Prefix(vec![1, 255, 255]).end(), [2]);
     }
 
-    /// As etcd 3.4 writes them.
+    /// Events as etcd 3.4 writes them.
     #[test]
     fn lines_of_a_watch_are_understood() {
         let created = br#"{"result":{"header":{"cluster_id":"1","revision":"1"},"created":true}}"#;

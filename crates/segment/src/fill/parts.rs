@@ -28,7 +28,7 @@ pub(super) struct Fill {
     pub(super) end: Option<BlockNumber>,
     /// Where the response ends, which is later if another fill has begun in front of that.
     pub(super) asked_end: Option<BlockNumber>,
-    /// It goes on until there without a reader.
+    /// The fill goes on until there without a reader.
     pub(super) finish_to: BlockNumber,
     pub(super) state: FillState,
     /// Its last blocks, which are in memory.

@@ -40,7 +40,7 @@ pub(super) struct Object {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is found by its key.
+    /// The object is found by its key.
     Current,
     /// Purged; kept for its readers.
     Purged,

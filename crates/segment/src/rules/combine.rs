@@ -21,13 +21,13 @@ pub fn selected_ranges(request: &RequestHead<'_>, stored: &Stored, ranges_max: u
 /// what is read of them goes on from the store, and nothing of the two is mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotJoined {
-    /// It has no Content-Range, or one that contradicts its length.
+    /// The part has no Content-Range, or one that contradicts its length.
     ContentRange,
     /// The strong validators differ, or one of them has none.
     OtherVersion,
     /// The total length differs.
     OtherLength,
-    /// It may not be stored any more.
+    /// The response may not be stored any more.
     NotStored(NotStored),
 }
 

@@ -18,9 +18,9 @@ pub struct Asked<'a> {
 pub enum Bypass {
     /// Neither GET nor HEAD.
     Method,
-    /// It has content, which the key lacks.
+    /// The request has content, which the key lacks.
     Body,
-    /// It asks to switch protocols.
+    /// The request asks to switch protocols.
     Upgrade,
     /// If-Match or If-Unmodified-Since, which only the origin evaluates (RFC 9111 section 4.3.2).
     Precondition,
@@ -122,7 +122,7 @@ pub struct Hit<'s> {
     pub ttl_s: i64,
     /// What of it goes to the client.
     pub answer: Answer,
-    /// It is stale: revalidate it once, while clients get it (RFC 5861 section 3).
+    /// Whether the response is stale: revalidate it once, while clients get it (RFC 5861 section 3).
     pub revalidates: bool,
 }
 

@@ -12,7 +12,7 @@ pub enum Delta {
     Absent,
     /// At most [`SECONDS_MAX`].
     Seconds(u32),
-    /// It has no number, or comes twice with different ones: the response is stale (RFC 9111 section 4.2.1).
+    /// The directive has no number, or comes twice with different ones: the response is stale (RFC 9111 section 4.2.1).
     Invalid,
 }
 

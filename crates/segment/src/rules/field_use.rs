@@ -11,11 +11,11 @@ use baton_http::{Authority, RequestHead, begins_like_field, is_same_field, witho
 /// What becomes of a field on the way to the origin of a cached route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUse {
-    /// It goes on, and tells responses apart only if Vary says so.
+    /// The field goes on, and tells responses apart only if Vary says so.
     Forward,
-    /// It goes on, and is a part of the key.
+    /// The field goes on, and is a part of the key.
     Key,
-    /// It does not go on.
+    /// The field does not go on.
     Withhold,
     /// The cache has its own, or none: conditions and ranges, of which it asks for others than the client, and
     /// Accept-Encoding, in the form that counts for Vary

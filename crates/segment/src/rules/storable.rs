@@ -37,7 +37,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// It answers another method than GET.
+    /// The response answers another method than GET.
     Method => "method",
         "only responses to GET are stored";
     /// The request has content, which is not in the key.
@@ -64,7 +64,7 @@ reasons! {
     /// The request has Authorization, and the response does not say that others may have it (RFC 9111 section 3.5).
     Authorization => "authorization",
         "the request has Authorization, and the response says none of public, s-maxage, must-revalidate";
-    /// It sets a cookie, which belongs to one client.
+    /// The response sets a cookie, which belongs to one client.
     SetCookie => "set-cookie",
         "the response sets a cookie";
     /// The request has a cookie, and the response says nothing about how long it is fresh: it may be that client's.
@@ -82,10 +82,10 @@ reasons! {
     /// A part that no other can be joined to (RFC 9111 section 3.4).
     WeakPart => "weak-part",
         "the response is a part, and has no strong validator";
-    /// It has more groups and tags than are kept.
+    /// The response has more groups and tags than are kept.
     LabelsTooMany => "labels-too-many",
         "the response has too many groups or tags";
-    /// It is stale from the beginning and has no validator.
+    /// The response is stale from the beginning and has no validator.
     Unusable => "unusable",
         "the response is not fresh, and has no validator";
 }

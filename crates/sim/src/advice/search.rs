@@ -91,7 +91,7 @@ impl Needed {
         }
     }
 
-    /// The same with nodes to spare.
+    /// The advice with nodes to spare.
     pub(super) fn and(self, spare: usize) -> Self {
         Self { least: self.least.map(|nodes| nodes + spare), most: self.most.map(|nodes| nodes + spare) }
     }

@@ -11,13 +11,13 @@ pub struct CacheOutcome {
     pub policy: String,
     /// Size of the cache.
     pub cache_bytes: u64,
-    /// The same as a share of all objects' bytes.
+    /// The cache's size as a share of all objects' bytes.
     pub cache_share: f64,
     /// Requests, or sessions.
     pub requests: u64,
-    /// Those for which the origin was not asked.
+    /// Requests for which the origin was not asked.
     pub hits: u64,
-    /// Those whose first block, or index at the end, was not here.
+    /// Requests whose first block, or index at the end, was not here.
     pub delayed_starts: u64,
     /// Bytes that clients read.
     pub wanted_bytes: u64,

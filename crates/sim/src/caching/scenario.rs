@@ -109,7 +109,7 @@ impl CacheScenario {
         Ok(Self { policy, aim, bytes_max: 1, block_bytes, seed })
     }
 
-    /// The same with another policy and size.
+    /// This scenario with another policy and size.
     #[must_use]
     pub fn with(self, policy: CachePolicy, bytes_max: u64) -> Self {
         Self { policy, bytes_max, ..self }

@@ -36,7 +36,7 @@ pub(super) struct Server {
     pub(super) answers: u64,
     /// Connections or bytes since the interval began, by the metric of the policy.
     pub(super) counted: u64,
-    /// The same per second in the interval before: the load that it tells.
+    /// Requests per second in the interval before: the load that it tells.
     pub(super) load: u64,
 }
 

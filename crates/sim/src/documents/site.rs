@@ -16,7 +16,7 @@ pub struct Site {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Document {
     pub(super) bytes: u64,
-    /// It never migrates: a well-known entry point, or what an application makes.
+    /// Whether it never migrates: a well-known entry point, or what an application makes.
     pub(super) stays: bool,
     /// Where a client may go from here, each as often as it is to be drawn.
     pub(super) links: Vec<u32>,

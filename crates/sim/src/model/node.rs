@@ -77,7 +77,7 @@ impl Parts {
         (bytes as f64 * self.share()) as u64
     }
 
-    /// As much of so many, rounded up.
+    /// The share of so many, rounded up.
     fn of(self, count: u32) -> u32 {
         (u64::from(count) * u64::from(self.working)).div_ceil(u64::from(self.all)) as u32
     }

@@ -118,7 +118,7 @@ impl fmt::Display for Sharing {
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// As soon as the admission limit allows: measures the cluster's capacity.
+    /// Requests arrive as soon as the admission limit allows: measures the cluster's capacity.
     Saturating,
     /// From so many clients, each of which asks again as soon as it has its answer.
     Closed {
@@ -144,11 +144,11 @@ pub struct Change {
 /// What happens to a node. Numbers of nodes count from 0, in the order of joining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeChange {
-    /// It is gone, with its memory and its connections; front-ends send their requests elsewhere.
+    /// The node is gone, with its memory and its connections; front-ends send their requests elsewhere.
     Fail(u32),
-    /// It is back, with empty memory.
+    /// The node is back, with empty memory.
     Recover(u32),
-    /// It gets no new requests.
+    /// The node gets no new requests.
     Drain(u32),
     /// One more node, of this weight in hundredths of a standard node.
     Join(u32),
@@ -160,7 +160,7 @@ pub enum NodeChange {
         /// How many parts it has, from 2 on.
         parts: u32,
     },
-    /// It has all its parts again. The regained memory fills no faster than one of its disks reads.
+    /// The node has all its parts again. The regained memory fills no faster than one of its disks reads.
     RegainParts(u32),
 }
 

@@ -65,7 +65,7 @@ pub enum BadLine {
     BadStatus,
     /// The number of bytes is neither `-` nor a number up to `BYTES_MAX`.
     BadBytes,
-    /// It begins as an object of JSON, and is no entry of an access log of Baton or Caddy.
+    /// The line begins as an object of JSON, and is no entry of an access log of Baton or Caddy.
     BadJson,
 }
 

@@ -111,7 +111,7 @@ impl Trace {
         Self { name, targets, requests, past: Vec::new(), ranks }
     }
 
-    /// The same with requests that were answered before: a simulation begins with nodes whose memory is as these leave it.
+    /// This trace behind requests that were answered before: a simulation begins with nodes whose memory is as these leave it.
     ///
     /// # Panics
     /// If a request names a target that is not there.

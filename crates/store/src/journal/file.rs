@@ -23,9 +23,9 @@ pub(crate) struct JournalFile {
 /// What is wrong with a journal.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// It is none, it has another layout, or durable bytes of it are damaged.
+    /// The file is no journal, has another layout, or durable bytes of it are damaged.
     Void,
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
 }
 

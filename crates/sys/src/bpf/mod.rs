@@ -20,7 +20,7 @@ pub(crate) struct Map {
 /// How a map finds its elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MapKind {
-    /// It takes memory as elements are added.
+    /// The map takes memory as elements are added.
     Hash,
     /// Keys are numbers below the number of elements, each of which is there.
     Array,
@@ -157,9 +157,9 @@ impl Drop for MappedNumbers {
 /// Where packets are shown to a program: `BPF_TCX_INGRESS` and `BPF_TCX_EGRESS` of linux/bpf.h.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hook {
-    /// As they arrive, before the own stack.
+    /// Packets as they arrive, before the own stack.
     Ingress = 46,
-    /// As they leave, behind it.
+    /// Packets as they leave, behind the own stack.
     Egress = 47,
 }
 

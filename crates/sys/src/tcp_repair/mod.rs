@@ -30,9 +30,9 @@ pub use state::{QUEUE_BYTES_MAX, STATE_BYTES_MAX, TcpState, Window, WindowScales
 /// Why a connection stays where it is.
 #[derive(Debug)]
 pub enum CannotMove {
-    /// It is no TCP connection of one path: a Unix socket, UDP, MPTCP.
+    /// The socket is no TCP connection of one path: a Unix socket, UDP, MPTCP.
     NotTcp,
-    /// It is being set up or taken down, or one end has closed its half: the state's number in the kernel.
+    /// The connection is being set up or taken down, or one end has closed its half: the state's number in the kernel.
     NotEstablished(u8),
     /// The kernel seals its records (kTLS), or does something else that another host would have to go on with.
     Layered,

@@ -1,6 +1,5 @@
 //! From a configuration to a master that can run: all that can fail at the start, before the first fork.
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Instant, SystemTime};
@@ -14,49 +13,55 @@ use baton_report::log;
 use baton_site::address_count::AddressTable;
 use baton_site::guards::RateTable;
 use baton_sys::memory_bounds::MemoryBounds;
-use baton_sys::signals::SignalQueue;
 use baton_telemetry::figures::FigureTable;
 use baton_telemetry::metrics::Counters;
 use baton_upstream::BacklogNotices;
 
-use super::acme::Acme;
-use super::announce::announcement;
-use super::applications::Applications;
-use super::certificates::{Certificates, Watching};
-use super::control::ControlSocket;
-use super::documents::Documents;
-use super::figures::ProcessFigures;
-use super::inherited::InheritedSocket;
-use super::kernel_tls::kernel_sealing;
-use super::listeners::{Listeners, SocketSetup, listen_addresses};
-use super::logs::Logs;
-use super::management::{Connections, ServerMetrics};
-use super::master::Master;
-use super::members::Members;
-use super::mover::Mover;
-use super::origins::Origins;
-use super::phase::Phase;
-use super::privileges::{WorkerUser, limits};
-use super::replaceable_file::PidFile;
-use super::siblings::Siblings;
-use super::ticket_keys::TicketKeys;
-use super::upgrade::InheritedSockets;
-use super::workers::Workers;
-use super::{cache_folder, cache_memory, descriptors, signals};
+use super::Master;
+use crate::acme::Acme;
+use crate::announce::announcement;
+use crate::applications::Applications;
+use crate::certificates::{Certificates, WatchedCertificates};
+use crate::control::ControlSocket;
+use crate::documents::Documents;
+use crate::failover::Failover;
+use crate::figures::ProcessFigures;
+use crate::inherited::InheritedSocket;
+use crate::kernel_tls::kernel_sealing;
+use crate::listeners::{Listeners, SocketSetup, listen_addresses};
+use crate::logs::Logs;
+use crate::management::Endpoints;
+use crate::members::Members;
+use crate::mover::Mover;
+use crate::origins::Origins;
+use crate::phase::Phase;
+use crate::privileges::{WorkerUser, limits};
+use crate::purges::Purges;
+use crate::reloads::Reloads;
+use crate::replaceable_file::PidFile;
+use crate::route_questions::RouteQuestions;
+use crate::siblings::Siblings;
+use crate::signals::Signals;
+use crate::startup::{Startup, Terminal};
+use crate::status_collection::StatusCollection;
+use crate::ticket_keys::TicketKeys;
+use crate::upgrade::{InheritedSockets, Upgrade};
+use crate::watchdog::Watchdog;
+use crate::workers::{SharedTables, Workers};
+use crate::{cache_folder, cache_memory, descriptors};
 
 /// Binds, opens and allocates what the server needs, except sockets that another server has left to it.
 ///
 /// # Errors
 /// The first failure, with its likely cause.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     mut config: Config,
     source: ConfigSource,
     inherited_sockets: InheritedSockets,
 ) -> Result<Master, Trouble> {
-    let started_at = SystemTime::now();
-    let listed_nodes = config.cluster.nodes.clone();
-    let mut members = Members::new(limits(&config), Instant::now());
-    members.restore(config.members_settings()?);
+    let began_at = SystemTime::now();
+    let listed = config.cluster.nodes.clone();
+    let mut members = Members::new(listed, config.members_settings()?, limits(&config), Instant::now());
     config.cluster.nodes = members.merged(&config.cluster);
     descriptors::raise_limit();
     let mut tuning = config.tuning();
@@ -123,99 +128,75 @@ pub(super) fn prepare(
         .map_err(|error| Trouble::of("allocate the table of clients' connections", &error))?;
     let mover = Mover::new(&config, Instant::now())
         .map_err(|error| Trouble::of("open sockets for the mover", &error))?;
-    let equipment =
-        Equipment::gather(&config, &topology, inherited_sockets.admin).inspect_err(|_| listeners.close())?;
+    // A server in the foreground of a terminal ends with it.
+    let hangup_ends = matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal();
+    let equipment = Equipment::gather(&config, &topology, hangup_ends, inherited_sockets.admin)
+        .inspect_err(|_| listeners.close())?;
+    let announcement = announcement(
+        &config,
+        &tuning,
+        &topology,
+        &listeners,
+        &equipment.user,
+        &equipment.control,
+        &equipment.admin,
+    );
+    let tables = SharedTables { origins: origins.table(), figures, addresses, rates, notices };
     Ok(Master {
-        announcement: announcement(
-            &config,
-            &tuning,
-            &topology,
-            &listeners,
-            &equipment.user,
-            &equipment.control,
-            &equipment.admin,
-        ),
-        pid: std::process::id(),
-        started: Instant::now(),
-        started_at,
-        // A server in the foreground of a terminal ends with it.
-        hangup_ends: matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal(),
-        source,
-        tuning,
-        cache_memory: cache_memory.told,
-        descriptors: descriptors.told,
-        kernel_tls: kernel_sealing.told,
+        terminal: Terminal::new(equipment.terminal, announcement),
+        startup: Startup {
+            pid: std::process::id(),
+            source,
+            tuning,
+            user: equipment.user,
+            cache_memory: cache_memory.told,
+            kernel_tls: kernel_sealing.told,
+            descriptors: descriptors.told,
+            began: Instant::now(),
+            began_at,
+        },
         listeners,
-        certificates,
-        watching: Watching::new(Instant::now()),
+        certificates: WatchedCertificates::new(certificates, Instant::now()),
         acme: Acme::new(limits(&config), Instant::now()),
         documents: Documents::new(limits(&config), Instant::now()),
         members,
-        listed_nodes,
         ticket_keys,
         config,
-        user: equipment.user,
         logs: equipment.logs,
         applications: Applications::default(),
-        notices,
-        workers: Workers::new(
-            topology.cpu_of_process,
-            equipment.counters,
-            heartbeats,
-            origins.table(),
-            figures,
-            addresses,
-        ),
+        workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, tables),
         siblings: Siblings::open(),
         mover,
         origins,
-        rates,
-        figures,
         process_figures: ProcessFigures::default(),
-        next_check: Instant::now(),
+        watchdog: Watchdog::new(Instant::now()),
+        failover: Failover::new(topology.processes),
         signals: equipment.signals,
-        control: equipment.control.ok(),
+        endpoints: Endpoints::new(equipment.control.ok(), equipment.admin),
         pid_file: equipment.pid_file,
-        admin: equipment.admin,
-        terminal: equipment.terminal,
-        connections: Connections::default(),
-        accept_paused_until: None,
         phase: Phase::Starting,
-        predecessor: None,
-        successor: None,
-        reload: None,
-        reload_again: Vec::new(),
-        last_reload: None,
-        generations: 0,
-        status_collection: None,
-        pending_purges: Vec::new(),
-        pending_whys: BTreeMap::new(),
-        purge_retry_due: None,
-        tickets: 0,
-        metrics: ServerMetrics {
-            start_time_seconds: started_at
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs(),
-            ..ServerMetrics::default()
-        },
+        upgrade: Upgrade::new(None),
+        reloads: Reloads::default(),
+        status_collection: StatusCollection::default(),
+        purges: Purges::default(),
+        route_questions: RouteQuestions::default(),
         failure: None,
     })
 }
 
 /// What a server has beside its listeners.
 #[derive(Debug)]
-pub(super) struct Equipment {
+struct Equipment {
     /// The user as which the workers run.
-    pub(super) user: WorkerUser,
+    user: WorkerUser,
     /// The control socket, or why there is none.
-    pub(super) control: Result<ControlSocket, String>,
+    control: Result<ControlSocket, String>,
     /// Admin listeners.
-    pub(super) admin: Vec<(ListenAddress, OwnedFd)>,
+    admin: Vec<(ListenAddress, OwnedFd)>,
     pid_file: Option<PidFile>,
     logs: Logs,
     counters: Vec<Counters>,
-    signals: SignalQueue,
+    signals: Signals,
     terminal: OwnedFd,
 }
 
@@ -223,6 +204,7 @@ impl Equipment {
     fn gather(
         config: &Config,
         topology: &Topology,
+        hangup_ends: bool,
         mut left_admin: Vec<(ListenAddress, OwnedFd)>,
     ) -> Result<Self, Trouble> {
         let Server { user, group, .. } = &config.server;
@@ -235,7 +217,7 @@ impl Equipment {
         let logs = Logs::open(config)?;
         let counters = Counters::allocate(topology.processes)
             .map_err(|error| Trouble::of("allocate the counters", &error))?;
-        let signals = signals::queue().map_err(|error| Trouble::of("receive signals", &error))?;
+        let signals = Signals::queue(hangup_ends).map_err(|error| Trouble::of("receive signals", &error))?;
         let open = |address| open_admin(address, &mut left_admin);
         let admin = config.admin.listen.iter().flatten().map(open).collect::<Result<_, _>>()?;
         let control = ControlSocket::open(&config.server.control_socket)?;
@@ -270,5 +252,5 @@ fn open_admin(
         (None, ListenAddress::Tcp(_)) => listen::bind(address, &options),
     };
     let bound = bound.and_then(|socket| Ok((listen::address_of(&socket)?, socket)));
-    bound.map_err(|error| super::listen_error::cannot_listen(address, &error))
+    bound.map_err(|error| crate::listen_error::cannot_listen(address, &error))
 }

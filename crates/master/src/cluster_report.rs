@@ -1,0 +1,63 @@
+//! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
+
+use baton_config::{ClusterNode, Config, source_word};
+use baton_upstream::{CHOICE_LABELS, Way};
+use serde_json::{Map, Value, json};
+
+use super::members::Members;
+use super::origins::{Figures, Origins};
+
+/// The cluster; `None`: no route leads to one.
+pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> Option<Value> {
+    if !config.has_cluster_routes() {
+        return None;
+    }
+    let cluster = &config.cluster;
+    let figures = origins.figures(config);
+    let nodes = cluster.nodes.iter().filter(|node| !node.each_address);
+    let nodes = nodes.map(|one| {
+        let name = one.name();
+        let known = figures.iter().find(|known| known.node.as_deref() == Some(&*name));
+        let connections = origins.node(config, &name).map(|record| record.connections_at_node());
+        node(one, members, known, connections)
+    });
+    Some(json!({
+        "policy": cluster.policy.to_string(),
+        "nodes": nodes.collect::<Vec<_>>(),
+        "members": members.report(),
+    }))
+}
+
+fn node(node: &ClusterNode, members: &Members, known: Option<&Figures>, connections: Option<u64>) -> Value {
+    let name = node.name();
+    let member = members.member(&name);
+    let (state, why) = known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));
+    let (state, why) = match member {
+        Some(member) if member.leaving => ("leaving", "it said so".into()),
+        Some(member) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
+        Some(member) if member.held => {
+            (state, format!("etcd does not have it, nor others: it counts nevertheless {why}"))
+        }
+        _ => (state, why),
+    };
+    let counts = known.map(|one| one.counts).unwrap_or_default();
+    let choices = CHOICE_LABELS.into_iter().zip(counts.choices).filter(|(_, count)| *count > 0);
+    let choices: Map<_, _> = choices.map(|(label, count)| (label.to_owned(), count.into())).collect();
+    let ways = Way::ALL.into_iter().zip(counts.ways).filter(|(_, count)| *count > 0);
+    let ways: Map<_, _> = ways.map(|(way, count)| (way.word().to_owned(), count.into())).collect();
+    json!({
+        "name": name,
+        "to": node.to.to_string(),
+        "source": source_word(member.map(|member| member.source)),
+        "state": state,
+        "why": why.trim(),
+        "held": member.is_some_and(|member| member.held),
+        "weight": node.weight,
+        "load": counts.in_flight,
+        "requests": counts.requests,
+        "failures": counts.failures.iter().sum::<u64>(),
+        "choices": choices,
+        "ways": ways,
+        "connections": connections,
+    })
+}

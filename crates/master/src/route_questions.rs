@@ -1,0 +1,54 @@
+//! Questions of operators where a request would go (`baton ctl cluster why`): one worker answers each.
+
+use std::collections::BTreeMap;
+
+use super::channel::ToWorker;
+use super::management::Requester;
+use super::workers::Workers;
+
+/// Questions without an answer yet.
+#[derive(Debug, Default)]
+pub(crate) struct RouteQuestions {
+    pending: BTreeMap<u64, Requester>,
+    tickets: u64,
+}
+
+impl RouteQuestions {
+    /// Asks a worker where a request for a URL would go.
+    ///
+    /// # Errors
+    /// No worker serves, or it cannot be asked.
+    pub(crate) fn ask(&mut self, url: String, requester: Requester, workers: &Workers) -> Result<(), String> {
+        let worker = workers.serving().next().ok_or("no worker serves")?;
+        self.tickets += 1;
+        workers
+            .tell(worker, &ToWorker::Why { ticket: self.tickets, url }, &[])
+            .map_err(|error| format!("cannot ask worker {worker}: {error}"))?;
+        self.pending.insert(self.tickets, requester);
+        Ok(())
+    }
+
+    /// A worker has answered: who has asked.
+    pub(crate) fn take(&mut self, ticket: u64) -> Option<Requester> {
+        self.pending.remove(&ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_finds_its_question_once() {
+        let (workers, theirs) = Workers::for_test(1);
+        let mut questions = RouteQuestions::default();
+        questions.ask("/a".into(), Requester::Control(1), &workers).unwrap();
+        questions.ask("/b".into(), Requester::Control(2), &workers).unwrap();
+        assert_eq!(questions.take(2), Some(Requester::Control(2)));
+        assert_eq!(questions.take(2), None);
+        drop(theirs);
+        let refusal = questions.ask("/c".into(), Requester::Control(3), &workers).unwrap_err();
+        assert!(refusal.contains("cannot ask worker 0"), "{refusal}");
+        assert_eq!(questions.take(3), None);
+    }
+}
