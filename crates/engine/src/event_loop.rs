@@ -48,6 +48,8 @@ use crate::takeable::Takeable;
 pub(crate) trait Jobs<C> {
     /// Takes a job of a client, to be done by another thread, or by the loop itself.
     fn begin(&mut self, whose: Token, client: Option<ClientKey>, job: Job);
+    /// Drops the jobs of a client that has gone, unless they are begun.
+    fn forget(&mut self, whose: Token);
     /// Whether jobs wait for the loop itself.
     fn has_own(&self) -> bool {
         false
@@ -467,6 +469,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Finished => {
                     if let Some(entry) = self.clients.remove(token) {
+                        self.jobs.forget(token);
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }

@@ -116,6 +116,14 @@ impl Helpers {
         self.shared.work.notify_one();
     }
 
+    /// Drops the jobs of a client that has gone, as far as they are not begun: whoever asks for much and leaves would keep
+    /// the helpers busy for no one.
+    pub(crate) fn forget(&mut self, whose: Token) {
+        if self.under_way() > 0 {
+            lock(&self.shared.queue).jobs.retain(|(other, ..)| *other != whose);
+        }
+    }
+
     /// Takes the jobs that are done.
     pub(crate) fn take_done(&mut self, into: &mut Vec<(Token, Wake)>) {
         self.shared.done.take(&mut self.taken);
@@ -217,5 +225,25 @@ mod tests {
         helpers.submit(Token::from_data(7), None, job(&file).0);
         wait_for(&mut helpers, 1);
         assert_eq!((helpers.count(), helpers.under_way()), (1, 0));
+    }
+
+    /// Goal: what a client that has gone waited for is not done, and has no place among the jobs under way.
+    #[test]
+    fn jobs_of_a_client_that_has_gone_are_not_begun() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        named.as_file().set_len(LEN).unwrap();
+        let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
+        let mut helpers = Helpers::new(1).unwrap();
+        let (first, its_client) = job(&file);
+        helpers.submit(Token::from_data(1), None, first);
+        for _ in 0..3 {
+            helpers.submit(Token::from_data(2), None, job(&file).0);
+        }
+        helpers.submit(Token::from_data(3), None, job(&file).0);
+        helpers.forget(Token::from_data(2));
+        assert_eq!(helpers.under_way(), 2);
+        drop(its_client);
+        wait_for(&mut helpers, 2);
+        assert_eq!(helpers.under_way(), 0);
     }
 }

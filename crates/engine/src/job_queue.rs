@@ -69,6 +69,11 @@ impl<T> JobQueue<T> {
         self.waiting[class as usize].take_back(client)
     }
 
+    /// Keeps the `wanted` jobs of those that are not begun.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&T) -> bool) {
+        self.waiting.iter_mut().for_each(|class| class.retain(&wanted));
+    }
+
     /// Begins the next job that one of so many threads may do.
     pub(crate) fn begin(&mut self, threads: usize) -> Option<(JobClass, T)> {
         let mut classes = JobClass::ALL;

@@ -88,6 +88,13 @@ impl<T> FairQueue<T> {
         found
     }
 
+    /// Keeps the items that are `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&T) -> bool) {
+        self.lanes.iter_mut().for_each(|lane| lane.items.retain(&wanted));
+        self.lanes.retain(|lane| !lane.items.is_empty());
+        self.len = self.lanes.iter().map(|lane| lane.items.len()).sum();
+    }
+
     /// All items.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.lanes.iter().flat_map(|lane| &lane.items)
@@ -145,5 +152,13 @@ mod tests {
         assert_eq!(queue.take_back(client(1)), Some(11));
         assert_eq!(queue.take(|item| *item == 21), Some(21));
         assert_eq!((all(&mut queue), queue.take(|_| true)), (vec![10], None));
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_goes() {
+        let mut queue = FairQueue::default();
+        [(1, 10), (1, 11), (2, 20)].into_iter().for_each(|(last, item)| queue.push(client(last), item));
+        queue.retain(|item| *item == 11);
+        assert_eq!((queue.len(), queue.lanes.len(), all(&mut queue)), (1, 1, vec![11]));
     }
 }

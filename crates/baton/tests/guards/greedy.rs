@@ -152,6 +152,9 @@ pub(super) fn serve(peer: &mut Peer) {
     }
 }
 
+/// So many that the connections of `greedy_work` are within a share of them.
+const CLIENTS_AT_A_TIME: usize = 32;
+
 /// Text that no socket holds whole.
 static LARGE: LazyLock<String> = LazyLock::new(|| "some words of a text.\n".repeat(LARGE_BYTES / 22));
 
@@ -166,8 +169,14 @@ pub(super) fn start(architecture: &str, origin: &Origin, connections_max: usize)
         format!("Content-Type: text/plain\r\n\r\n{body}")
     });
     let origin = origin.address();
+    // Where each has one client at a time, few would be a table of few connections.
+    let (processes, threads) = match architecture {
+        "mp" => (CLIENTS_AT_A_TIME, 1),
+        "mt" => (1, CLIENTS_AT_A_TIME),
+        _ => (1, 2),
+    };
     let configuration = format!(
-        "architecture = '{architecture}'\nprocesses = 1\nthreads = 2\n[admin]\nlisten = ['127.0.0.1:0']\n[limits]\n\
+        "architecture = '{architecture}'\nprocesses = {processes}\nthreads = {threads}\n[admin]\nlisten = ['127.0.0.1:0']\n[limits]\n\
          connections_max = {connections_max}\n[timeouts]\nhead_ms = 600_000\nbody_ms = 600_000\nidle_ms = 600_000\n\
          send_ms = 600_000\n[send]\ndefer_accept_s = 0\n[cache]\nmemory_bytes_max = 1_000_000\n[[site]]\n{{listen}}\n\
          root = '{{root}}'\nbrowse = true\ncompress = true\n[[site.route]]\npath = '/origin'\nproxy = {{ to = \

@@ -53,6 +53,10 @@ impl<C> Jobs<C> for Helpers {
         self.submit(whose, client, job);
     }
 
+    fn forget(&mut self, whose: Token) {
+        Self::forget(self, whose);
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(Self::descriptor(self))
     }

@@ -60,6 +60,10 @@ impl<C> Jobs<C> for Inline {
         self.0.push(JobClass::of(&job), client, (whose, job));
     }
 
+    fn forget(&mut self, whose: Token) {
+        self.0.retain(|(other, _)| *other != whose);
+    }
+
     fn has_own(&self) -> bool {
         self.0.len() > 0
     }

@@ -116,7 +116,8 @@ impl Stored {
     }
 
     /// What a HEAD that was answered with 200 tells (RFC 9111 section 4.3.5): the stored response with its fields.
-    /// `None`: the representation has changed, and what is stored is not current.
+    /// `None`: the representation has changed, or without a validator nothing says that it has not: what is stored is not
+    /// current. A length alone confirms nothing, since most of what changes often keeps it.
     ///
     /// # Errors
     /// As those of [`freshen`](Self::freshen).
@@ -128,10 +129,10 @@ impl Stored {
         let (own, new) = (self.validators(), Validators::of(&fetched.head));
         let is_same_tag = new.etag.is_none_or(|etag| own.etag.is_some_and(|own| own.matches_weakly(etag)));
         let is_same_date = new.last_modified_s.is_none() || new.last_modified_s == own.last_modified_s;
+        let is_same_version = !new.is_empty() && is_same_tag && is_same_date;
         let length = fetched.head.content_length();
         let is_same_length = length.is_none() || length == self.head.content_length();
-        let is_same =
-            is_same_tag && is_same_date && is_same_length && fetched.head.status() == self.head.status();
+        let is_same = is_same_version && is_same_length && fetched.head.status() == self.head.status();
         is_same.then(|| self.freshen(rules, fetched))
     }
 }
@@ -294,13 +295,14 @@ mod tests {
                 stored.freshen_by_head(&RouteRules::default(), fetched(request, head, 100))
             })
         };
-        let freshened = by_head(200, "A: 2", Some(10)).unwrap().unwrap();
+        let freshened = by_head(200, "ETag: \"a\"; A: 2", Some(10)).unwrap().unwrap();
         assert_eq!(fields(freshened.head()), "Cache-Control: max-age=10; ETag: \"a\"; A: 2");
         assert!(by_head(200, "ETag: W/\"a\"", None).is_some());
         assert_eq!(by_head(200, "ETag: \"b\"", Some(10)), None);
         assert_eq!(by_head(200, "Last-Modified: Sun, 06 Nov 1994 08:49:07 GMT", Some(10)), None);
-        assert_eq!(by_head(200, "", Some(11)), None);
-        assert_eq!(by_head(410, "", Some(10)), None);
+        assert_eq!(by_head(200, "ETag: \"a\"", Some(11)), None);
+        assert_eq!(by_head(410, "ETag: \"a\"", Some(10)), None);
+        assert_eq!(by_head(200, "", Some(10)), None, "no validator confirms the stored bytes");
     }
 
     #[test]

@@ -42,7 +42,7 @@ use baton_session::transport::memory;
 use world::{Setting, World};
 
 /// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.
-const REGRESSIONS: [(u64, &str); 5] = [
+const REGRESSIONS: [(u64, &str); 6] = [
     (
         701,
         "input that came while the last answer was sent was left unread: the reset could destroy the answer",
@@ -54,6 +54,7 @@ const REGRESSIONS: [(u64, &str); 5] = [
         7795,
         "a connection that had moved was never ended: the simulation went on with the socket that had left",
     ),
+    (10_906, "a HEAD without validators made a stored response fresh again that was of an older version"),
 ];
 
 #[test]

@@ -93,6 +93,10 @@ impl Jobs<PipelineClient> for ToStages<'_> {
         self.stages.to_write.put_long(JobClass::of(&job), client, (whose, job));
     }
 
+    fn forget(&mut self, whose: Token) {
+        self.stages.to_write.retain_long(|(other, _)| *other != whose);
+    }
+
     fn give_step(&mut self, whose: Token, client: &mut PipelineClient) -> bool {
         let session = client.leave();
         self.steps.add(Step { whose, session });

@@ -63,6 +63,11 @@ impl<T, L> Queue<T, L> {
         self.filled.notify_one();
     }
 
+    /// Keeps the `wanted` long items of those that no worker has begun.
+    pub(super) fn retain_long(&self, wanted: impl Fn(&L) -> bool) {
+        self.lock().long.retain(wanted);
+    }
+
     /// A worker has finished a long item.
     pub(super) fn finish_long(&self, class: JobClass) {
         self.lock().long.end(class);
