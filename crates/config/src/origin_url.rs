@@ -1,4 +1,5 @@
-//! Where an origin is: `http://127.0.0.1:3000`, `https://api.example.org/v1` or `unix:/run/app.sock`.
+//! Where an origin is: `http://127.0.0.1:3000`, `https://api.example.org/v1`, `unix:/run/app.sock` or, with a path,
+//! `unix:/run/app.sock:/v1`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -25,11 +26,18 @@ impl OriginUrl {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return match path {
-                "" => Err("the path of the socket is missing".into()),
-                path => Ok(Self::in_clear(Target::Unix(base.join(path)))),
+        if let Some(socket) = text.strip_prefix("unix:") {
+            let (socket, path) = match socket.find(":/") {
+                Some(at) => (&socket[..at], Some(socket[at + 1..].to_owned())),
+                None => (socket, None),
             };
+            if socket.is_empty() {
+                return Err("the path of the socket is missing".into());
+            }
+            if !path.as_deref().is_none_or(is_uri_path) {
+                return Err(NOT_A_URI.into());
+            }
+            return Ok(Self { path, ..Self::in_clear(Target::Unix(base.join(socket))) });
         }
         let (scheme, rest) = text.split_once("://").ok_or_else(|| match text {
             _ if text.starts_with('/') => format!("a Unix socket is written `unix:{text}`"),
@@ -52,9 +60,8 @@ impl OriginUrl {
         if authority.contains('@') {
             return Err("an origin's URL has no user: send `Authorization` with `request_headers`".into());
         }
-        let is_uri = |path: &str| path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        if !path.is_none_or(is_uri) {
-            return Err("other characters than visible ASCII must be percent-encoded".into());
+        if !path.is_none_or(is_uri_path) {
+            return Err(NOT_A_URI.into());
         }
         Ok(Self { tls, target: target(authority, tls)?, path: path.map(str::to_owned) })
     }
@@ -115,11 +122,18 @@ impl fmt::Display for OriginUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.as_deref().unwrap_or_default();
         match &self.target {
-            Target::Unix(socket) => write!(f, "unix:{}", socket.display()),
+            Target::Unix(socket) if path.is_empty() => write!(f, "unix:{}", socket.display()),
+            Target::Unix(socket) => write!(f, "unix:{}:{path}", socket.display()),
             _ => write!(f, "{}://{}{path}", if self.tls { "https" } else { "http" }, self.authority()),
         }
     }
 }
+
+fn is_uri_path(path: &str) -> bool {
+    path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'?' && byte != b'#')
+}
+
+const NOT_A_URI: &str = "other characters than visible ASCII must be percent-encoded";
 
 fn target(authority: &str, tls: bool) -> Result<Target, String> {
     let usual = if tls { 443 } else { 80 };
@@ -170,6 +184,7 @@ mod tests {
             ("http://[::1]:80", "http://[::1]", "[::1]", ""),
             ("http://[::1]:81/a", "http://[::1]:81/a", "[::1]:81", "/a"),
             ("unix:run/a.sock", "unix:/base/run/a.sock", "localhost", ""),
+            ("unix:run/a.sock:/v1/", "unix:/base/run/a.sock:/v1/", "localhost", "/v1"),
         ] {
             let url = OriginUrl::parse(text, Path::new("/base")).unwrap();
             assert_eq!(url.to_string(), shown);

@@ -202,7 +202,7 @@ impl Kind for Url {
     const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
-        "\"http://HOST:PORT\", \"https://HOST/PATH\" or \"unix:/path\"".into()
+        "\"http://HOST:PORT\", \"https://HOST/PATH\", \"unix:/socket\" or \"unix:/socket:/PATH\"".into()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {

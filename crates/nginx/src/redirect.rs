@@ -74,6 +74,7 @@ pub(crate) fn template(target: &str) -> Option<String> {
             "" => out.extend(["$", known]),
             // A query that is there anyway if the target has none.
             "?" => {}
+            "$uri" if !rest.is_empty() || out.contains('?') => return None,
             "$query"
                 if matches!(out.strip_suffix('?'), Some(path) if !path.contains('?')) && rest.is_empty() =>
             {
@@ -87,12 +88,13 @@ pub(crate) fn template(target: &str) -> Option<String> {
 }
 
 /// Variables of nginx, without their `$`, and those of Baton.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 15] = [
     ("is_args$args", "?"),
     ("is_args$query_string", "?"),
     ("args", "$query"),
     ("query_string", "$query"),
     ("uri", "$path"),
+    ("request_uri", "$uri"),
     ("1", ""),
     ("2", ""),
     ("3", ""),
@@ -134,6 +136,25 @@ pub(crate) fn of_any_rewrite(directive: &Directive) -> Option<Rewrite> {
         _ => None,
     }
 }
+
+/// The target of a `rewrite` that is for every path, and goes on within the server; `None`: it is none.
+pub(crate) fn of_whole_rewrite(directive: &Directive) -> Option<String> {
+    let [pattern, target, flags @ ..] = directive.arguments.as_slice() else { return None };
+    let whole = match pattern.as_str() {
+        "^" | "." | "^.*$" | "^.*" | ".*" | "^/" => None,
+        "^(.*)$" | "^(.*)" | "(.*)" => Some("$1"),
+        "^/(.*)$" | "^/(.*)" => Some("/$1"),
+        _ => return None,
+    };
+    let target = whole.map_or_else(|| target.clone(), |whole| target.replace(whole, "$uri"));
+    let within = Directive { arguments: [&[pattern.clone(), target], flags].concat(), ..directive.clone() };
+    match of_any_rewrite(&within)? {
+        Rewrite::Within { to } if !GROUPS.iter().any(|group| to.contains(group)) => Some(to),
+        _ => None,
+    }
+}
+
+const GROUPS: [&str; 9] = ["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"];
 
 /// nginx adds the query of the request to one of the target; Baton has what the target says.
 fn within(to: String, has_query: bool, keeps_query: bool) -> String {
@@ -180,6 +201,43 @@ pub(crate) fn is_for_tls(directive: &Directive) -> bool {
         _ => None,
     };
     on_clear && matches!(sent, Some(Answer::Https { .. }))
+}
+
+/// The methods that a block lets through, by `limit_except` or an `if`; `None`: it is about something else.
+pub(crate) fn methods(directive: &Directive) -> Option<Vec<String>> {
+    let is_refusal = match directive.block.as_slice() {
+        [inner] if inner.name == "deny" => inner.argument(0) == "all",
+        [inner] if inner.name == "return" => inner.argument(0).starts_with('4'),
+        _ => false,
+    };
+    let methods = match directive.name.as_str() {
+        "limit_except" => directive.arguments.clone(),
+        _ => {
+            let ["$request_method", "!~" | "!~*", pattern] = condition(directive)?[..] else { return None };
+            let methods = pattern.strip_prefix("^(")?.strip_suffix(")$")?;
+            methods.split('|').map(str::to_owned).collect()
+        }
+    };
+    let is_plain =
+        |method: &String| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_refusal && methods.iter().all(is_plain)).then_some(methods)
+}
+
+/// Where an `if` sends what is not found, as files were tried before `try_files` was there.
+pub(crate) fn of_missing_files(directive: &Directive) -> Option<String> {
+    let ["!-e" | "!-f", "$request_filename"] = condition(directive)?[..] else { return None };
+    match directive.block.as_slice() {
+        [rewrite] if rewrite.name == "rewrite" => of_whole_rewrite(rewrite),
+        [rewrite, last] if rewrite.name == "rewrite" && last.name == "break" => of_whole_rewrite(rewrite),
+        _ => None,
+    }
+}
+
+/// Whether an `if` refuses requests.
+pub(crate) fn refuses(directive: &Directive) -> bool {
+    directive.block.iter().any(|inner| {
+        inner.name == "deny" || inner.name == "return" && inner.argument(0).starts_with(['4', '5'])
+    })
 }
 
 /// The words between the parentheses of an `if`.
@@ -312,7 +370,8 @@ mod tests {
             ("/index.php$is_args$args", Some("/index.php")),
             ("/index.php?q=$uri&$args", Some("/index.php?q=$path&$query")),
             ("/a/$1/$2", Some("/a/$1/$2")),
-            ("/a$request_uri", None),
+            ("/index.php$request_uri", Some("/index.php$uri")),
+            ("/a$request_uri/b", None),
             ("/a$", None),
         ] {
             assert_eq!(template(target).as_deref(), expected, "{target}");

@@ -48,30 +48,19 @@ pub(crate) fn is_constant(text: &str) -> bool {
     !text.contains('$')
 }
 
-/// Extensions that a regular expression such as `\.(css|jpe?g)$` matches, and nothing else.
-pub(crate) fn extensions(pattern: &str) -> Option<Vec<String>> {
-    let pattern =
-        ["^.+", "^.*", ".+", ".*"].iter().find_map(|any| pattern.strip_prefix(any)).unwrap_or(pattern);
-    let names = pattern.strip_prefix("\\.")?.strip_suffix('$')?;
-    let names = match names.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-        Some(inner) => inner.strip_prefix("?:").unwrap_or(inner),
-        None if names.contains('|') => return None,
-        None => names,
-    };
-    let mut extensions = Vec::new();
-    for name in names.split('|') {
-        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        match name.split_once('?') {
-            None if is_plain(name) && !name.is_empty() => extensions.push(name.to_owned()),
-            Some((with, behind)) if is_plain(with) && is_plain(behind) && !with.is_empty() => {
-                extensions.push(format!("{}{behind}", &with[..with.len() - 1]));
-                extensions.push(format!("{with}{behind}"));
-            }
-            _ => return None,
-        }
+/// The endings of the scripts whose names a regular expression matches, such as `\.php$` or `\.(pl|cgi)$`; none: it is about
+/// other paths.
+pub(crate) fn endings_of_scripts(pattern: &str) -> Vec<String> {
+    if pattern.contains("\\.php") {
+        return vec![".php".to_owned()];
     }
-    extensions.retain(|extension| !extension.is_empty());
-    Some(extensions)
+    let names = pattern.strip_prefix("\\.").and_then(|names| names.strip_suffix('$')).unwrap_or_default();
+    let names = names.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(names);
+    let is_plain = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match names.split('|').all(is_plain) {
+        true => names.split('|').map(|name| format!(".{name}")).collect(),
+        false => Vec::new(),
+    }
 }
 
 /// Whether a regular expression matches the names of PHP scripts, in one of the forms that nginx's users write.
@@ -131,22 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn extensions_of_a_pattern() {
+    fn scripts_of_a_pattern() {
         for (pattern, expected) in [
-            (r"\.css$", "css"),
-            (r"\.(js|jpe?g|woff2?)$", "js jpg jpeg woff woff2"),
-            (r"^.+\.(?:ico|mp4)$", "ico mp4"),
+            (r"\.php$", ".php"),
+            (r"^/(index|status)\.php(/|$)", ".php"),
+            (r"\.(pl|cgi)$", ".pl .cgi"),
+            (r"\.pl$", ".pl"),
+            (r"^/app/", ""),
+            (r"\.$", ""),
+            (r"\.(a.b)$", ""),
         ] {
-            assert_eq!(
-                extensions(pattern).map(|each| each.join(" ")).as_deref(),
-                Some(expected),
-                "{pattern}"
-            );
-        }
-        for pattern in
-            [r"\.css", r"/\.", r"\.(a|b.c)$", r"\.a|b$", r"\.($)", "", r"\.(a?b?)$", r"\.?$", r"x\.css$"]
-        {
-            assert_eq!(extensions(pattern), None, "{pattern}");
+            assert_eq!(endings_of_scripts(pattern).join(" "), expected, "{pattern}");
         }
     }
 }

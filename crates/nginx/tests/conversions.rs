@@ -77,7 +77,8 @@ fn files() {
     becomes(
         "root /srv; location /pictures/ { alias /data/pictures/; autoindex on; } location /films { root /data; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/pictures/\"\nroot = \"/data/pictures\"\nbrowse = true\n\
-         [[site.route]]\npath = \"/films\"\nroot = \"/data\"\nstrip_prefix = false\n",
+         [[site.route]]\npath = \"/films\"\nroot = \"/data\"\nstrip_prefix = false\n\
+         [[site.route]]\nregex = \"^/films[^/]\"\nroot = \"/data\"\nstrip_prefix = false\n",
     );
 }
 
@@ -85,8 +86,8 @@ fn files() {
 fn fields() {
     becomes(
         r"root /srv; add_header X-A b; add_header X-A c always; location ~* \.(css|jpe?g)$ { expires 30d; access_log off; }",
-        "root = \"/srv\"\ncache_control = [{ match = \"*.css\", value = \"max-age=2592000\" }, { match = \"*.jpg\", value = \
-         \"max-age=2592000\" }, { match = \"*.jpeg\", value = \"max-age=2592000\" }]\nheaders = { add = { X-A = [\"b\", \"c\"] } }\n",
+        "root = \"/srv\"\nheaders = { add = { X-A = [\"b\", \"c\"] } }\n[[site.route]]\nregex = \"(?i)\\\\.(css|jpe?g)$\"\n\
+         cache_control = [{ match = \"*\", value = \"max-age=2592000\" }]\nheaders = { add = { X-A = [\"b\", \"c\"] } }\n",
     );
     becomes(
         "root /srv; location /a/ { expires max; add_header Cache-Control public; }",
@@ -104,7 +105,9 @@ fn compression() {
         "root /srv; gzip on; gzip_min_length 2k; location /api/ { gzip off; proxy_pass http://127.0.0.1:1; } \
          location /old { gzip off; return 404; }",
         "root = \"/srv\"\ncompress = { min_bytes = 2048 }\n[[site.route]]\npath = \"/api/\"\nproxy = { to = \
-         \"http://127.0.0.1:1\", host = \"origin\", body_bytes_max = 1048576 }\ncompress = false\n[[site.route]]\npath = \"/old\"\nrespond = { status = 404 }\n",
+         \"http://127.0.0.1:1\", host = \"origin\", body_bytes_max = 1048576 }\ncompress = false\n[[site.route]]\npath = \"/old\"\nrespond = { status = 404 }\n\
+         [[site.route]]\nexact = \"/api\"\nredirect = { to = \"/api/$rest\", status = 301 }\n[[site.route]]\nregex = \"^/old[^/]\"\n\
+         respond = { status = 404 }\n",
     );
     becomes("root /srv; gzip off;", "root = \"/srv\"\n");
 }
@@ -123,13 +126,14 @@ fn answers_and_redirections() {
         "[[site.route]]\npath = \"/\"\nredirect = { to = \"http://www.a.example$uri\", status = 301 }\n",
     );
     becomes(
-        "location /old { return 302 /new; } location /ping { default_type text/x; return 200 'pong'; }",
-        "[[site.route]]\npath = \"/old\"\nredirect = { to = \"/new\", status = 302 }\n[[site.route]]\npath = \"/ping\"\n\
-         respond = { status = 200, body = \"pong\", media_type = \"text/x\" }\n",
+        "location /old/ { return 302 /new; } location = /ping { default_type text/x; return 200 'pong'; }",
+        "[[site.route]]\npath = \"/old/\"\nredirect = { to = \"/new\", status = 302 }\n[[site.route]]\nexact = \"/ping\"\n\
+         respond = { status = 200, body = \"pong\", media_type = \"text/x\" }\n[[site.route]]\nexact = \"/old\"\n",
     );
     becomes(
         "root /srv; rewrite ^/old/(.*)$ /new/$1 permanent;",
-        "root = \"/srv\"\n[[site.route]]\npath = \"/old\"\nredirect = { to = \"/new$rest\", status = 301 }\n",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/old/\"\nredirect = { to = \"/new$rest\", status = 301 }\n\
+         [[site.route]]\nexact = \"/old\"\n",
     );
     becomes(
         "root /srv; error_page 500 502 /50x.html; error_page 404 /none.html; location = /50x.html { internal; }",
@@ -147,9 +151,9 @@ fn origins() {
     let text = "upstream b { least_conn; server 10.0.0.1:80 weight=2; server 10.0.0.2:80 backup; server 10.0.0.3 down; }
         server { location /api/ { proxy_pass http://b/; client_max_body_size 0; proxy_read_timeout 5s; } }";
     let expected = "proxy = { policy = \"least-connections\", to = [{ to = \"http://10.0.0.1:80/\", weight = 2 }, { to = \
-                    \"http://10.0.0.2:80/\", backup = true }], host = \"origin\", head_ms = 5000, gap_ms = 5000, body_bytes_max = \
+                    \"http://10.0.0.2:80/\", backup = true }], host = \"b\", head_ms = 5000, gap_ms = 5000, body_bytes_max = \
                     1125899906842624 }\n";
-    assert!(tables(text).ends_with(expected), "{}", tables(text));
+    assert!(tables(text).contains(expected), "{}", tables(text));
 }
 
 #[test]
@@ -160,12 +164,14 @@ fn applications() {
             r"root /srv; index index.php; location / {{ try_files $uri $uri/ /index.php?$args; }} location ~ \.php$ {{ {php} }}"
         ),
         "root = \"/srv\"\nindex = [\"index.php\"]\n[[site.route]]\npath = \"/\"\ntry_files = [\"$path\", \"$path/\", \"/index.php\"]\nfastcgi = { to = \
-         \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n",
+         \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n[[site.route]]\nregex = \"\\\\.php$\"\n\
+         fastcgi = { to = \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n",
     );
     becomes(
         "root /srv; location /app { fastcgi_pass 127.0.0.1:9000; fastcgi_param APP_ENV prod; fastcgi_param QUERY_STRING $query_string; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/app\"\nfastcgi = { to = \"127.0.0.1:9000\", params = { APP_ENV = \"prod\" }, \
-         body_bytes_max = 1048576 }\n",
+         body_bytes_max = 1048576 }\n[[site.route]]\nregex = \"^/app[^/]\"\nfastcgi = { to = \"127.0.0.1:9000\", params = { \
+         APP_ENV = \"prod\" }, body_bytes_max = 1048576 }\n",
     );
 }
 
@@ -180,12 +186,14 @@ fn locations() {
     // A regular expression within a location holds below its path only.
     becomes(
         r"root /srv; location /up.loads/ { location ~ \.php$ { deny all; } }",
-        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*(?:\\\\.php$)\"\nrespond = { status = 403 }\n",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*(?:\\\\.php$)\"\nrespond = { status = 403 }\n\
+         [[site.route]]\npath = \"/up.loads/\"\n",
     );
     becomes(
         r"root /srv; rewrite ^/a/(\d+)$ /b?id=$1 last; location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://b; }",
         "root = \"/srv\"\n[[site.route]]\nregex = \"^/a/(\\\\d+)$\"\nrewrite = { to = \"/b?id=$1&$query\" }\n[[site.route]]\npath = \
-         \"/api/\"\nproxy = { to = \"http://b/\", host = \"origin\", body_bytes_max = 1048576 }\n",
+         \"/api/\"\nproxy = { to = \"http://b/\", host = \"origin\", body_bytes_max = 1048576 }\n[[site.route]]\nexact = \"/api\"\n\
+         redirect = { to = \"/api/$rest\", status = 301 }\n",
     );
     // What looks ahead has no counterpart: a guard is said to be one.
     let notes = converted(
@@ -238,12 +246,12 @@ fn addresses_of_clients() {
     becomes(
         "root /srv; deny 10.0.0.1; location /a/ { allow 10.0.0.0/8; allow ::1; deny all; } location /b/ { allow all; }",
         "deny = [\"10.0.0.1\"]\nroot = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nallow = [\"10.0.0.0/8\", \"::1\"]\ndeny = []\n\
-         [[site.route]]\npath = \"/b/\"\nallow = \"all\"\ndeny = []\n",
+         [[site.route]]\npath = \"/b/\"\nallow = \"all\"\ndeny = []\n[[site.route]]\nexact = \"/a\"\n[[site.route]]\nexact = \"/b\"\n",
     );
     becomes(
         "root /srv; location /a/ { deny 10.0.0.1; allow 10.0.0.0/8; deny all; return 200 x; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nrespond = { status = 200, body = \"x\", media_type = \"text/plain\" }\n\
-         allow = [\"10.0.0.0/8\"]\ndeny = [\"10.0.0.1\"]\n",
+         allow = [\"10.0.0.0/8\"]\ndeny = [\"10.0.0.1\"]\n[[site.route]]\nexact = \"/a\"\n",
     );
 }
 
@@ -255,9 +263,11 @@ fn what_cannot_be_guarded_is_closed() {
         "auth_basic x;",
         "deny all;",
         "allow 10.0.0.1; deny 10.0.0.0/8;",
-        "limit_except GET { deny all; }",
+        "limit_except GET { allow 10.0.0.1; deny all; }",
+        "if ($http_user_agent ~* bot) { return 403; }",
     ] {
-        let closed = "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n";
+        let closed =
+            "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n";
         for content in ["", "proxy_pass http://b;", "alias /x/;", "return 200 x;"] {
             becomes(
                 &format!("root /srv; location /a/ {{ {guard} {content} }}"),
@@ -266,11 +276,16 @@ fn what_cannot_be_guarded_is_closed() {
         }
         let whole =
             tables(&format!("server {{ root /srv; {guard} location /a/ {{ proxy_pass http://b; }} }}"));
-        assert_eq!(whole.matches("respond = { status = 403 }").count(), 2, "{guard}: {whole}");
+        assert_eq!(whole.matches("respond = { status = 403 }").count(), 3, "{guard}: {whole}");
     }
     becomes(
         "root /srv; auth_basic x; location /open/ { auth_basic off; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/\"\nrespond = { status = 403 }\n[[site.route]]\npath = \"/open/\"\n",
+    );
+    becomes(
+        "root /srv; location /a/ { limit_except GET POST { deny all; } } location /b/ { return 403 $uri; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nmethods = [\"GET\", \"POST\"]\n[[site.route]]\npath = \"/b/\"\n\
+         respond = { status = 403 }\n[[site.route]]\nexact = \"/b\"\n",
     );
     becomes("root /srv; allow all; deny all;", "root = \"/srv\"\n");
 }
@@ -281,7 +296,8 @@ fn passwords() {
         "root /srv; auth_basic \"Staff only\"; auth_basic_user_file users; location /open/ { auth_basic off; } \
          location /other/ { auth_basic_user_file /etc/others; }",
         "basic_auth = { realm = \"Staff only\", file = \"/etc/nginx/users\" }\nroot = \"/srv\"\n[[site.route]]\npath = \"/open/\"\n\
-         basic_auth = \"off\"\n[[site.route]]\npath = \"/other/\"\nbasic_auth = { realm = \"Staff only\", file = \"/etc/others\" }\n",
+         basic_auth = \"off\"\n[[site.route]]\npath = \"/other/\"\nbasic_auth = { realm = \"Staff only\", file = \"/etc/others\" }\n\
+         [[site.route]]\nexact = \"/open\"\n[[site.route]]\nexact = \"/other\"\n",
     );
     // Some files alone are guarded, and not the others.
     becomes(
@@ -323,7 +339,7 @@ fn rates() {
         ),
         format!(
             "{site}rate_limit = {{ requests = 10, per = \"1s\", burst = 21 }}\nroot = \"/srv\"\n[[site.route]]\npath = \"/api/\"\n\
-             rate_limit = {{ requests = 30, per = \"1m\", burst = 1, key = \"header:x-api-key\" }}\n"
+             rate_limit = {{ requests = 30, per = \"1m\", burst = 1, key = \"header:x-api-key\" }}\n[[site.route]]\nexact = \"/api\"\n"
         )
     );
     for left_out in

@@ -1,5 +1,6 @@
 //! What answers elsewhere: origins and applications.
 
+use super::location::{Matcher, Spot};
 use super::scope::Scope;
 use super::translator::Translator;
 use super::whole::UNLIMITED;
@@ -14,10 +15,11 @@ impl Translator<'_> {
     pub(super) fn origin(
         &mut self,
         pass: &Directive,
-        scope: &Scope<'_>,
+        spot: &Spot<'_>,
         prefix: &str,
         start: Option<&str>,
     ) -> Option<Keys> {
+        let scope = &spot.scope;
         let url = pass.argument(0);
         let (scheme, rest) = url.split_once("://").filter(|_| is_constant(url))?;
         let (host, path) = match rest.strip_prefix("unix:") {
@@ -28,14 +30,22 @@ impl Translator<'_> {
             None => rest.find('/').map_or((rest.to_owned(), ""), |at| (rest[..at].to_owned(), &rest[at..])),
         };
         let path = start.unwrap_or(path);
-        if !path.is_empty() && path.ends_with('/') != prefix.ends_with('/') {
+        let is_named = matches!(spot.matcher, Matcher::Named(_));
+        // Without a path, an origin is asked for the same as the server.
+        let path = match spot.matcher {
+            Matcher::Named(_) => "/",
+            Matcher::Prefix { .. } if path == prefix => "",
+            Matcher::Exact(_) | Matcher::Pattern { .. } | Matcher::Prefix { .. } => path,
+        };
+        if !is_named && !path.is_empty() && path.ends_with('/') != prefix.ends_with('/') {
             let text =
                 "the paths that the origin is asked for differ where the location ends without a slash";
             self.note(pass, Weight::LeftOut, text);
         }
         let mut keys = Keys::default();
         let full = |host: &str| match host.starts_with("unix:") {
-            true => host.to_owned(),
+            true if path.is_empty() => host.to_owned(),
+            true => format!("{host}:{path}"),
             false => format!("{scheme}://{host}{path}"),
         };
         let upstream = self.upstreams.iter().find(|upstream| upstream.argument(0) == host).copied();
@@ -43,6 +53,7 @@ impl Translator<'_> {
             Some(upstream) => self.origins(upstream, &full, &mut keys)?,
             None => keys.set("to", full(&host)),
         }
+        keys.set("host", if upstream.is_some() { &*host } else { "origin" });
         if scheme == "https" {
             self.tls_of_origin(pass, scope, &mut keys);
         }
@@ -54,8 +65,12 @@ impl Translator<'_> {
         ] {
             self.time(scope, name, key, &mut keys);
         }
-        if scope.word("proxy_redirect") == Some("off") {
+        let redirects = scope.find("proxy_redirect");
+        if is_named || redirects.is_some_and(|redirects| redirects.argument(0) == "off") {
             keys.set("rewrite_locations", false);
+        }
+        if let Some(redirects) = redirects.filter(|said| !matches!(said.argument(0), "off" | "default")) {
+            self.leave_out(redirects);
         }
         keys.set("body_bytes_max", body_bytes_max(scope));
         Some(keys)
@@ -126,28 +141,46 @@ impl Translator<'_> {
 
     fn request_fields(&mut self, scope: &Scope<'_>, keys: &mut Keys) {
         let (mut set, mut removed) = (Keys::default(), Vec::new());
-        let mut host = Value::from("origin");
         for field in scope.all(&["proxy_set_header"]) {
             let [name, value] = field.arguments.as_slice() else { continue };
             match (name.to_ascii_lowercase().as_str(), value.as_str()) {
                 ("host", "$host" | "$http_host" | "$host:$server_port" | "$server_name") => {
-                    host = "client".into();
+                    keys.set("host", "client");
                 }
                 ("host", "$proxy_host") => {}
-                ("host", value) if is_constant(value) && !value.is_empty() => host = value.into(),
+                ("host", value) if is_constant(value) && !value.is_empty() => keys.set("host", value),
                 // What the origin is told anyway.
                 ("upgrade" | "connection" | "te", _) => {}
-                (known, _) if known.starts_with("x-forwarded-") || known == "forwarded" => {}
+                ("content-length" | "transfer-encoding" | "expect" | "keep-alive", "") => {}
+                ("content-length" | "transfer-encoding" | "expect" | "keep-alive", _) => {
+                    self.leave_out(field)
+                }
+                (
+                    "x-forwarded-for",
+                    "$proxy_add_x_forwarded_for" | "$remote_addr" | "$http_x_forwarded_for, $remote_addr",
+                )
+                | ("x-forwarded-proto", "$scheme")
+                | ("x-forwarded-host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
                 ("x-real-ip", _) => {
                     let text = "origins find the client in X-Forwarded-For, not in X-Real-IP: left out";
                     self.note(field, Weight::LeftOut, text);
                 }
                 (_, "") => removed.push(name.clone()),
                 (_, value) if is_constant(value) => set.set(name, value),
-                _ => self.leave_out(field),
+                (known, _) if known.starts_with("x-forwarded-") || known == "forwarded" => {
+                    self.leave_out(field)
+                }
+                // The client's own field by this name would be passed on.
+                (known, value)
+                    if value.strip_prefix("$http_").is_some_and(|own| own == known.replace('-', "_")) => {}
+                _ => {
+                    removed.push(name.clone());
+                    let text =
+                        format!("\"{name}\" with this value has no counterpart: origins get no such field");
+                    self.note(field, Weight::Guard, text);
+                }
             }
         }
-        keys.set("host", host);
         let mut rules = Keys::default();
         if !set.is_empty() {
             rules.set("set", set);
@@ -181,15 +214,24 @@ impl Translator<'_> {
         let mut keys = Keys::default();
         keys.set("to", address);
         let mut params = Keys::default();
+        let root = scope.word("root").filter(|root| root.starts_with('/') && is_constant(root));
         for param in scope.all(&["fastcgi_param", "scgi_param"]) {
             let [name, value, ..] = param.arguments.as_slice() else { continue };
-            let is_field = name.starts_with("HTTP_") && !is_constant(value);
-            let is_told = is_field || TOLD.contains(&name.as_str());
-            match value.as_str() {
-                value if is_constant(value) && !(is_told && name != "SCRIPT_FILENAME") => {
-                    params.set(name, value);
+            let value =
+                match (root, value.strip_prefix("$document_root").or(value.strip_prefix("$realpath_root"))) {
+                    (Some(root), Some(rest)) if rest.starts_with('/') && is_constant(rest) => {
+                        format!("{root}{rest}")
+                    }
+                    _ => value.clone(),
+                };
+            let told = TOLD.iter().find(|(told, _)| told == name).map(|(_, value)| *value);
+            match told {
+                _ if value.is_empty() => {}
+                Some(told) if told.split(' ').any(|told| told == value) => {}
+                _ if is_constant(&value) && !["SCGI", "CONTENT_LENGTH"].contains(&name.as_str()) => {
+                    params.set(name, value)
                 }
-                _ if is_told => {}
+                None if name.starts_with("HTTP_") && value == format!("${}", name.to_ascii_lowercase()) => {}
                 _ => self.leave_out(param),
             }
         }
@@ -228,29 +270,36 @@ fn body_bytes_max(scope: &Scope<'_>) -> u64 {
     }
 }
 
-/// What applications are told in any case.
-const TOLD: &[&str] = &[
-    "CONTENT_LENGTH",
-    "CONTENT_TYPE",
-    "DOCUMENT_ROOT",
-    "DOCUMENT_URI",
-    "GATEWAY_INTERFACE",
-    "HTTPS",
-    "PATH_INFO",
-    "PATH_TRANSLATED",
-    "QUERY_STRING",
-    "REDIRECT_STATUS",
-    "REMOTE_ADDR",
-    "REMOTE_PORT",
-    "REMOTE_USER",
-    "REQUEST_METHOD",
-    "REQUEST_SCHEME",
-    "REQUEST_URI",
-    "SCRIPT_FILENAME",
-    "SCRIPT_NAME",
-    "SERVER_ADDR",
-    "SERVER_NAME",
-    "SERVER_PORT",
-    "SERVER_PROTOCOL",
-    "SERVER_SOFTWARE",
+/// What applications are told in any case, and how nginx says it.
+const TOLD: &[(&str, &str)] = &[
+    ("CONTENT_LENGTH", "$content_length"),
+    ("CONTENT_TYPE", "$content_type"),
+    ("DOCUMENT_ROOT", "$document_root $realpath_root"),
+    ("DOCUMENT_URI", "$document_uri $uri"),
+    ("GATEWAY_INTERFACE", "CGI/1.1"),
+    ("HTTPS", "$https $fastcgi_https"),
+    ("PATH_INFO", "$fastcgi_path_info $path_info"),
+    (
+        "PATH_TRANSLATED",
+        "$document_root$fastcgi_path_info $document_root$path_info $realpath_root$fastcgi_path_info",
+    ),
+    ("QUERY_STRING", "$query_string $args"),
+    ("REDIRECT_STATUS", "200"),
+    ("REMOTE_ADDR", "$remote_addr"),
+    ("REMOTE_PORT", "$remote_port"),
+    ("REMOTE_USER", "$remote_user"),
+    ("REQUEST_METHOD", "$request_method"),
+    ("REQUEST_SCHEME", "$scheme"),
+    ("REQUEST_URI", "$request_uri"),
+    (
+        "SCRIPT_FILENAME",
+        "$document_root$fastcgi_script_name $realpath_root$fastcgi_script_name $request_filename $document_root/$fastcgi_script_name",
+    ),
+    ("SCRIPT_NAME", "$fastcgi_script_name"),
+    ("SCGI", "1"),
+    ("SERVER_ADDR", "$server_addr"),
+    ("SERVER_NAME", "$server_name $host $http_host"),
+    ("SERVER_PORT", "$server_port"),
+    ("SERVER_PROTOCOL", "$server_protocol"),
+    ("SERVER_SOFTWARE", "nginx/$nginx_version nginx"),
 ];

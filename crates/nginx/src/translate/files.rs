@@ -1,21 +1,13 @@
 //! How files are served, and which fields responses have.
 
+use super::location::{Surroundings, place_of};
 use super::scope::Scope;
 use super::translator::{BY_MEDIA_TYPE, Translator};
 use crate::note::Weight;
-use crate::redirect::template;
+use crate::redirect::{self, template};
 use crate::tree::Directive;
-use crate::values::{extensions, is_constant, milliseconds};
+use crate::values::{is_constant, milliseconds};
 use crate::written::{Keys, Value};
-
-/// What answers where nothing is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fallback {
-    /// The value of `try_files`.
-    Tried(Vec<String>),
-    /// The named location.
-    Named(String),
-}
 
 impl Translator<'_> {
     /// The keys that say how files are served. `prefix`: the path of the location, if it is none of the whole server.
@@ -71,27 +63,36 @@ impl Translator<'_> {
     }
 
     /// What `try_files` of this place says; `None`: nothing, or what is done anyway.
-    pub(super) fn fallback(&mut self, scope: &Scope<'_>) -> Option<Fallback> {
-        let directive = scope.find("try_files")?;
+    pub(super) fn fallback<'t>(
+        &mut self,
+        own: &Scope<'t>,
+        scope: &Scope<'t>,
+        site: &Surroundings<'t>,
+    ) -> Option<Vec<String>> {
+        let Some(directive) = own.find("try_files") else {
+            let missing = own.each("if").into_iter().find_map(redirect::of_missing_files);
+            let target = missing.or_else(|| instead_of_404(scope, site))?;
+            return Some(vec!["$path".into(), "$path/".into(), target]);
+        };
         let (last, tried) = directive.arguments.split_last()?;
-        if last.starts_with('@') {
-            return Some(Fallback::Named(last.clone()));
-        }
         let candidates: Option<Vec<_>> = tried.iter().map(|word| candidate(word)).collect();
-        let last = match last.strip_prefix('=') {
-            Some(status) => status.parse::<u16>().ok().map(|status| format!("={status}")),
-            None => template(last).filter(|target| target.starts_with('/')),
+        let status = last.strip_prefix('=').and_then(|status| status.parse::<u16>().ok());
+        let named = status.and_then(|status| site.named_for(u64::from(status), scope)).unwrap_or(last);
+        let last = match (status, site.has_named(named)) {
+            (_, true) => Some(format!("{}$uri", place_of(named))),
+            (Some(status), false) => Some(format!("={status}")),
+            (None, false) => template(last).filter(|target| target.starts_with('/')),
         };
         let (Some(candidates), Some(last)) = (candidates.filter(|each| !each.is_empty()), last) else {
             self.leave_out(directive);
             return None;
         };
         let is_usual = last == "=404" && candidates.iter().all(|each| matches!(&**each, "$path" | "$path/"));
-        (!is_usual).then(|| Fallback::Tried(candidates.into_iter().chain([last]).collect()))
+        (!is_usual).then(|| candidates.into_iter().chain([last]).collect())
     }
 
-    /// `Cache-Control` and other fields. `rules`: those of the site for some files, which come first.
-    pub(super) fn fields(&mut self, scope: &Scope<'_>, rules: &[Value], is_of_files: bool, keys: &mut Keys) {
+    /// `Cache-Control` and other fields.
+    pub(super) fn fields(&mut self, scope: &Scope<'_>, is_of_files: bool, keys: &mut Keys) {
         let added = scope.all(&["add_header"]);
         let expires = scope.find("expires");
         let by_type = expires.filter(|_| is_of_files).and_then(|expires| self.rules_by_type(expires));
@@ -116,8 +117,7 @@ impl Translator<'_> {
         let cache = cache.join(", ");
         if is_of_files {
             let everything = (!cache.is_empty()).then(|| cache_rule("*", &cache));
-            let rules = rules.iter().cloned().chain(by_type.into_iter().flatten());
-            let rules: Vec<_> = rules.chain(everything).collect();
+            let rules: Vec<_> = by_type.into_iter().flatten().chain(everything).collect();
             if !rules.is_empty() {
                 keys.set("cache_control", rules);
             }
@@ -133,27 +133,6 @@ impl Translator<'_> {
         if !headers.is_empty() {
             keys.set("headers", headers);
         }
-    }
-
-    /// The rules for files by their extensions, of a location that says nothing else.
-    pub(super) fn rules_by_extension(&mut self, pattern: &str, block: &[Directive]) -> Option<Vec<Value>> {
-        let only = ["expires", "add_header", "access_log", "log_not_found", "try_files", "tcp_nodelay"];
-        let names = extensions(pattern)?;
-        let scope = Scope::of(block);
-        let is_about_the_cache = block.iter().all(|directive| only.contains(&&*directive.name))
-            && scope
-                .all(&["add_header"])
-                .iter()
-                .all(|field| field.argument(0).eq_ignore_ascii_case("Cache-Control"));
-        if !is_about_the_cache {
-            return None;
-        }
-        let mut keys = Keys::default();
-        self.fields(&scope, &[], false, &mut keys);
-        let Some(Value::Table(headers)) = keys.get("headers") else { return Some(Vec::new()) };
-        let Some(Value::Table(set)) = headers.get("set") else { return Some(Vec::new()) };
-        let Some(Value::Text(value)) = set.get("Cache-Control") else { return Some(Vec::new()) };
-        Some(names.iter().map(|name| cache_rule(&format!("*.{name}"), value)).collect())
     }
 
     /// The rules for files by their media types, where `expires` has the variable of a `map` by these.
@@ -217,6 +196,18 @@ fn media_types(word: &str) -> Option<String> {
         None => word.split_once('/')?,
     };
     (is_name(kind) && (subtype == "*" || is_name(subtype))).then(|| format!("{kind}/{subtype}"))
+}
+
+/// What `error_page 404` puts in the place of what is not found, if it is to have the status that it has itself.
+fn instead_of_404<'t>(scope: &Scope<'t>, site: &Surroundings<'t>) -> Option<String> {
+    match site.named_for(404, scope) {
+        Some(name) => Some(format!("{}$uri", place_of(name))),
+        None => {
+            let page = scope.all(&["error_page"]).into_iter().find(|page| page.argument(0) == "404")?;
+            let [_, sign, target] = page.arguments.as_slice() else { return None };
+            template(target).filter(|target| sign == "=" && target.starts_with('/'))
+        }
+    }
 }
 
 /// A file that is tried, as Baton writes it.

@@ -4,18 +4,18 @@ use super::passwords::without_counterpart;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
+use crate::redirect;
 use crate::tree::Directive;
 use crate::written::{Keys, Value};
 
 /// Directives that let some requests in and others not, beside addresses and passwords.
-const DOORS: [&str; 8] = [
+const DOORS: [&str; 7] = [
     "access_by_lua",
     "access_by_lua_block",
     "access_by_lua_file",
     "auth_jwt",
     "auth_request",
     "js_access",
-    "limit_except",
     "secure_link",
 ];
 
@@ -37,8 +37,13 @@ impl Translator<'_> {
             self.close(door);
             return Access::Closed(closed_with(403));
         }
-        if let Some(password) = without_counterpart(scope) {
-            self.close(password);
+        let conditions = scope.each("if");
+        let refusal = conditions
+            .iter()
+            .find(|&&condition| redirect::refuses(condition) && redirect::methods(condition).is_none());
+        let exception = scope.find("limit_except").filter(|exception| redirect::methods(exception).is_none());
+        if let Some(door) = without_counterpart(scope).or(refusal.copied()).or(exception) {
+            self.close(door);
             return Access::Closed(closed_with(403));
         }
         let rules = scope.all(&["allow", "deny"]);
@@ -76,6 +81,32 @@ impl Translator<'_> {
         Access::Some(keys)
     }
 
+    /// The methods that a place takes, if it says so.
+    pub(super) fn methods(&mut self, own: &Scope<'_>) -> Option<Vec<String>> {
+        let conditions = own.each("if").into_iter().rev();
+        let (directive, methods) = own
+            .find("limit_except")
+            .into_iter()
+            .chain(conditions)
+            .find_map(|directive| Some((directive, redirect::methods(directive)?)))?;
+        self.note(directive, Weight::Remark, "other methods get 405");
+        Some(methods)
+    }
+
+    /// Says which conditions of a place are left out.
+    pub(super) fn account_conditions(&mut self, block: &[Directive]) {
+        for condition in block.iter().filter(|directive| directive.name == "if") {
+            let is_known = redirect::is_for_tls(condition)
+                || redirect::methods(condition).is_some()
+                || redirect::of_missing_files(condition).is_some()
+                || redirect::refuses(condition);
+            if !is_known {
+                let text = format!("\"if {}\" has no counterpart: left out", condition.arguments.join(" "));
+                self.note(condition, Weight::LeftOut, text);
+            }
+        }
+    }
+
     /// Says which limits of a place are left out.
     pub(super) fn account_limits(&mut self, block: &[Directive]) {
         for limit in block.iter().filter(|directive| directive.name == "limit_conn") {
@@ -86,9 +117,12 @@ impl Translator<'_> {
     }
 
     fn close(&mut self, directive: &Directive) {
+        let words = match directive.name.as_str() {
+            "if" => format!("if {}", directive.arguments.join(" ")),
+            name => name.to_owned(),
+        };
         let text = format!(
-            "\"{}\" has no counterpart: what it guards is closed (403) until you guard it in another way",
-            directive.name
+            "\"{words}\" has no counterpart: what it guards is closed (403) until you guard it in another way"
         );
         self.note(directive, Weight::Guard, text);
     }

@@ -1,14 +1,14 @@
 //! Routes from locations.
 
-use super::files::Fallback;
 use super::guards::{Access, closed_with};
+use super::matching::quoted;
 use super::passwords::PASSWORDS;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
 use crate::redirect::{self, Answer};
 use crate::tree::Directive;
-use crate::values::is_of_php_scripts;
+use crate::values::{endings_of_scripts, is_of_php_scripts};
 use crate::written::{Keys, Value};
 
 /// Which requests a location is for.
@@ -53,14 +53,10 @@ enum Outer<'t> {
 #[derive(Debug)]
 pub(super) struct Surroundings<'t> {
     pub(super) spots: Vec<Spot<'t>>,
-    /// Rules of `cache_control` by extension.
-    pub(super) rules: Vec<Value>,
     /// What runs the PHP scripts of the server.
     pub(super) php: Option<(&'t Directive, Scope<'t>)>,
     pub(super) is_https: Option<bool>,
     pub(super) is_closed: bool,
-    /// Whether a location for all paths says something that others must not have from it.
-    pub(super) has_whole: bool,
     /// Whether the site has rules about addresses.
     pub(super) is_guarded: bool,
     /// Whether the site asks for passwords.
@@ -82,6 +78,8 @@ pub(super) struct Route {
     pub(super) notes: Vec<Note>,
     /// A redirection to the same host over TLS, with this status.
     pub(super) to_https: Option<u64>,
+    /// What its paths begin with, as nginx reads it; empty for expressions.
+    pub(super) prefix: String,
 }
 
 impl Route {
@@ -92,8 +90,52 @@ impl Route {
 
     /// One for all that no other route is for.
     pub(super) fn whole(keys: Keys, to_https: Option<u64>) -> Self {
-        Self { key: "path", value: "/".into(), is_first: false, keys, notes: Vec::new(), to_https }
+        let (key, prefix) = ("path", "/".to_owned());
+        Self { key, value: prefix.clone(), is_first: false, keys, notes: Vec::new(), to_https, prefix }
     }
+}
+
+impl<'t> Surroundings<'t> {
+    /// Whether a location whose expression could match any path leads to a named one, or one that comes before them.
+    fn is_reached_by_patterns(&self, name: &str) -> bool {
+        self.spots.iter().any(|spot| {
+            let is_before = match spot.matcher {
+                Matcher::Pattern { text, .. } => !text.starts_with("^/"),
+                Matcher::Prefix { first, .. } => first,
+                Matcher::Exact(_) | Matcher::Named(_) => false,
+            };
+            let tried = Scope::of(&spot.directive.block).find("try_files");
+            is_before && tried.is_some_and(|tried| tried.arguments.last().is_some_and(|last| last == name))
+        })
+    }
+
+    /// Whether there is such a named location.
+    pub(super) fn has_named(&self, name: &str) -> bool {
+        self.spots.iter().any(|spot| spot.matcher == Matcher::Named(name))
+    }
+
+    /// The named location that answers in the place of an error.
+    pub(super) fn named_for(&self, status: u64, scope: &Scope<'t>) -> Option<&'t str> {
+        let pages = scope.all(&["error_page"]);
+        let page = pages.into_iter().find(|page| page.arguments.contains(&status.to_string()))?;
+        let name = page.arguments.last()?;
+        self.has_named(name).then_some(name)
+    }
+}
+
+/// The path that stands for a named location.
+pub(super) fn place_of(name: &str) -> String {
+    let name = name.trim_start_matches('@').bytes();
+    let plain = name.map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '-' });
+    format!("/__{}", plain.collect::<String>())
+}
+
+fn rewritten_to(to: String) -> Keys {
+    let mut target = Keys::default();
+    target.set("to", to);
+    let mut keys = Keys::default();
+    keys.set("rewrite", target);
+    keys
 }
 
 impl<'t> Spot<'t> {
@@ -128,6 +170,11 @@ impl<'t> Spot<'t> {
         let own = Scope::of(&server.block);
         let matcher = Matcher::Prefix { path: "/", first: false };
         Self { matcher, directive: server, scope: scope.clone(), own, outer: Outer::Server }
+    }
+
+    /// Whether it is an expression within another location.
+    pub(super) fn is_nested(&self) -> bool {
+        matches!(self.matcher, Matcher::Pattern { .. }) && self.outer != Outer::Server
     }
 
     /// Whether it is guarded otherwise than its server.
@@ -173,33 +220,71 @@ fn matcher(directive: &Directive) -> Option<Matcher<'_>> {
 }
 
 impl<'t> Translator<'t> {
-    /// The route of a location, if it says anything that its site does not.
-    pub(super) fn route(&mut self, spot: &Spot<'t>, site: &Surroundings<'t>) -> Option<Route> {
+    /// The routes of a location.
+    pub(super) fn routes_of(&mut self, spot: &Spot<'t>, site: &Surroundings<'t>) -> Vec<Route> {
         let said = self.notes.len();
         let block = &spot.directive.block;
         self.account(block);
         self.account_limits(block);
         self.account_one_for_all(block);
-        let (path, key, value) = match spot.matcher {
-            Matcher::Prefix { path, .. } => (path, "path", encoded(path)),
-            Matcher::Exact(path) => (path, "exact", encoded(path)),
-            Matcher::Named(_) => return None,
-            Matcher::Pattern { text, any_case } => ("/", "regex", self.pattern(text, any_case, spot)?),
+        let path = match spot.matcher {
+            Matcher::Prefix { path, .. } | Matcher::Exact(path) => path,
+            Matcher::Named(_) | Matcher::Pattern { .. } => "/",
+        };
+        let (key, value) = match spot.matcher {
+            Matcher::Prefix { .. } => ("path", encoded(path)),
+            Matcher::Exact(_) => ("exact", encoded(path)),
+            Matcher::Named(name) => ("path", place_of(name)),
+            Matcher::Pattern { text, any_case } => match self.pattern(text, any_case, spot) {
+                Some(pattern) => ("regex", pattern),
+                None => return Vec::new(),
+            },
         };
         if spot.outer == Outer::Other || !path.starts_with('/') {
             self.leave_out_location(spot);
-            return None;
+            return Vec::new();
         }
-        let is_first = matches!(spot.matcher, Matcher::Prefix { first: true, .. });
+        let prefix = match spot.matcher {
+            Matcher::Named(_) => value.clone(),
+            Matcher::Pattern { .. } => String::new(),
+            Matcher::Prefix { .. } | Matcher::Exact(_) => path.to_owned(),
+        };
+        let is_first = match spot.matcher {
+            Matcher::Prefix { first, .. } => first,
+            Matcher::Named(name) => site.is_reached_by_patterns(name),
+            Matcher::Exact(_) | Matcher::Pattern { .. } => false,
+        };
         let mut route =
-            Route { key, value, is_first, keys: Keys::default(), notes: Vec::new(), to_https: None };
-        self.fill(&mut route, path, spot, site);
-        let says_something = !route.keys.is_empty() || route.to_https.is_some();
-        if !says_something && !site.has_whole && !site.is_closed && !route.is_whole() {
-            return None;
+            Route { key, value, is_first, keys: Keys::default(), notes: Vec::new(), to_https: None, prefix };
+        let mut routes = match spot.matcher {
+            Matcher::Named(_) => self.rewritten_within(&route, spot),
+            _ => Vec::new(),
+        };
+        if routes.is_empty() {
+            self.fill(&mut route, path, spot, site);
+            routes.push(route);
         }
-        route.notes = self.said_since(said);
-        Some(route)
+        if let Some(route) = routes.first_mut() {
+            route.notes = self.said_since(said);
+        }
+        routes
+    }
+
+    /// What a named location makes of paths by `rewrite`, each by its expression.
+    fn rewritten_within(&mut self, named: &Route, spot: &Spot<'t>) -> Vec<Route> {
+        let mut routes = Vec::new();
+        for rewrite in Scope::of(&spot.directive.block).all(&["rewrite"]) {
+            let Some(pattern) = rewrite.argument(0).strip_prefix('^') else {
+                self.leave_out(rewrite);
+                continue;
+            };
+            if let Some(route) = self.rewritten(rewrite) {
+                let behind = if pattern.is_empty() { "/" } else { pattern };
+                let value = format!("^{}{behind}", quoted(&named.value));
+                routes.push(Route { value, ..route });
+            }
+        }
+        routes
     }
 
     fn fill(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
@@ -238,6 +323,10 @@ impl<'t> Translator<'t> {
         {
             allowed.set("rate_limit", limit);
         }
+        if let Some(methods) = self.methods(&spot.own) {
+            allowed.set("methods", methods);
+        }
+        self.account_conditions(&spot.directive.block);
         self.account_real_ip(&spot.own);
         self.time(&spot.own, "client_body_timeout", "body_ms", &mut allowed);
         self.fill_with_content(route, path, spot, site);
@@ -256,28 +345,37 @@ impl<'t> Translator<'t> {
         if block.iter().any(|directive| directive.name == "internal") {
             return self.internal(route, path, spot, site);
         }
-        self.conditions(block);
         let own = Scope::of(block);
         if let Some(answer) = own.find("return") {
-            match redirect::of_return(answer, site.is_https) {
+            return match redirect::of_return(answer, site.is_https) {
+                Some(Answer::Fixed { status, .. })
+                    if let Some(name) = site.named_for(status, &spot.scope) =>
+                {
+                    route.keys = rewritten_to(format!("{}$uri", place_of(name)));
+                }
                 Some(known) => self.answer(answer, &known, spot, route),
-                None => self.leave_out(answer),
-            }
-            return;
+                None => self.close_answer(answer, route),
+            };
         }
         let mut start = None;
         for rewrite in own.all(&["rewrite"]) {
             start = redirect::of_prefix(rewrite, path);
-            match redirect::of_rewrite(rewrite, site.is_https) {
-                _ if start.is_some() && own.find("proxy_pass").is_some() => {}
-                Some((from, answer)) if from == "/" || from == path.trim_end_matches('/') => {
+            if start.is_some() && own.find("proxy_pass").is_some() {
+                continue;
+            }
+            match (redirect::of_rewrite(rewrite, site.is_https), redirect::of_whole_rewrite(rewrite)) {
+                (Some((from, answer)), _) if from == "/" || from == path.trim_end_matches('/') => {
                     return self.answer(rewrite, &answer, spot, route);
+                }
+                (_, Some(to)) => {
+                    route.keys = rewritten_to(to);
+                    return;
                 }
                 _ => self.leave_out(rewrite),
             }
         }
         if let Some(pass) = own.find("proxy_pass") {
-            match self.origin(pass, &spot.scope, path, start) {
+            match self.origin(pass, spot, path, start) {
                 Some(keys) => route.keys.set("proxy", keys),
                 None => {
                     self.leave_out(pass);
@@ -290,10 +388,18 @@ impl<'t> Translator<'t> {
             if let Some(pass) = own.find(name) {
                 match self.application(pass, &spot.scope) {
                     Some(mut keys) => {
-                        // One script alone, or some of them.
-                        let is_pattern = matches!(spot.matcher, Matcher::Pattern { .. });
-                        if path.ends_with(".php") || is_pattern {
-                            keys.set("scripts", vec![".php".to_owned()]);
+                        let endings = match spot.matcher {
+                            Matcher::Pattern { text, .. } => endings_of_scripts(text),
+                            Matcher::Prefix { path, .. } | Matcher::Exact(path) => {
+                                path.ends_with(".php").then(|| vec![".php".to_owned()]).unwrap_or_default()
+                            }
+                            Matcher::Named(_) => Vec::new(),
+                        };
+                        if !endings.is_empty() {
+                            keys.set("scripts", endings);
+                            if site.has_fallback {
+                                route.keys.set("try_files", "off");
+                            }
                         }
                         route.keys.set(key, keys);
                     }
@@ -310,15 +416,11 @@ impl<'t> Translator<'t> {
 
     fn fill_with_files(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
         route.keys = self.files(&spot.own, Some(path));
-        let rules = match spot.matcher {
-            Matcher::Prefix { first: true, .. } => &[][..],
-            _ => &site.rules,
-        };
         let says_fields = !spot.own.all(&["add_header", "expires"]).is_empty();
         if says_fields {
-            self.fields(&spot.scope, rules, true, &mut route.keys);
+            self.fields(&spot.scope, true, &mut route.keys);
         }
-        let fallback = self.fallback(&Scope::of(&spot.directive.block));
+        let fallback = self.fallback(&Scope::of(&spot.directive.block), &spot.scope, site);
         let nested = site.spots.iter().find(|other| {
             spot.directive.block.iter().any(|inner| std::ptr::eq(inner, other.directive))
                 && other.php().is_some()
@@ -327,8 +429,7 @@ impl<'t> Translator<'t> {
         let is_first = matches!(spot.matcher, Matcher::Prefix { first: true, .. });
         let php = nested.or_else(|| site.php.clone().filter(|_| !is_first));
         match fallback {
-            Some(Fallback::Tried(tried)) => route.keys.set("try_files", tried),
-            Some(Fallback::Named(name)) => return self.named(&name, route, spot, site),
+            Some(tried) => route.keys.set("try_files", tried),
             None if site.has_fallback => route.keys.set("try_files", "off"),
             None => {}
         }
@@ -348,28 +449,6 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// What answers where there is no file: an origin, which then answers everything.
-    fn named(&mut self, name: &str, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
-        let target = site.spots.iter().find(|other| other.matcher == Matcher::Named(name));
-        let origin = target.and_then(|target| {
-            let pass = Scope::of(&target.directive.block).find("proxy_pass")?;
-            self.origin(pass, &target.scope, "/", None)
-        });
-        let Some(tried) = spot.own.find("try_files") else { return };
-        match origin {
-            Some(origin) => {
-                route.keys = Keys::default();
-                route.keys.set("proxy", origin);
-                self.note(
-                    tried,
-                    Weight::LeftOut,
-                    "the origin is asked for everything; files are not tried first",
-                );
-            }
-            None => self.leave_out(tried),
-        }
-    }
-
     fn internal(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
         if site.error_pages.iter().any(|page| page == path) {
             let text = "the error page can be asked for by its own address, too";
@@ -378,6 +457,21 @@ impl<'t> Translator<'t> {
         route.keys = closed_with(404);
         let text = "clients cannot ask for this; name its folder in `internal_files` of the application that may (X-Accel-Redirect)";
         self.note(spot.directive, Weight::Remark, text);
+    }
+
+    /// A refusal whose text has variables refuses; what else is not known is closed.
+    fn close_answer(&mut self, answer: &Directive, route: &mut Route) {
+        match answer.argument(0).parse::<u64>() {
+            Ok(status @ 400..=599) => {
+                let text = format!("the text of this {status} has variables: left out");
+                self.note(answer, Weight::LeftOut, text);
+                route.keys = closed_with(status);
+            }
+            _ => {
+                self.leave_out(answer);
+                route.keys = closed_with(501);
+            }
+        }
     }
 
     fn answer(&mut self, directive: &Directive, answer: &Answer, spot: &Spot<'t>, route: &mut Route) {
@@ -408,34 +502,12 @@ impl<'t> Translator<'t> {
     /// Fields of answers that are no files. Those of the site hold anyway, but for its rules about files.
     fn fields_of(&mut self, spot: &Spot<'t>, route: &mut Route) {
         if !spot.own.all(&["add_header"]).is_empty() || spot.scope.find("expires").is_some() {
-            self.fields(&spot.scope, &[], false, &mut route.keys);
-        }
-    }
-
-    /// Says which conditions of a place are left out.
-    pub(super) fn conditions(&mut self, block: &[Directive]) {
-        for condition in block.iter().filter(|directive| directive.name == "if") {
-            if redirect::is_for_tls(condition) {
-                continue;
-            }
-            let refuses = |inner: &Directive| {
-                inner.name == "deny" || inner.name == "return" && inner.argument(0).starts_with('4')
-            };
-            let (weight, what) = match condition.block.iter().any(refuses) {
-                true => (Weight::Guard, "refuses requests, and has no counterpart: left out"),
-                false => (Weight::LeftOut, "has no counterpart: left out"),
-            };
-            self.note(condition, weight, format!("\"if {}\" {what}", condition.arguments.join(" ")));
+            self.fields(&spot.scope, false, &mut route.keys);
         }
     }
 
     /// The regular expression of a route; `None`: it has none of its own, or cannot have it.
     fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Option<String> {
-        let is_known = spot.outer != Outer::Other
-            && (spot.php().is_some() || self.rules_by_extension(text, &spot.directive.block).is_some());
-        if is_known {
-            return None;
-        }
         if ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"].iter().any(|part| text.contains(part)) {
             match HIDDEN_NAMES.contains(&text) && self.access(&spot.own) != Access::Open {
                 true => {
@@ -492,18 +564,6 @@ fn encoded(path: &str) -> String {
         }
     }
     encoded
-}
-
-/// A text as a regular expression that matches it alone.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len());
-    for character in text.chars() {
-        if r".+*?()|[]{}^$\#&-~".contains(character) {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted
 }
 
 /// Patterns of names that begin with a dot, which look ahead.

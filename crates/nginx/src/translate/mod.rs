@@ -6,6 +6,7 @@ mod files;
 mod guards;
 mod listen;
 mod location;
+mod matching;
 mod passwords;
 mod ports;
 mod rates;

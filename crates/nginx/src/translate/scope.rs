@@ -32,6 +32,11 @@ impl<'t> Scope<'t> {
         innermost.map(|block| of(block).collect()).unwrap_or_default()
     }
 
+    /// The directives of this name in all blocks, of which none takes the place of another.
+    pub(super) fn each(&self, name: &str) -> Vec<&'t Directive> {
+        self.blocks.iter().flat_map(|block| block.iter().filter(|directive| directive.name == name)).collect()
+    }
+
     /// The argument of a directive that has one.
     pub(super) fn word(&self, name: &str) -> Option<&'t str> {
         self.find(name)?.arguments.first().map(String::as_str)

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::files::Fallback;
 use super::guards::{Access, closed_with};
 use super::listen::Listens;
 use super::location::{Matcher, Route, Spot, Surroundings};
+use super::matching::arranged;
 use super::scope::Scope;
 use super::translator::Translator;
-use crate::names::{Fate, fate};
 use crate::note::{Note, Weight};
 use crate::redirect::{self, Answer, Rewrite};
 use crate::tree::Directive;
@@ -42,25 +41,13 @@ impl<'t> Translator<'t> {
             _ => None,
         };
         let spots = Spot::all(&server.block, &scope);
-        let rules = spots.iter().filter_map(|spot| match spot.matcher {
-            Matcher::Pattern { text, .. } => Some((text, &spot.directive.block)),
-            _ => None,
-        });
-        let rules: Vec<_> =
-            rules.filter_map(|(text, block)| self.rules_by_extension(text, block)).flatten().collect();
         let access = self.access(&scope);
-        let fallback = self.fallback(&Scope::of(&server.block));
         let php = server.block.iter().find_map(|directive| {
             let spot = spots.iter().find(|spot| std::ptr::eq(spot.directive, directive))?;
             Some((spot.php()?, spot.scope.clone()))
         });
-        let is_whole = |spot: &Spot<'_>| matches!(spot.matcher, Matcher::Prefix { path: "/", .. });
-        let has_whole =
-            spots.iter().any(|spot| is_whole(spot) && says_more_than_files(&spot.directive.block));
         let mut site = Surroundings {
-            has_whole,
             spots,
-            rules,
             php,
             is_https,
             is_closed: matches!(access, Access::Closed(_)),
@@ -69,6 +56,8 @@ impl<'t> Translator<'t> {
             has_fallback: false,
             error_pages: error_pages(&scope),
         };
+        let own = Scope::of(&server.block);
+        let fallback = self.fallback(&own, &scope, &site);
         if let Access::Some(rules) = access {
             keys.keys.0.extend(rules.0);
         }
@@ -80,21 +69,25 @@ impl<'t> Translator<'t> {
             keys.keys.set("basic_auth", users);
             site.has_users = true;
         }
-        self.time(&Scope::of(&server.block), "client_body_timeout", "body_ms", &mut keys.keys);
+        if let Some(methods) = self.methods(&own) {
+            keys.keys.set("methods", methods);
+        }
+        self.account_conditions(&server.block);
+        self.time(&own, "client_body_timeout", "body_ms", &mut keys.keys);
         let files = self.files(&scope, None);
         keys.keys.0.extend(files.0);
-        self.fields(&scope, &site.rules, true, &mut keys.keys);
+        self.fields(&scope, true, &mut keys.keys);
         if let Some(compression) = self.compression(&scope).filter(|value| *value != Value::Flag(false)) {
             keys.keys.set("compress", compression);
         }
-        if let Some(Fallback::Tried(tried)) = fallback {
+        if let Some(tried) = fallback {
             keys.keys.set("try_files", tried);
             site.has_fallback = true;
         }
         self.error_pages(&scope, &site, &mut keys.keys);
         if scope.word("access_log") == Some("off") {
             keys.keys.set("access_log", false);
-        } else if let Some(log) = Scope::of(&server.block).find("access_log") {
+        } else if let Some(log) = own.find("access_log") {
             self.note(log, Weight::Remark, "all sites share one access log");
         }
         let mut routes = self.routes(server, &scope, &site);
@@ -120,7 +113,7 @@ impl<'t> Translator<'t> {
     }
 
     /// The route of a `rewrite` by its expression.
-    fn rewritten(&mut self, rewrite: &Directive) -> Option<Route> {
+    pub(super) fn rewritten(&mut self, rewrite: &Directive) -> Option<Route> {
         let keys = match redirect::of_any_rewrite(rewrite) {
             Some(Rewrite::Redirect { status, to }) => {
                 if to.contains('$') || !to.contains('?') {
@@ -321,28 +314,31 @@ impl<'t> Translator<'t> {
                 return vec![whole_over_tls(status)];
             }
         }
-        self.conditions(&server.block);
         let own = Scope::of(&server.block);
         for rewrite in own.all(&["rewrite"]) {
             match redirect::of_rewrite(rewrite, site.is_https) {
-                Some((path, Answer::Elsewhere { status, to })) => {
-                    let keys = redirection(status, &to);
-                    routes.push(Route { value: path, ..Route::whole(keys, None) });
-                }
                 Some((_, Answer::Https { status })) => return vec![whole_over_tls(status)],
+                Some((path, Answer::Elsewhere { status, to })) if path == "/" => {
+                    return vec![Route::whole(redirection(status, &to), None)];
+                }
+                Some((path, Answer::Elsewhere { status, to })) => {
+                    let whole = Route::whole(redirection(status, &to), None);
+                    let prefix = format!("{path}/");
+                    routes.push(Route { value: prefix.clone(), is_first: true, prefix, ..whole });
+                }
                 _ => routes.extend(self.rewritten(rewrite)),
             }
         }
         if own.find("return").is_some() {
             // It answers in the place of every location.
-            return self.route(&Spot::whole(server, scope), site).into_iter().collect();
+            return self.routes_of(&Spot::whole(server, scope), site);
         }
-        for spot in &site.spots {
-            if let Some(route) = self.route(spot, site)
-                && routes.iter().all(|known: &Route| (known.key, &known.value) != (route.key, &route.value))
-            {
-                routes.push(route);
-            }
+        // Expressions within a location are asked before those of the server.
+        let (nested, outer): (Vec<_>, Vec<_>) = site.spots.iter().partition(|spot| spot.is_nested());
+        for spot in nested.into_iter().chain(outer) {
+            let known: HashSet<_> = routes.iter().map(|route| (route.key, route.value.clone())).collect();
+            let new = self.routes_of(spot, site).into_iter();
+            routes.extend(new.filter(|route| !known.contains(&(route.key, route.value.clone()))));
         }
         if !routes.iter().any(Route::is_whole) && (site.php.is_some() || site.is_closed) {
             let mut whole = Route::whole(Keys::default(), None);
@@ -353,7 +349,7 @@ impl<'t> Translator<'t> {
             }
             routes.insert(0, whole);
         }
-        routes
+        arranged(routes)
     }
 }
 
@@ -365,15 +361,6 @@ fn redirection(status: u64, to: &str) -> Keys {
     let mut keys = Keys::default();
     keys.set("redirect", redirect);
     keys
-}
-
-/// Whether a block says something that other locations must not have from it.
-fn says_more_than_files(block: &[Directive]) -> bool {
-    let is_usual = |words: &[String]| words.iter().all(|word| matches!(&**word, "$uri" | "$uri/" | "=404"));
-    block.iter().any(|directive| match directive.name.as_str() {
-        "try_files" => !is_usual(&directive.arguments),
-        name => fate(name) == Fate::Translated && !matches!(name, "access_log" | "location"),
-    })
 }
 
 /// Addresses and certificates of a site.
