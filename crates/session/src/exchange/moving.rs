@@ -7,7 +7,6 @@ use std::sync::Arc;
 use baton_http::Status;
 use baton_passport::parcel::{Packer, Unpacker};
 use baton_site::mark::Mark;
-use baton_site::rewrites::Rewrites;
 use baton_telemetry::log::{NotedRequest, Outcome};
 use baton_upstream::{Trail, TunnelEnd, UNSENT_BYTES_MAX};
 
@@ -33,14 +32,7 @@ impl Exchange {
     pub(crate) fn unpack(packed: &mut Unpacker<'_>, stream: StreamId, ctx: &Context) -> Option<Self> {
         let mut record = Record::unpack(packed, ctx)?;
         record.close();
-        Some(Self {
-            stream,
-            record,
-            state: State::Answered,
-            redirects: 0,
-            rewrites: Rewrites::default(),
-            protocol: None,
-        })
+        Some(Self { record, ..Self::new(stream, &ctx.clock) })
     }
 
     /// Whether it is a tunnel that another process can go on with, if the gateway can give its end away.
@@ -85,7 +77,7 @@ impl Exchange {
         };
         let end = TunnelEnd { application, socket, unsent, trail };
         let state = State::Tunnel(Box::new(Tunnel::arrived(end, shown)));
-        Some(Self { stream, record, state, redirects: 0, rewrites: Rewrites::default(), protocol: None })
+        Some(Self { record, state, ..Self::new(stream, &ctx.clock) })
     }
 }
 

@@ -15,6 +15,16 @@ pub(crate) enum Responder<'a> {
     Http2(h2::Responder<'a>),
 }
 
+/// Calls the responder of a protocol, whichever it is.
+macro_rules! each_protocol {
+    ($responder:expr, $reply:ident => $result:expr) => {
+        match $responder {
+            Responder::Http1($reply) => $result,
+            Responder::Http2($reply) => $result,
+        }
+    };
+}
+
 impl<'a> Responder<'a> {
     /// Answers on a stream of HTTP/2.
     pub(crate) fn http2(
@@ -36,43 +46,28 @@ impl<'a> Responder<'a> {
 
     /// Whether a body follows that was not read.
     pub(crate) fn has_body_ahead(&self) -> bool {
-        match self {
-            Self::Http1(reply) => reply.has_body_ahead(),
-            Self::Http2(reply) => reply.has_body_ahead(),
-        }
+        each_protocol!(self, reply => reply.has_body_ahead())
     }
 
     /// Has at most `bytes_max` of the body read. If it `invites`, a client that waits for `100 Continue` gets it.
     pub(crate) fn expect_body(&mut self, bytes_max: u64, invites: bool) {
-        match self {
-            Self::Http1(reply) => reply.expect_body(bytes_max, invites),
-            Self::Http2(reply) => reply.expect_body(bytes_max, invites),
-        }
+        each_protocol!(self, reply => reply.expect_body(bytes_max, invites));
     }
 
     /// Sends a head in front of the head (1xx), if the client can read it.
     pub(crate) fn send_interim(&mut self, heads: &mut Pool, head: &ResponseHead) {
-        match self {
-            Self::Http1(reply) => reply.send_interim(heads, head),
-            Self::Http2(reply) => reply.send_interim(heads, head),
-        }
+        each_protocol!(self, reply => reply.send_interim(heads, head));
     }
 
     /// Sends the head of a response that switches protocols, behind `fields` of the server. What is
     /// [sent](Self::send_part) from here on is the other protocol's. Returns the status that the client sees.
     pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
-        match self {
-            Self::Http1(reply) => reply.send_switch(heads, head, fields),
-            Self::Http2(reply) => reply.send_switch(heads, head, fields),
-        }
+        each_protocol!(self, reply => reply.send_switch(heads, head, fields))
     }
 
     /// Nothing follows behind a switch of protocols, but the client may go on.
     pub(crate) fn end_half(&mut self) {
-        match self {
-            Self::Http1(reply) => reply.end_half(),
-            Self::Http2(reply) => reply.end_half(),
-        }
+        each_protocol!(self, reply => reply.end_half());
     }
 
     /// Reads what has arrived of a body that the answer does not depend on. Returns whether it is larger than
@@ -106,10 +101,7 @@ impl<'a> Responder<'a> {
 
     /// The rest of this response will not come.
     pub(crate) fn cut(&mut self) {
-        match self {
-            Self::Http1(reply) => reply.cut(),
-            Self::Http2(reply) => reply.cut(),
-        }
+        each_protocol!(self, reply => reply.cut());
     }
 
     /// The form of cached heads.
@@ -131,10 +123,7 @@ impl<'a> Responder<'a> {
 
     /// Sends a file with its cached head.
     pub(crate) fn send_whole(&mut self, whole: Whole) {
-        match self {
-            Self::Http1(reply) => reply.send_whole(whole),
-            Self::Http2(reply) => reply.send_whole(whole),
-        }
+        each_protocol!(self, reply => reply.send_whole(whole));
     }
 
     /// What an application needs to know to answer in the server's place; `None`: only the server can answer.
@@ -147,10 +136,7 @@ impl<'a> Responder<'a> {
 
     /// Who reads the response: what that has to do with its framing.
     pub(crate) fn client(&mut self) -> Client {
-        match self {
-            Self::Http1(reply) => reply.client(),
-            Self::Http2(reply) => reply.client(),
-        }
+        each_protocol!(self, reply => reply.client())
     }
 
     /// Sends a head, behind `fields` of the server, and what is there of the body.
@@ -162,10 +148,7 @@ impl<'a> Responder<'a> {
         fields: &[u8],
         body: Beginning,
     ) {
-        match self {
-            Self::Http1(reply) => reply.send_head(heads, head, framing, fields, body),
-            Self::Http2(reply) => reply.send_head(heads, head, framing, fields, body),
-        }
+        each_protocol!(self, reply => reply.send_head(heads, head, framing, fields, body));
     }
 
     /// The application has written its head, and perhaps some of its body, to the client itself. What is
@@ -179,10 +162,7 @@ impl<'a> Responder<'a> {
 
     /// Sends a part of a body, framed as its head has announced.
     pub(crate) fn send_part(&mut self, body: Aggregate) {
-        match self {
-            Self::Http1(reply) => reply.send_part(body),
-            Self::Http2(reply) => reply.send_part(body),
-        }
+        each_protocol!(self, reply => reply.send_part(body));
     }
 
     /// The body is complete. `trailers` go behind it where the framing has a place for them.
@@ -190,9 +170,6 @@ impl<'a> Responder<'a> {
     /// # Errors
     /// [`TooShort`].
     pub(crate) fn end(&mut self, trailers: Option<&Trailers>) -> Result<(), TooShort> {
-        match self {
-            Self::Http1(reply) => reply.end(trailers),
-            Self::Http2(reply) => reply.end(trailers),
-        }
+        each_protocol!(self, reply => reply.end(trailers))
     }
 }

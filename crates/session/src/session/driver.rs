@@ -10,19 +10,19 @@
 //! A protocol is a folder beside this file. It implements [`Driver`], keeps its requests in an [`Exchanges`] and has a
 //! [`Responder`]. `at` is the place of a request in that table. It changes when an older request is logged.
 
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 use baton_upstream::{FailureReason, ResponseEvent};
 
 use super::exchanges::Exchanges;
 use super::need::{Need, Stage};
-use super::wire::{Closing, Wire};
+use super::wire::Wire;
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
 use crate::job::JobDone;
 use crate::protocol::{LastClose, Responder, StreamId};
 use crate::send_way::Trial;
-use crate::transport::Transport;
-use baton_telemetry::log::Outcome;
-use baton_telemetry::metrics::Metric;
+use crate::transport::{Received, Transport};
 
 /// A protocol on a connection, and its exchanges.
 pub(super) trait Driver: Sized {
@@ -53,13 +53,16 @@ pub(super) trait Driver: Sized {
     /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
     fn waits_for_client(&self, wire: &Wire) -> bool;
 
-    /// Whether the client may have sent input that the driver has not parsed.
+    /// Whether the client may have sent input that was not taken.
     fn has_unread_input(&self, wire: &Wire) -> bool;
 
-    /// A job is done: of this request, if it still is in the table, or of the connection.
-    fn handle_job_done(&mut self, of: JobOf, wire: &mut Wire, ctx: &Context);
+    /// Takes input, and begins the requests that it holds, within bounds. Returns how many bytes were consumed.
+    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize;
 
-    /// Lends what an exchange needs for a turn; `input`: what has arrived behind its head.
+    /// A job is done: of this request, which may be logged already; `None`: of the connection.
+    fn handle_job_done(&mut self, of: Option<StreamId>, wire: &mut Wire, ctx: &Context);
+
+    /// Begins a turn of an exchange; `input`: what has arrived behind its head.
     fn begin_turn<'a>(
         &'a mut self,
         at: usize,
@@ -68,11 +71,11 @@ pub(super) trait Driver: Sized {
         ctx: &Context,
     ) -> Turn<'a>;
 
-    /// The turn is over. `was_sent` is what [`Turn`] said.
-    fn end_turn(&mut self, at: usize, was_sent: bool, trial: Option<Trial>, wire: &mut Wire, ctx: &Context);
+    /// The turn is over. `was_sent`: what the exchange had answered before had left.
+    fn end_turn(&mut self, at: usize, was_sent: bool, trial: Option<Trial>, ctx: &Context);
 
-    /// The request can go on.
-    fn make_due(&mut self, at: usize);
+    /// The request can go on. Where only one waits, the next step finds it.
+    fn make_due(&mut self, _at: usize) {}
 
     /// The request needs its body: takes what has arrived. `Some`: this is needed for more.
     fn read_body(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need>;
@@ -97,8 +100,8 @@ pub(super) trait Driver: Sized {
     /// The response is on its way, as far as it will come. Logs the request if all of that is sent.
     fn handle_answered(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context);
 
-    /// The client has gone, as far as this request can tell.
-    fn handle_lost(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context);
+    /// Ends one request now, and tells the client.
+    fn cancel(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context);
 
     /// The session is about to end: brings the records up to date, and notes what was cut off in its head.
     fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context);
@@ -108,6 +111,32 @@ pub(super) trait Driver: Sized {
 
     /// What holds between any two events.
     fn check_invariants(&self, wire: &Wire);
+
+    /// Reads what has arrived, unless the inbox is to be tried first, and takes it.
+    fn receive(&mut self, wire: &mut Wire, ctx: &mut Context) -> Received {
+        // Taken out of the context, which the exchanges borrow meanwhile.
+        let mut scratch = std::mem::take(&mut ctx.scratch);
+        let received = match &mut wire.transport {
+            _ if wire.is_inbox_untried && !wire.inbox.is_empty() => Received::Bytes(0),
+            transport if transport.has_ended_input() => Received::End,
+            transport if !transport.is_readable() => Received::Nothing,
+            transport => transport.receive(&mut scratch),
+        };
+        if let Received::Bytes(count) = received {
+            if wire.inbox.is_empty() {
+                // Parsed in place: only what is left over is copied.
+                let taken = self.take_input(&scratch[..count], wire, ctx);
+                wire.inbox.extend_from_slice(&scratch[taken..count]);
+            } else {
+                let mut inbox = std::mem::take(&mut wire.inbox);
+                inbox.extend_from_slice(&scratch[..count]);
+                let taken = self.take_input(&inbox, wire, ctx);
+                wire.keep(inbox, taken);
+            }
+        }
+        ctx.scratch = scratch;
+        received
+    }
 
     /// Whether a request is with an application.
     fn is_delegated(&self) -> bool {
@@ -125,13 +154,14 @@ pub(super) trait Driver: Sized {
         act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
     ) -> (R, usize) {
         let listener = wire.listener;
-        let Turn { exchange, reply, client, was_sent } = self.begin_turn(at, input, wire, ctx);
+        let (exchange, reply, client) = self.begin_turn(at, input, wire, ctx);
+        let was_sent = exchange.record.is_all_sent();
         let mut env = Env { stream: exchange.stream, ctx, reply, listener, client, trial: None };
         let result = act(exchange, &mut env);
         let Env { reply, trial, .. } = env;
         let written = reply.finish(exchange.is_answered());
         exchange.record.handle_queued(&written);
-        self.end_turn(at, was_sent, trial, wire, ctx);
+        self.end_turn(at, was_sent, trial, ctx);
         (result, written.consumed)
     }
 
@@ -147,6 +177,7 @@ pub(super) trait Driver: Sized {
             Wants::Body => return self.read_body(at, wire, ctx),
             Wants::Job(job) => {
                 ctx.tally.add(Metric::Jobs, 1);
+                debug_assert!(!entry.has_job, "one job at a time works for a request");
                 entry.has_job = true;
                 Need::Job(job, entry.exchange.client(&wire.transport))
             }
@@ -182,22 +213,22 @@ pub(super) trait Driver: Sized {
     fn handle_job(&mut self, done: JobDone, wire: &mut Wire, ctx: &Context) {
         let of = match done {
             JobDone::Request(stream, learned) => {
-                let at = self.exchanges().position(stream);
-                if let Some(at) = at {
+                if let Some(at) = self.exchanges().position(stream) {
                     let entry = &mut self.exchanges_mut()[at];
+                    debug_assert!(entry.has_job, "a job that was asked for");
                     entry.has_job = false;
                     entry.exchange.handle_job(learned);
                 }
-                JobOf::Request(stream, at)
+                Some(stream)
             }
-            JobDone::PagedIn { stream: Some(stream), .. } => JobOf::Pages(stream),
+            JobDone::PagedIn { stream: Some(stream), .. } => Some(stream),
             JobDone::PagedIn { stream: None, until } => {
                 wire.outlet.handle_pages(until);
-                JobOf::Connection
+                None
             }
             JobDone::Sent(sent) => {
                 wire.outlet.handle_waited(sent);
-                JobOf::Connection
+                None
             }
             JobDone::Handshake(worked) => return wire.transport.handle_handshake_work(worked),
         };
@@ -238,7 +269,7 @@ pub(super) trait Driver: Sized {
         }
         let exchange = &self.exchanges()[at].exchange;
         if let Some(outcome) = lost {
-            self.handle_lost(at, outcome, wire, ctx);
+            self.cancel(at, outcome, wire, ctx);
         } else if exchange.is_answered() {
             self.handle_answered(at, wire, ctx);
         } else if !is_quiet || exchange.is_coding() {
@@ -281,14 +312,15 @@ pub(super) trait Driver: Sized {
 
     /// Everything is sent and the connection is to end.
     fn close(&mut self, close: LastClose, wire: &mut Wire, ctx: &mut Context) -> Need {
-        // The client may have sent more while the last response was on its way.
-        match wire.close(close, self.has_unread_input(wire)) {
-            Closing::Now => self.end(Outcome::Complete, wire, ctx),
-            Closing::Reset => self.reset(Outcome::Complete, wire, ctx),
-            Closing::Linger => {
+        // The client may have sent more while the last response was on its way. It answers the end of TLS with its own: on
+        // a closed socket that would be a reset, too.
+        match close.lingering(self.has_unread_input(wire) || wire.transport.tls().is_some()) {
+            LastClose::Reset => self.reset(Outcome::Complete, wire, ctx),
+            LastClose::Linger if wire.begin_lingering() => {
                 self.handle_lingering(wire, ctx);
                 self.linger(wire, ctx)
             }
+            LastClose::Linger | LastClose::Orderly => self.end(Outcome::Complete, wire, ctx),
         }
     }
 
@@ -301,24 +333,5 @@ pub(super) trait Driver: Sized {
     }
 }
 
-/// What an exchange's turn borrows from its driver and the connection.
-#[derive(Debug)]
-pub(super) struct Turn<'a> {
-    pub(super) exchange: &'a mut Exchange,
-    pub(super) reply: Responder<'a>,
-    /// The client's connection.
-    pub(super) client: &'a Transport,
-    /// All that the response shares its way with has left before the turn.
-    pub(super) was_sent: bool,
-}
-
-/// Whose job is done.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum JobOf {
-    /// This request's, which is here in the table; `None`: it is logged.
-    Request(StreamId, Option<usize>),
-    /// The range of a file that this request sends is in memory.
-    Pages(StreamId),
-    /// The outlet's.
-    Connection,
-}
+/// What an exchange's turn borrows: the exchange, where it answers, and the client's connection.
+pub(super) type Turn<'a> = (&'a mut Exchange, Responder<'a>, &'a Transport);

@@ -5,11 +5,12 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
+use baton_telemetry::log::Outcome;
+
 use super::wire::{Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::protocol::StreamId;
-use baton_telemetry::log::Outcome;
 
 /// The requests of a connection that are not logged yet, oldest first. Holds no memory before the first.
 #[derive(Debug)]

@@ -91,7 +91,7 @@ impl Session {
     fn begin_protocol(&mut self, ctx: &mut Context) {
         let agreed = self.wire.transport.tls().map(|facts| facts.protocol);
         self.protocol = match agreed {
-            Some(baton_tls::Protocol::Http2) => Protocol::Http2(Box::new(Http2Driver::new(Vec::new(), ctx))),
+            Some(baton_tls::Protocol::Http2) => Protocol::Http2(Box::new(Http2Driver::new(ctx))),
             // The first request has a time of its own.
             _ => Protocol::Http1(Http1Driver::new(&mut self.wire, ctx)),
         };
@@ -128,6 +128,7 @@ impl Session {
         each_driver!(&self.protocol, driver => driver.is_idle())
             && self.wire.is_open()
             && self.wire.outlet.is_empty()
+            && self.wire.inbox.is_empty()
             && !self.wire.transport.has_begun_handshake()
     }
 
@@ -209,9 +210,12 @@ impl Session {
             return need;
         }
         let need = each_driver!(&mut self.protocol, driver => driver.step(&mut self.wire, ctx, stage));
-        let Protocol::Http1(http1) = &mut self.protocol else { return need };
-        let Some(input) = http1.take_http2_input() else { return need };
-        self.protocol = Protocol::Http2(Box::new(Http2Driver::new(input, ctx)));
+        let Protocol::Http1(http1) = &self.protocol else { return need };
+        if !http1.is_http2() {
+            return need;
+        }
+        self.protocol = Protocol::Http2(Box::new(Http2Driver::new(ctx)));
+        self.wire.retry_inbox();
         self.step(ctx, stage)
     }
 

@@ -84,7 +84,7 @@ impl Session {
             flow: self.wire.transport.flow(),
             stay: false,
             left_ms: None,
-            unread: Vec::new(),
+            unread: self.wire.inbox.clone(),
             begins_with_tls: false,
             parts: Vec::new(),
         };
@@ -113,7 +113,7 @@ impl Session {
     pub(super) fn resume(
         transport: Transport,
         files: Vec<OwnedFd>,
-        passport: Passport,
+        mut passport: Passport,
         listener: usize,
         ctx: &mut Context,
     ) -> Option<Self> {
@@ -130,6 +130,8 @@ impl Session {
             return None;
         }
         let mut wire = Wire::arrived(transport, listener, ctx);
+        wire.inbox = std::mem::take(&mut passport.unread);
+        wire.retry_inbox();
         let protocol = match http2 {
             Some(http2) => Protocol::Http2(http2),
             None => match Http1Driver::resumed(passport, files, &mut wire, ctx) {

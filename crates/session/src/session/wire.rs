@@ -23,6 +23,11 @@ pub(super) struct Wire {
     /// The id of the listener that accepted it.
     pub(super) listener: usize,
     pub(super) outlet: Outlet,
+    /// Input that the protocol has not taken: the beginning of a head or frame, or what came behind enough requests for
+    /// one step. Holds no memory while it is empty.
+    pub(super) inbox: Vec<u8>,
+    /// Whether the inbox may hold a whole head or frame.
+    pub(super) is_inbox_untried: bool,
     pub(super) state: WireState,
     pub(super) deadline_ms: u64,
     /// No other process can go on with the connection, whatever it does.
@@ -44,17 +49,6 @@ pub(super) enum WireState {
     Closed,
 }
 
-/// What the orderly end of a connection comes to.
-#[derive(Debug)]
-pub(super) enum Closing {
-    /// Close the socket now.
-    Now,
-    /// The client has to get a reset.
-    Reset,
-    /// The client may still be sending: [`Wire::linger`].
-    Linger,
-}
-
 impl Wire {
     pub(super) fn new(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
@@ -73,6 +67,8 @@ impl Wire {
             transport,
             listener,
             outlet: Outlet::default(),
+            inbox: Vec::new(),
+            is_inbox_untried: false,
             state: WireState::Open,
             deadline_ms: u64::MAX,
             has_to_stay: false,
@@ -87,6 +83,24 @@ impl Wire {
     /// The version of a passport with which another process can go on with the connection; `None`: none can.
     pub(super) fn passport_version(&self) -> Option<u32> {
         self.transport.passport_version().filter(|_| !self.has_to_stay)
+    }
+
+    /// Whether the client may have sent input that the protocol has not taken.
+    pub(super) fn has_input(&self) -> bool {
+        self.transport.is_readable() || !self.inbox.is_empty()
+    }
+
+    /// Keeps the input behind the first `taken` bytes.
+    pub(super) fn keep(&mut self, mut inbox: Vec<u8>, taken: usize) {
+        if taken < inbox.len() {
+            inbox.drain(..taken);
+            self.inbox = inbox;
+        }
+    }
+
+    /// What is in the inbox can be tried once more.
+    pub(super) fn retry_inbox(&mut self) {
+        self.is_inbox_untried = !self.inbox.is_empty();
     }
 
     /// Whether [`send`](Self::send) is next.
@@ -142,18 +156,13 @@ impl Wire {
         }))
     }
 
-    /// Everything is sent, and the connection is to end like this. `has_unread_input`: the client may have sent more
-    /// than was read.
-    pub(super) fn close(&mut self, close: LastClose, has_unread_input: bool) -> Closing {
-        // A client answers the end of TLS with its own. On a closed socket that would be a reset, too.
-        match close.lingering(has_unread_input || self.transport.tls().is_some()) {
-            LastClose::Reset => Closing::Reset,
-            LastClose::Linger if !self.transport.has_ended_input() && self.transport.end_output() => {
-                self.state = WireState::Lingering;
-                Closing::Linger
-            }
-            LastClose::Linger | LastClose::Orderly => Closing::Now,
+    /// Ends the server's side of the connection. False: the client has ended, too, or is gone.
+    pub(super) fn begin_lingering(&mut self) -> bool {
+        let lingers = !self.transport.has_ended_input() && self.transport.end_output();
+        if lingers {
+            self.state = WireState::Lingering;
         }
+        lingers
     }
 
     /// Discards what the client still sends: closing a socket with unread data sends a reset, which could overtake the

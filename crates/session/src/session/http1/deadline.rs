@@ -70,7 +70,7 @@ impl Http1Driver {
             _ if self.is_delegated() => Waiting::Application,
             _ if self.protocol.is_in_body() => Waiting::Body,
             _ if self.protocol.is_in_unwanted_body() => Waiting::Unwanted,
-            _ if !self.inbox.is_empty() => Waiting::Head,
+            _ if !wire.inbox.is_empty() => Waiting::Head,
             _ if self.protocol.requests() == 0 => Waiting::FirstRequest,
             _ => Waiting::NextRequest,
         }

@@ -30,7 +30,7 @@ impl Http1Driver {
             && wire.transport.may_be_handed_off();
         let text = is_alone.then(|| self.exchanges[at].exchange.text(chosen.body())).flatten();
         let Some(text) = text else { return false };
-        let unread = [&text[..], &self.inbox].concat();
+        let unread = [&text[..], &wire.inbox].concat();
         let Some(passport) = passport(self.protocol.requests() - 1, unread, wire) else { return false };
         if !mover.hand_off(node, passport, wire.transport.socket()) {
             return false;
@@ -67,17 +67,17 @@ impl Http1Driver {
     /// Gives the connection back to the front-end, with the request in the inbox if there is one. `None`: it stays, and answers
     /// that itself.
     pub(super) fn give_back(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        self.inbox_untried = !self.inbox.is_empty();
-        self.keeps_next = self.inbox_untried;
+        wire.retry_inbox();
+        self.keeps_next = wire.is_inbox_untried;
         let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
-        let passport = passport(self.protocol.requests(), self.inbox.clone(), wire)?;
+        let passport = passport(self.protocol.requests(), wire.inbox.clone(), wire)?;
         let socket = wire.transport.socket();
         if !wire.transport.is_of_front_end() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
             return None;
         }
         wire.transport.leave_flow();
         // The front-end makes a request of it.
-        self.inbox.clear();
+        wire.inbox.clear();
         self.leave(Outcome::HandedOver, wire, ctx);
         Some(Need::Finished)
     }
@@ -85,7 +85,7 @@ impl Http1Driver {
     /// Another host goes on with the connection.
     fn leave(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
         wire.transport.socket().note_left();
-        self.inbox = Vec::new();
+        wire.inbox = Vec::new();
         self.exchanges.log_all(outcome, wire, ctx);
         wire.finish(ctx);
     }

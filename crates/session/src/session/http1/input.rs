@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_http::Refusal;
 use baton_http::h2::{self, PrefaceMatch};
+use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
 use super::{Driver, Http1Driver, Need, Wire, WireState};
@@ -11,62 +12,20 @@ use crate::context::Context;
 use crate::exchange::{Exchange, Refused};
 use crate::protocol::{BodyRead, LastClose, Taken};
 use crate::transport::Received;
-use baton_telemetry::log::Outcome;
 
 impl Http1Driver {
-    /// Reads and parses what has arrived; `None`: the exchanges or the state have changed.
-    pub(super) fn receive(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        // Taken out of the context, which the exchanges borrow meanwhile.
-        let scratch = std::mem::take(&mut ctx.scratch);
-        let (scratch, need) = self.receive_into(scratch, wire, ctx);
-        ctx.scratch = scratch;
-        need
-    }
-
-    fn receive_into(
-        &mut self,
-        mut scratch: Vec<u8>,
-        wire: &mut Wire,
-        ctx: &mut Context,
-    ) -> (Vec<u8>, Option<Need>) {
-        let mut count = 0;
-        if self.inbox.is_empty() || !self.inbox_untried {
-            if wire.transport.has_ended_input() {
-                return (scratch, Some(self.end(Outcome::ClientGone, wire, ctx)));
-            }
-            if !wire.transport.is_readable() {
-                return (scratch, Some(Need::Readable));
-            }
-            count = match wire.transport.receive(&mut scratch) {
-                Received::Bytes(count) => count,
-                Received::Nothing => return (scratch, Some(Need::Readable)),
-                Received::End => return (scratch, Some(self.end(Outcome::ClientGone, wire, ctx))),
-            };
-        }
-        if self.inbox.is_empty() {
-            // Parsed in place: only what is left over is copied.
-            let taken = self.take_input(&scratch[..count], wire, ctx);
-            self.inbox.extend_from_slice(&scratch[taken..count]);
-        } else {
-            let mut inbox = std::mem::take(&mut self.inbox);
-            inbox.extend_from_slice(&scratch[..count]);
-            let taken = self.take_input(&inbox, wire, ctx);
-            self.keep(inbox, taken);
-        }
-        (scratch, None)
-    }
-
-    /// Keeps the input behind the first `taken` bytes. A connection with nothing left keeps no memory.
-    pub(super) fn keep(&mut self, mut inbox: Vec<u8>, taken: usize) {
-        if taken < inbox.len() {
-            inbox.drain(..taken);
-            self.inbox = inbox;
+    /// Reads what has arrived, and answers it; `None`: the exchanges or the state have changed.
+    pub(super) fn read(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+        match self.receive(wire, ctx) {
+            Received::Bytes(_) => None,
+            Received::Nothing => Some(Need::Readable),
+            Received::End => Some(self.end(Outcome::ClientGone, wire, ctx)),
         }
     }
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
-    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
-        self.inbox_untried = false;
+    pub(super) fn take_requests(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+        wire.is_inbox_untried = false;
         // Over TLS the handshake has decided (RFC 9113, section 3.2).
         if self.protocol.requests() == 0 && wire.transport.tls().is_none() {
             match h2::match_preface(input) {
@@ -138,7 +97,7 @@ impl Http1Driver {
                 return at;
             }
             if requests >= plan.limits.pipelined_max || wire.outlet.queued() >= BATCH_BYTES {
-                self.inbox_untried = true;
+                wire.is_inbox_untried = true;
                 return at;
             }
         }
@@ -165,7 +124,7 @@ impl Http1Driver {
 
     /// Refuses input that is no request. The rest of the input is discarded.
     fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, wire: &mut Wire, ctx: &mut Context) {
-        self.inbox_untried = false;
+        wire.is_inbox_untried = false;
         let stream = self.protocol.take_unreadable(input);
         wire.note_request_begun(ctx);
         let at = self.exchanges.push(Exchange::new(stream, &ctx.clock), ());
@@ -175,7 +134,7 @@ impl Http1Driver {
 
     /// Refuses an incomplete head whose rest takes too long.
     pub(super) fn refuse_late_head(&mut self, wire: &mut Wire, ctx: &mut Context) {
-        let inbox = std::mem::take(&mut self.inbox);
+        let inbox = std::mem::take(&mut wire.inbox);
         self.refuse(&inbox, &Refused::LATE, wire, ctx);
     }
 }

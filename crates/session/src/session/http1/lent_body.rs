@@ -26,7 +26,7 @@ impl Http1Driver {
     /// Reads the next piece of the body, if the gateway wants it and it has arrived.
     pub(super) fn pass_body_on(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
         let at = self.wants_body()?;
-        let has_input = wire.transport.is_readable() || !self.inbox.is_empty();
+        let has_input = wire.has_input();
         if !has_input || self.pieces == PIECES_PER_TURN {
             self.pieces = 0;
             return has_input.then_some(Need::Turn);
@@ -39,7 +39,7 @@ impl Http1Driver {
 
     /// Reads on in a lent body: first what has been read already. `None`: nothing of it has come.
     fn read_lent(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Result<BodyPart, FailureReason>> {
-        let input = match std::mem::take(&mut self.inbox) {
+        let input = match std::mem::take(&mut wire.inbox) {
             inbox if inbox.is_empty() => match read_piece(wire, ctx, self.protocol.lent_bytes_max())? {
                 Ok(input) => input,
                 // The client's half has ended; the other goes on.
@@ -54,7 +54,7 @@ impl Http1Driver {
         let Ok((taken, bytes, read)) = self.protocol.read_lent(&input) else {
             return Some(Err(FailureReason::BodyBroken));
         };
-        self.inbox.extend_from_slice(&input[taken..]);
+        wire.inbox.extend_from_slice(&input[taken..]);
         let is_last = read == BodyRead::Complete;
         match read {
             BodyRead::TooLarge => Some(Err(FailureReason::BodyTooLong)),

@@ -14,14 +14,14 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::ResponseEvent;
 
-use super::driver::{Driver, JobOf, Turn};
+use super::driver::{Driver, Turn};
 use super::exchanges::Exchanges;
 use super::need::{Need, Stage};
 use super::wire::{Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::outlet::Flush;
-use crate::protocol::{Http1, LastClose, Responder};
+use crate::protocol::{Http1, LastClose, Responder, StreamId};
 use crate::send_way::Trial;
 use waiting::Waiting;
 
@@ -32,10 +32,6 @@ pub(super) struct Http1Driver {
     /// Requests whose responses the kernel has not taken completely. Only the last may still wait for something; all
     /// others are answered.
     exchanges: Exchanges<()>,
-    /// Unparsed input: an incomplete head, or pipelined requests. Holds no memory while it is empty.
-    inbox: Vec<u8>,
-    /// Whether the inbox may hold a whole request.
-    inbox_untried: bool,
     /// The client has begun with the preface of HTTP/2, which lies in the inbox.
     is_http2: bool,
     /// Pieces of a lent body that were passed on since other clients had a turn.
@@ -82,7 +78,7 @@ impl Driver for Http1Driver {
     }
 
     fn is_idle(&self) -> bool {
-        self.exchanges.is_empty() && self.inbox.is_empty() && !self.protocol.is_in_unwanted_body()
+        self.exchanges.is_empty() && !self.protocol.is_in_unwanted_body()
     }
 
     fn waits_for_client(&self, _wire: &Wire) -> bool {
@@ -90,12 +86,16 @@ impl Driver for Http1Driver {
     }
 
     fn has_unread_input(&self, wire: &Wire) -> bool {
-        wire.transport.is_readable() || !self.inbox.is_empty() || self.protocol.has_body_ahead()
+        wire.has_input() || self.protocol.has_body_ahead()
     }
 
-    fn handle_job_done(&mut self, _of: JobOf, wire: &mut Wire, ctx: &Context) {
+    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+        self.take_requests(input, wire, ctx)
+    }
+
+    fn handle_job_done(&mut self, _of: Option<StreamId>, wire: &mut Wire, ctx: &Context) {
         // The request may want its body now, which perhaps has arrived behind its head.
-        self.inbox_untried = !self.inbox.is_empty();
+        wire.retry_inbox();
         self.wait_for(Waiting::Send, wire, ctx);
     }
 
@@ -106,33 +106,19 @@ impl Driver for Http1Driver {
         wire: &'a mut Wire,
         ctx: &Context,
     ) -> Turn<'a> {
-        let was_sent = wire.outlet.is_empty();
         let by_reference = wire.transport.sends_files();
         let is_last = ctx.is_last_request_of(&wire.transport);
         let reply = self.protocol.respond(&mut wire.outlet, is_last, by_reference, input);
-        let exchange = &mut self.exchanges[at].exchange;
-        Turn { exchange, reply: Responder::Http1(reply), client: &wire.transport, was_sent }
+        (&mut self.exchanges[at].exchange, Responder::Http1(reply), &wire.transport)
     }
 
-    fn end_turn(
-        &mut self,
-        _at: usize,
-        was_sent: bool,
-        trial: Option<Trial>,
-        wire: &mut Wire,
-        _ctx: &Context,
-    ) {
-        self.trial = trial.filter(|_| was_sent);
-        if wire.outlet.is_empty() {
-            self.end_half(wire);
-        }
+    fn end_turn(&mut self, _at: usize, was_sent: bool, trial: Option<Trial>, _ctx: &Context) {
+        // What is in front of it would be measured, too.
+        self.trial = trial.filter(|_| was_sent && self.exchanges.len() == 1);
     }
-
-    /// Its next step does.
-    fn make_due(&mut self, _at: usize) {}
 
     fn read_body(&mut self, _at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        self.receive(wire, ctx)
+        self.read(wire, ctx)
     }
 
     fn lend_body(&mut self, _at: usize, _left: Option<u64>) {
@@ -177,7 +163,8 @@ impl Driver for Http1Driver {
         self.handle_sent(0, wire, ctx);
     }
 
-    fn handle_lost(&mut self, _at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+    /// The other requests are answered, and what is sent of this one ends with the connection.
+    fn cancel(&mut self, _at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
         self.end(outcome, wire, ctx);
     }
 
@@ -189,9 +176,9 @@ impl Driver for Http1Driver {
             wire.transport.reset();
         }
         let is_answered = self.exchanges.iter().all(|entry| entry.exchange.is_answered());
-        let cut_off = self.inbox.trim_ascii_start();
+        let cut_off = wire.inbox.trim_ascii_start();
         if is_answered && wire.is_open() && !cut_off.is_empty() {
-            let stream = self.protocol.take_unreadable(&self.inbox);
+            let stream = self.protocol.take_unreadable(&wire.inbox);
             let mut exchange = Exchange::new(stream, &ctx.clock);
             exchange.note_unreadable(cut_off, ctx);
             wire.note_request_begun(ctx);
@@ -200,7 +187,7 @@ impl Driver for Http1Driver {
     }
 
     fn handle_lingering(&mut self, wire: &mut Wire, ctx: &Context) {
-        self.inbox = Vec::new();
+        wire.inbox = Vec::new();
         self.wait_for(Waiting::Linger, wire, ctx);
     }
 
@@ -222,8 +209,6 @@ impl Http1Driver {
         let mut driver = Self {
             protocol: Http1::new(),
             exchanges: Exchanges::default(),
-            inbox: Vec::new(),
-            inbox_untried: false,
             is_http2: false,
             pieces: 0,
             has_ended_half: false,
@@ -236,9 +221,9 @@ impl Http1Driver {
         driver
     }
 
-    /// The input of a client that turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
-    pub(super) fn take_http2_input(&mut self) -> Option<Vec<u8>> {
-        self.is_http2.then(|| std::mem::take(&mut self.inbox))
+    /// Whether the client turned out to speak HTTP/2 ("prior knowledge", RFC 9113, section 3.3).
+    pub(super) fn is_http2(&self) -> bool {
+        self.is_http2
     }
 
     fn go(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
@@ -250,6 +235,9 @@ impl Http1Driver {
                 && let Some(need) = self.give_back(wire, ctx)
             {
                 return need;
+            }
+            if wire.outlet.is_empty() {
+                self.end_half(wire);
             }
             // The body first: the client may take no response before it has sent its body.
             if let Some(need) = self.pass_body_on(wire, ctx) {
@@ -267,10 +255,10 @@ impl Http1Driver {
             let need = match (wire.state, self.waiting_request()) {
                 (WireState::Open, Some(at)) => self.advance(at, wire, ctx, stage),
                 (WireState::Open, None) if stage == Stage::Write => {
-                    let has_input = wire.transport.is_readable() || self.inbox_untried;
+                    let has_input = wire.transport.is_readable() || wire.is_inbox_untried;
                     Some(if has_input { Need::Turn } else { Need::Readable })
                 }
-                (WireState::Open, None) => self.receive(wire, ctx),
+                (WireState::Open, None) => self.read(wire, ctx),
                 (WireState::Ending(close), _) => Some(self.close(close, wire, ctx)),
                 (WireState::Lingering, _) => Some(self.linger(wire, ctx)),
                 (WireState::Closed, _) => Some(Need::Finished),
@@ -300,16 +288,16 @@ impl Http1Driver {
             let has_input = wire.transport.is_readable() || !self.protocol.is_in_body();
             return Some(if has_input { Need::Turn } else { Need::Readable });
         }
-        let inbox = std::mem::take(&mut self.inbox);
+        let inbox = std::mem::take(&mut wire.inbox);
         let (wants, taken) = self.drive(at, &inbox, wire, ctx, Exchange::poll);
-        self.keep(inbox, taken);
+        wire.keep(inbox, taken);
         self.need_of(at, wants, wire, ctx)
     }
 
     /// The last request is answered; `has_unread_input`: the client may have sent more.
     fn go_on_or_end(&mut self, has_unread_input: bool, wire: &mut Wire) {
         if self.protocol.goes_on() {
-            self.inbox_untried = !self.inbox.is_empty();
+            wire.retry_inbox();
         } else {
             wire.state = WireState::Ending(self.protocol.last_close().lingering(has_unread_input));
         }

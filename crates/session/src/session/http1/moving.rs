@@ -69,7 +69,6 @@ impl Http1Driver {
         ctx: &Context,
     ) {
         passport.requests = self.protocol.requests();
-        passport.unread.clone_from(&self.inbox);
         let Some(Underway { exchange, .. }) = self.exchanges.iter().next() else {
             passport.left_ms = Some(wire.deadline_ms.saturating_sub(ctx.clock.now_ms()));
             return;
@@ -139,12 +138,7 @@ impl Http1Driver {
             return None;
         }
         let left_ms = passport.left_ms;
-        let mut driver = Self {
-            protocol,
-            inbox_untried: !passport.unread.is_empty(),
-            inbox: passport.unread,
-            ..Self::new(wire, ctx)
-        };
+        let mut driver = Self { protocol, ..Self::new(wire, ctx) };
         match exchange {
             Some(exchange) => {
                 driver.exchanges.push(exchange, ());

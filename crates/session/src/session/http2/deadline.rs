@@ -5,20 +5,20 @@
 use std::sync::Arc;
 
 use baton_http::h2;
+use baton_site::limits::Limits;
+use baton_telemetry::log::Outcome;
 
 use super::stream::Stream;
 use super::{Driver, Http2Driver, Need, Stage, Underway, Wire, WireState};
 use crate::context::Context;
 use crate::protocol::LastClose;
-use baton_site::limits::Limits;
-use baton_telemetry::log::Outcome;
 
 impl Http2Driver {
     /// Sets the deadline of a session that is about to wait.
     pub(super) fn set_deadline(&mut self, wire: &mut Wire, ctx: &Context) {
         let limits = &ctx.plan.limits;
         let now_ms = ctx.clock.now_ms();
-        let is_in_head = !self.inbox.is_empty() || !self.connection.is_idle();
+        let is_in_head = !wire.inbox.is_empty() || !self.connection.is_idle();
         self.head_since_ms = is_in_head.then(|| self.head_since_ms.unwrap_or(now_ms));
         if wire.outlet.is_empty() || self.is_outlet_blocked {
             self.send_due_ms = None;
@@ -34,7 +34,7 @@ impl Http2Driver {
         let due_ms = of_streams
             .chain(of_connection)
             .chain(self.idle_deadline(wire, limits))
-            .chain(self.rest_deadline())
+            .chain(self.rest_deadline(wire))
             .chain(self.patience_deadline(ctx))
             .min();
         wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
@@ -57,8 +57,9 @@ impl Http2Driver {
     }
 
     /// When a client that rests gives its memory back.
-    fn rest_deadline(&self) -> Option<u64> {
-        (self.is_idle() && !self.is_resting).then_some(self.idle_since_ms.saturating_add(REST_AFTER_MS))
+    fn rest_deadline(&self, wire: &Wire) -> Option<u64> {
+        let rests = self.is_idle() && wire.inbox.is_empty() && !self.is_resting;
+        rests.then_some(self.idle_since_ms.saturating_add(REST_AFTER_MS))
     }
 
     /// When the client must have sent more of a body, or taken more of a response.
@@ -96,7 +97,7 @@ impl Http2Driver {
             self.connection.go_away(h2::ErrorCode::NoError);
             wire.state = WireState::Ending(LastClose::Linger);
         }
-        if self.rest_deadline().is_some_and(|due_ms| due_ms <= now_ms) {
+        if self.rest_deadline(wire).is_some_and(|due_ms| due_ms <= now_ms) {
             self.rest();
         }
         let plan = Arc::clone(&ctx.plan);
@@ -115,7 +116,7 @@ impl Http2Driver {
             } else if entry.own.taken >= limits.least_bytes_per_send_timeout() {
                 entry.own.begin_sending(now_ms);
             } else {
-                self.cancel(at, h2::ErrorCode::Cancel, Outcome::TimedOut, wire, ctx);
+                self.cancel(at, Outcome::TimedOut, wire, ctx);
             }
         }
         self.step(wire, ctx, Stage::Any)

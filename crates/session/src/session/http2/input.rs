@@ -7,84 +7,32 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
 use super::stream::Stream;
-use super::{Driver, Http2Driver, Input, Underway, Wire, WireState};
+use super::{Driver, Http2Driver, Underway, Wire, WireState};
 use crate::context::Context;
 use crate::exchange::{Exchange, Refused};
 use crate::protocol::LastClose;
-use crate::transport::Received;
 
 impl Http2Driver {
-    /// Whether there may be something to read.
-    pub(super) fn has_input(&self, wire: &Wire) -> bool {
-        self.is_inbox_untried || wire.transport.is_readable() && !wire.transport.has_ended_input()
-    }
-
-    /// Reads what has arrived, and begins at most `requests_left` requests.
-    pub(super) fn receive(&mut self, wire: &mut Wire, ctx: &mut Context, requests_left: &mut usize) -> Input {
-        // Taken out of the context, which the exchanges borrow meanwhile.
-        let mut scratch = std::mem::take(&mut ctx.scratch);
-        let mut count = 0;
-        let mut input = Input::Taken;
-        if !self.is_inbox_untried {
-            input = match self.has_input(wire) {
-                false if wire.transport.has_ended_input() => self.input_after_end(wire),
-                false => Input::None,
-                true => match wire.transport.receive(&mut scratch) {
-                    Received::Bytes(received) => {
-                        count = received;
-                        Input::Taken
-                    }
-                    Received::Nothing => Input::None,
-                    Received::End => self.input_after_end(wire),
-                },
-            };
-        }
-        if input == Input::Taken {
-            let mut text = std::mem::take(&mut ctx.head_text);
-            if self.inbox.is_empty() {
-                // Read in place: only what is left over is copied.
-                let taken = self.take_input(&scratch[..count], &mut text, wire, ctx, requests_left);
-                self.inbox.extend_from_slice(&scratch[taken..count]);
-            } else {
-                let mut inbox = std::mem::take(&mut self.inbox);
-                inbox.extend_from_slice(&scratch[..count]);
-                let taken = self.take_input(&inbox, &mut text, wire, ctx, requests_left);
-                if taken < inbox.len() {
-                    inbox.drain(..taken);
-                    self.inbox = inbox;
-                }
-            }
-            ctx.head_text = text;
-            if self.is_inbox_untried {
-                input = Input::Turn;
-            }
-        }
-        ctx.scratch = scratch;
-        input
-    }
-
     /// The client sends no more: answers that are under way are completed, as far as its windows go, which open no more.
-    fn input_after_end(&self, wire: &Wire) -> Input {
+    pub(super) fn goes_on_alone(&self, wire: &Wire) -> bool {
         let goes_on =
             |entry: &Underway<Stream>| !entry.awaits_body() && self.connection.stall(entry.own.id).is_none();
         let is_sending = !wire.outlet.is_empty() || self.connection.wants_to_send();
-        let waits = is_sending || self.exchanges.iter().any(goes_on);
-        if waits { Input::None } else { Input::Ended }
+        is_sending || self.exchanges.iter().any(goes_on)
     }
 
     /// Reads frames. Returns how many bytes were consumed.
-    fn take_input(
+    pub(super) fn take_frames(
         &mut self,
         input: &[u8],
         text: &mut h2::HeadText,
         wire: &mut Wire,
         ctx: &mut Context,
-        requests_left: &mut usize,
     ) -> usize {
         let plan = Arc::clone(&ctx.plan);
         let now_ms = ctx.clock.now_ms();
         let mut at = 0;
-        self.is_inbox_untried = false;
+        wire.is_inbox_untried = false;
         loop {
             let (consumed, event) =
                 match self.connection.receive(&input[at..], text, &plan.limits.head, now_ms) {
@@ -105,12 +53,12 @@ impl Http2Driver {
                     }
                     self.drive(at, &[], wire, ctx, |exchange, env| exchange.begin(env, &plan, &head));
                     self.settle(at, wire, ctx);
-                    *requests_left = requests_left.saturating_sub(1);
+                    self.requests_left = self.requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Refused { stream, refusal, ends }) => {
                     let at = self.begin(Stream::new(stream, None, ends, &ctx.clock), wire, ctx);
                     self.refuse(at, refusal, wire, ctx);
-                    *requests_left = requests_left.saturating_sub(1);
+                    self.requests_left = self.requests_left.saturating_sub(1);
                 }
                 Some(h2::Event::Data { stream, data, ends }) => self.take_data(stream, data, ends, wire, ctx),
                 Some(h2::Event::End { stream }) => self.take_data(stream, &[], true, wire, ctx),
@@ -124,8 +72,8 @@ impl Http2Driver {
                 // Requests under way are answered; the client closes.
                 Some(h2::Event::GoAway { .. }) => {}
             }
-            if *requests_left == 0 && at < input.len() {
-                self.is_inbox_untried = true;
+            if self.requests_left == 0 && at < input.len() {
+                wire.is_inbox_untried = true;
                 return at;
             }
         }
@@ -181,8 +129,8 @@ impl Http2Driver {
         for at in (0..self.exchanges.len()).rev() {
             self.remove(at, Outcome::Refused, wire, ctx);
         }
-        self.is_inbox_untried = false;
-        self.inbox = Vec::new();
+        wire.is_inbox_untried = false;
+        wire.inbox = Vec::new();
         wire.state = WireState::Ending(LastClose::Linger);
     }
 }

@@ -23,8 +23,10 @@ use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
 use baton_http::h2;
+use baton_telemetry::log::Outcome;
+use baton_telemetry::metrics::Metric;
 
-use super::driver::{Driver, JobOf, Turn};
+use super::driver::{Driver, Turn};
 use super::exchanges::{Exchanges, Underway};
 use super::need::{Need, Stage};
 use super::wire::{Wire, WireState};
@@ -33,8 +35,7 @@ use crate::exchange::Exchange;
 use crate::job::Job;
 use crate::protocol::{LastClose, Responder, StreamId};
 use crate::send_way::Trial;
-use baton_telemetry::log::Outcome;
-use baton_telemetry::metrics::Metric;
+use crate::transport::Received;
 use stream::{Stream, name};
 
 /// HTTP/2 on a connection: the protocol's machine, and its exchanges.
@@ -49,11 +50,8 @@ pub(super) struct Http2Driver {
     /// What the outlet holds, in order; of the first, so many bytes are sent.
     ledger: VecDeque<h2::Framed>,
     ledger_sent: u64,
-    /// Input that was not read: the beginning of a frame, or what came behind enough requests for one step. Holds no
-    /// memory while it is empty.
-    inbox: Vec<u8>,
-    /// Whether the inbox may hold a whole frame.
-    is_inbox_untried: bool,
+    /// Requests that this step may still begin.
+    requests_left: usize,
     /// The socket takes no more for now.
     is_full: bool,
     /// The outlet waits for a job of its own.
@@ -74,19 +72,6 @@ pub(super) struct Http2Driver {
     send_due_ms: Option<u64>,
     /// The memory that requests needed has been given back.
     is_resting: bool,
-}
-
-/// What reading came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Input {
-    /// Something was read.
-    Taken,
-    /// There is nothing to read.
-    None,
-    /// There is more, and other clients have a turn first.
-    Turn,
-    /// The client has ended its input, and waits for nothing.
-    Ended,
 }
 
 impl Driver for Http2Driver {
@@ -126,7 +111,6 @@ impl Driver for Http2Driver {
     fn is_idle(&self) -> bool {
         self.exchanges.is_empty()
             && self.ledger.is_empty()
-            && self.inbox.is_empty()
             && self.connection.is_idle()
             && !self.connection.is_draining()
     }
@@ -140,20 +124,24 @@ impl Driver for Http2Driver {
         true
     }
 
-    fn handle_job_done(&mut self, of: JobOf, _wire: &mut Wire, _ctx: &Context) {
-        match of {
-            JobOf::Request(_, Some(at)) => self.make_due(at),
-            JobOf::Request(stream, None) => {
-                if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
-                    self.connection.finish(self.abandoned.swap_remove(at));
-                }
-            }
-            JobOf::Pages(stream) => {
-                if let Some(at) = self.exchanges.position(stream) {
-                    self.connection.handle_ready(self.exchanges[at].own.id);
-                }
-            }
-            JobOf::Connection => self.is_outlet_blocked = false,
+    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+        let mut text = std::mem::take(&mut ctx.head_text);
+        let taken = self.take_frames(input, &mut text, wire, ctx);
+        ctx.head_text = text;
+        taken
+    }
+
+    fn handle_job_done(&mut self, of: Option<StreamId>, _wire: &mut Wire, _ctx: &Context) {
+        let Some(stream) = of else {
+            self.is_outlet_blocked = false;
+            return;
+        };
+        if let Some(at) = self.exchanges.position(stream) {
+            // What it sends may have waited for its pages.
+            self.connection.handle_ready(self.exchanges[at].own.id);
+            self.make_due(at);
+        } else if let Some(at) = self.abandoned.iter().position(|id| name(*id) == stream) {
+            self.connection.finish(self.abandoned.swap_remove(at));
         }
     }
 
@@ -165,19 +153,10 @@ impl Driver for Http2Driver {
         _ctx: &Context,
     ) -> Turn<'a> {
         let Underway { exchange, own: Stream { id, response, body, .. }, .. } = &mut self.exchanges[at];
-        let was_sent = exchange.record.is_all_sent();
-        let reply = Responder::http2(&mut self.connection, *id, response, body);
-        Turn { exchange, reply, client: &wire.transport, was_sent }
+        (exchange, Responder::http2(&mut self.connection, *id, response, body), &wire.transport)
     }
 
-    fn end_turn(
-        &mut self,
-        at: usize,
-        was_sent: bool,
-        _trial: Option<Trial>,
-        _wire: &mut Wire,
-        ctx: &Context,
-    ) {
+    fn end_turn(&mut self, at: usize, was_sent: bool, _trial: Option<Trial>, ctx: &Context) {
         if was_sent {
             self.exchanges[at].own.begin_sending(ctx.clock.now_ms());
         }
@@ -214,8 +193,9 @@ impl Driver for Http2Driver {
         self.end_if_sent(at, wire, ctx);
     }
 
-    fn handle_lost(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
-        self.cancel(at, h2::ErrorCode::Cancel, outcome, wire, ctx);
+    fn cancel(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+        self.connection.reset(self.exchanges[at].own.id, h2::ErrorCode::Cancel);
+        self.remove(at, outcome, wire, ctx);
     }
 
     fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context) {
@@ -246,8 +226,8 @@ impl Driver for Http2Driver {
 }
 
 impl Http2Driver {
-    /// HTTP/2 on a connection whose client has sent `inbox` so far.
-    pub(super) fn new(inbox: Vec<u8>, ctx: &Context) -> Self {
+    /// HTTP/2 on a connection before the client's preface.
+    pub(super) fn new(ctx: &Context) -> Self {
         let now_ms = ctx.clock.now_ms();
         let settings = h2::Settings {
             head_bytes_max: u32::try_from(ctx.plan.limits.head.head_bytes_max).unwrap_or(u32::MAX),
@@ -261,8 +241,7 @@ impl Http2Driver {
             cold: Vec::new(),
             ledger: VecDeque::new(),
             ledger_sent: 0,
-            is_inbox_untried: !inbox.is_empty(),
-            inbox,
+            requests_left: 0,
             is_full: false,
             is_outlet_blocked: false,
             abandoned: Vec::new(),
@@ -277,7 +256,7 @@ impl Http2Driver {
     }
 
     fn go(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
-        let mut requests_left = REQUESTS_PER_STEP;
+        self.requests_left = REQUESTS_PER_STEP;
         if wire.transport.is_hung_up() {
             return self.end(Outcome::ClientGone, wire, ctx);
         }
@@ -322,13 +301,15 @@ impl Http2Driver {
                 continue;
             }
             if stage == Stage::Write {
-                return if self.has_input(wire) { Need::Turn } else { self.wait(wire) };
+                return if may_read(wire) { Need::Turn } else { self.wait(wire) };
             }
-            match self.receive(wire, ctx, &mut requests_left) {
-                Input::Taken => {}
-                Input::None => return self.wait(wire),
-                Input::Turn => return Need::Turn,
-                Input::Ended => return self.end(Outcome::ClientGone, wire, ctx),
+            match self.receive(wire, ctx) {
+                Received::Bytes(_) if wire.is_inbox_untried => return Need::Turn,
+                Received::Bytes(_) => {}
+                Received::End if !self.goes_on_alone(wire) => {
+                    return self.end(Outcome::ClientGone, wire, ctx);
+                }
+                Received::Nothing | Received::End => return self.wait(wire),
             }
         }
     }
@@ -385,19 +366,6 @@ impl Http2Driver {
         self.need_of(at, wants, wire, ctx)
     }
 
-    /// Ends one request now, and tells the client.
-    fn cancel(
-        &mut self,
-        at: usize,
-        code: h2::ErrorCode,
-        outcome: Outcome,
-        wire: &mut Wire,
-        ctx: &mut Context,
-    ) {
-        self.connection.reset(self.exchanges[at].own.id, code);
-        self.remove(at, outcome, wire, ctx);
-    }
-
     /// Logs a request whose response is over. What works for it still counts.
     fn remove(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
         let Underway { exchange, has_job, own, .. } = &self.exchanges[at];
@@ -420,6 +388,11 @@ impl Http2Driver {
         self.connection.release_memory();
         (self.exchanges, self.due, self.ledger) = Default::default();
     }
+}
+
+/// Whether there may be something to read.
+fn may_read(wire: &Wire) -> bool {
+    wire.is_inbox_untried || wire.transport.is_readable() && !wire.transport.has_ended_input()
 }
 
 /// Requests that are begun before other clients have a turn (the client may send a hundred at once).

@@ -28,7 +28,6 @@ impl Http2Driver {
         packer.maybe_number(self.head_since_ms.map(|since_ms| now_ms.saturating_sub(since_ms)));
         passport.parts.push(Part { kind: PartKind::Http2, bytes: packer.finish() });
         passport.requests = self.requests;
-        passport.unread.clone_from(&self.inbox);
     }
 
     /// HTTP/2 on a connection that another process has had until now. `None`: it is not what the passport says.
@@ -49,7 +48,7 @@ impl Http2Driver {
             head_since_ms,
             // It has no memory that it could give back.
             is_resting: true,
-            ..Self::new(passport.unread.clone(), ctx)
+            ..Self::new(ctx)
         })
     }
 }
