@@ -201,11 +201,32 @@ impl LoopCache {
         for (name, exchange) in &self.exchanges {
             let is_told = !exchange.is_announced || self.ready.contains(name);
             assert!(is_told, "{name:?} has events that the loop is not told of");
-            if let State::Passing(Passing { inner, .. }) = exchange.state {
-                assert_eq!(self.passing.get(&inner), Some(name), "{name:?} is passed on for another client");
+            match &exchange.state {
+                State::Passing(Passing { inner, .. }) => {
+                    assert_eq!(
+                        self.passing.get(inner),
+                        Some(name),
+                        "{name:?} is passed on for another client"
+                    );
+                }
+                State::Waiting { fill, is_first: true, .. }
+                    if matches!(fill.current_stage(), Stage::Asked) =>
+                {
+                    assert!(
+                        self.fills.contains_key(&fill.id),
+                        "{name:?} waits for a fetch that was forgotten"
+                    );
+                }
+                _ => {}
             }
         }
         assert!(self.passing.values().all(is_passed), "the gateway has a request that no client waits for");
+        let has_two = |name: &RequestId| self.parts.contains_key(name) || self.passing.contains_key(name);
+        assert!(!self.fills.keys().any(has_two), "a request of the gateway is for two things");
+        for (name, fill) in &self.fills {
+            let is_own = fill.id == *name && fill.home.number == self.home.number;
+            assert!(is_own, "{name:?} is the fetch of another loop");
+        }
     }
 
     fn with<'a>(&'a mut self, gateway: &'a mut Gateway) -> Caching<'a> {

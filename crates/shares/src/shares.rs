@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::quality::RandomState;
+
 use crate::client_key::ClientKey;
 use crate::room::{Full, has_room};
 
@@ -20,7 +22,7 @@ pub struct Place {
 #[derive(Debug, Default)]
 struct Counts {
     taken: u64,
-    of: HashMap<ClientKey, u64>,
+    of: HashMap<ClientKey, u64, RandomState>,
 }
 
 impl Shares {
