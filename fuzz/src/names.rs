@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use baton_dns::message::{Answer, Family, question, read_answer};
+use baton_dns::message::{DnsAnswer, Family, question, read_answer};
 
 const HOST: &str = "origin.test";
 
@@ -10,12 +10,12 @@ const HOST: &str = "origin.test";
 pub fn answer(input: &[u8]) {
     let id = input.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
     for family in [Family::V4, Family::V6] {
-        if let Answer::Found { addresses, .. } = read_answer(input, id, HOST, family) {
+        if let DnsAnswer::Found { addresses, .. } = read_answer(input, id, HOST, family) {
             assert!((1..=64).contains(&addresses.len()));
             assert!(addresses.iter().all(|address| IpAddr::is_ipv4(address) == (family == Family::V4)));
         }
-        assert_eq!(read_answer(input, !id, HOST, family), Answer::Other);
+        assert_eq!(read_answer(input, !id, HOST, family), DnsAnswer::Other);
         let asked = question(id, HOST, family).expect("a host may have this name");
-        assert_eq!(read_answer(&asked, id, HOST, family), Answer::Other);
+        assert_eq!(read_answer(&asked, id, HOST, family), DnsAnswer::Other);
     }
 }

@@ -24,7 +24,7 @@ use crate::http::{Http, run};
 use crate::messages::Challenge;
 use crate::names::Names;
 use crate::planner::Window;
-use crate::settings::{ChallengeKind, Settings};
+use crate::settings::{AcmeSettings, ChallengeKind};
 use crate::store::Store;
 use crate::time::UnixTime;
 
@@ -56,7 +56,7 @@ pub(crate) struct Authority {
 
 impl Authority {
     /// Fetches the directory, and opens the stored account or creates one.
-    pub(crate) fn connect(settings: &Settings, store: &Store) -> Result<Self, Failure> {
+    pub(crate) fn connect(settings: &AcmeSettings, store: &Store) -> Result<Self, Failure> {
         let http = Http::new(settings.roots.as_deref()).map_err(Failure::ours)?;
         let builder = Account::builder_with_http(Box::new(http.clone()));
         let unusable =
@@ -292,7 +292,7 @@ fn replacing<'a>(
     }
 }
 
-fn external_account(settings: &Settings) -> Result<Option<ExternalAccountKey>, Failure> {
+fn external_account(settings: &AcmeSettings) -> Result<Option<ExternalAccountKey>, Failure> {
     let Some(external) = &settings.external_account else { return Ok(None) };
     let key = BASE64_URL_SAFE_NO_PAD.decode(external.hmac_key.trim_end_matches('=')).map_err(|error| {
         let what = format!("the key of `external_account` is not base64url: {error}");

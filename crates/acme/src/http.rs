@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use baton_https_client::http::header::{RETRY_AFTER, USER_AGENT};
 use baton_https_client::http::{HeaderValue, Request};
-use baton_https_client::{Authorities, Client, Settings};
+use baton_https_client::{Authorities, Client, ClientSettings};
 use baton_report::Trouble;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -40,7 +40,7 @@ impl Http {
     /// # Errors
     /// If the file cannot be read, or there are none.
     pub(crate) fn new(roots: Option<&Path>) -> Result<Self, Trouble> {
-        let client = Client::new(&Settings {
+        let client = Client::new(&ClientSettings {
             authorities: Some(Authorities {
                 file: roots,
                 what: "the authority's root certificates",

@@ -27,8 +27,8 @@ mod workers;
 
 pub use messages::{Challenge, FromAcme, ToAcme};
 pub use names::{NAMES_MAX, Names};
-pub use planner::{Action, FailureScope, LONGEST_SLEEP, PlanStatus, Planner, Validity, Window};
+pub use planner::{FailureScope, LONGEST_SLEEP, PlanStatus, Planner, PlannerAction, Validity, Window};
 pub use process::run;
-pub use settings::{ChallengeKind, ExternalAccount, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Settings};
+pub use settings::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 pub use store::{FILE_BYTES_MAX, Store};
 pub use time::UnixTime;

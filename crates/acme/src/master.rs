@@ -10,14 +10,14 @@ use baton_supervise::messages::{self, MESSAGE_BYTES_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::messages::{FromAcme, ToAcme};
-use crate::settings::Settings;
+use crate::settings::AcmeSettings;
 
 /// The socket, and what came over it and is not handled yet.
 #[derive(Debug)]
 pub(crate) struct Master {
     socket: OwnedFd,
     buffer: Vec<u8>,
-    settings: Option<Settings>,
+    settings: Option<AcmeSettings>,
     has_ended: bool,
 }
 
@@ -37,7 +37,7 @@ impl Master {
     }
 
     /// The newest settings, once.
-    pub(crate) fn take_settings(&mut self) -> Option<Settings> {
+    pub(crate) fn take_settings(&mut self) -> Option<AcmeSettings> {
         self.settings.take()
     }
 

@@ -17,7 +17,7 @@ use crate::time::UnixTime;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToAcme {
-    /// One descriptor comes with this: a file with the [`Settings`](crate::Settings), as JSON, that replace all
+    /// One descriptor comes with this: a file with the [`AcmeSettings`](crate::AcmeSettings), as JSON, that replace all
     /// earlier ones.
     Configure,
     /// All workers answer the challenge.

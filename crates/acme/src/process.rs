@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::master::Master;
 use crate::messages::FromAcme;
 use crate::names::Names;
-use crate::planner::{Action, FailureScope, LONGEST_SLEEP, Planner};
-use crate::settings::Settings;
+use crate::planner::{FailureScope, LONGEST_SLEEP, Planner, PlannerAction};
+use crate::settings::AcmeSettings;
 use crate::store::Store;
-use crate::stored::Stored;
+use crate::stored::StoredCertificate;
 use crate::time::UnixTime;
 use crate::workers::Workers;
 
@@ -41,7 +41,7 @@ pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
 
 /// An authority and its certificates.
 struct Process {
-    settings: Settings,
+    settings: AcmeSettings,
     store: Store,
     /// Held from the first action on: before, another server's process may be at work, such as that of the executable
     /// that this one replaces.
@@ -56,7 +56,7 @@ struct Process {
 
 struct Certificate {
     names: Names,
-    stored: Option<Stored>,
+    stored: Option<StoredCertificate>,
     /// Why its last order failed.
     error: Option<String>,
     /// What the master was told last.
@@ -65,7 +65,7 @@ struct Certificate {
 
 impl Process {
     /// Begins, or goes on with other settings.
-    fn configure(old: Option<Self>, settings: Settings) -> Result<Self, Trouble> {
+    fn configure(old: Option<Self>, settings: AcmeSettings) -> Result<Self, Trouble> {
         let store = Store::of(&settings.store, &settings.directory);
         store.create().map_err(|error| {
             let folder = settings.store.display();
@@ -93,8 +93,9 @@ impl Process {
             let path = self.store.certificate_path(&certificate.names).display().to_string();
             let stored = self.store.certificate(&certificate.names);
             let stored = stored.map_err(|error| Trouble::of(format_args!("read {path}"), &error));
-            let checked = stored
-                .and_then(|pem| pem.map(|pem| Stored::check(&path, &pem, &certificate.names)).transpose());
+            let checked = stored.and_then(|pem| {
+                pem.map(|pem| StoredCertificate::check(&path, &pem, &certificate.names)).transpose()
+            });
             certificate.stored = checked.unwrap_or_else(|trouble| {
                 log::notice(format_args!("a stored certificate is replaced: {trouble}"));
                 None
@@ -110,9 +111,9 @@ impl Process {
             return self.take_lock(workers);
         }
         match self.planner.next(now()) {
-            Action::Order { name, failures } => self.order(&name, failures, workers),
-            Action::AskRenewalInfo { name } => self.ask_renewal_info(&name),
-            Action::Wait { until } => workers.master.wait_for_settings(until.since(now())),
+            PlannerAction::Order { name, failures } => self.order(&name, failures, workers),
+            PlannerAction::AskRenewalInfo { name } => self.ask_renewal_info(&name),
+            PlannerAction::Wait { until } => workers.master.wait_for_settings(until.since(now())),
         }
         self.tell_plans(&mut workers.master);
         Ok(())
@@ -160,14 +161,15 @@ impl Process {
         replaces: Option<CertificateIdentifier<'static>>,
         failures: u32,
         workers: &mut Workers,
-    ) -> Result<Stored, Failure> {
+    ) -> Result<StoredCertificate, Failure> {
         // After a failure the next kind of challenge has its turn: one of the ports may not be reachable.
         let kinds = &self.settings.challenges;
         let challenge = kinds[failures as usize % kinds.len()];
         let profile = self.settings.profile.clone();
         let request = Request { names, profile: profile.as_deref(), replaces: replaces.as_ref(), challenge };
         let pem = self.authority()?.order(&request, workers)?.into_bytes();
-        let stored = Stored::check("the authority's answer", &pem, names).map_err(Failure::ours)?;
+        let stored =
+            StoredCertificate::check("the authority's answer", &pem, names).map_err(Failure::ours)?;
         self.store.write_certificate(names, &pem).map_err(|error| {
             let path = self.store.certificate_path(names);
             let trouble = Trouble::of(format_args!("store it at {}", path.display()), &error);

@@ -13,7 +13,7 @@ pub const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt
 
 /// The settings of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct AcmeSettings {
     /// URL of the authority's directory.
     pub directory: String,
     /// The folder of all authorities' certificates.

@@ -12,13 +12,13 @@ use crate::time::UnixTime;
 
 /// What the process knows about a certificate that it has.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredCertificate {
     pub(crate) validity: Validity,
     /// How the authority knows it (RFC 9773, 4.1); a certificate without a key identifier has no such name.
     pub(crate) id: Option<CertificateIdentifier<'static>>,
 }
 
-impl Stored {
+impl StoredCertificate {
     /// Checks that key and chain belong together and that the certificate has all the names.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_buf::{Aggregate, Slice};
-use baton_segment::fill::{Action, Answer, CutReason, End, FillId, Filling, ReaderId, Settings, Version};
+use baton_segment::fill::{Action, Answer, CutReason, End, FillId, FillSettings, Filling, ReaderId, Version};
 use baton_segment::layout::{BlockNumber, Layout};
 use baton_upstream::RequestId;
 
@@ -489,7 +489,7 @@ const OURS: u64 = 1;
 
 /// Four blocks ahead: a second or two of film. A client and some seeks at a time. More readers ask for themselves: each look
 /// at them all takes time.
-const SETTINGS: Settings = Settings { ahead_blocks: 4, fills_max: 8, readers_max: 16_384 };
+const SETTINGS: FillSettings = FillSettings { ahead_blocks: 4, fills_max: 8, readers_max: 16_384 };
 
 /// Blocks that are fetched before a client asks for them: the index of a film of some hours has a few megabytes.
 const PREFETCHED_BLOCKS_MAX: usize = 32;

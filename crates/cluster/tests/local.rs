@@ -2,8 +2,8 @@
 //! taken for one.
 
 use baton_cluster::local::{
-    FromMaster, FromWorker, Loads, MESSAGE_BYTES_MAX, MessageRefused, NAME_BYTES_MAX, NODES_MAX, Node,
-    REPORT_FLOWS_MAX, Report, Settings, SettingsRefused, ToMaster, VERSION,
+    FromMaster, FromWorker, Loads, MESSAGE_BYTES_MAX, MessageRefused, MoverSettings, NAME_BYTES_MAX,
+    NODES_MAX, Node, REPORT_FLOWS_MAX, Report, SettingsRefused, ToMaster, VERSION,
 };
 use baton_passport::{Address, Passport, Refused, UNREAD_BYTES_MAX};
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ fn passport(unread: Vec<u8>) -> Box<Passport> {
     })
 }
 
-fn hand_off() -> Vec<u8> {
-    FromWorker::HandOff { node: "b".into(), passport: passport(b"GET / HTTP/1.1\r\n\r\n".to_vec()) }
+fn handoff() -> Vec<u8> {
+    FromWorker::Handoff { node: "b".into(), passport: passport(b"GET / HTTP/1.1\r\n\r\n".to_vec()) }
         .to_message()
         .unwrap()
 }
@@ -40,7 +40,7 @@ proptest! {
         more in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
         let messages = [
-            FromWorker::HandOff { node, passport: passport(unread.clone()) },
+            FromWorker::Handoff { node, passport: passport(unread.clone()) },
             FromWorker::Return { flow, passport: passport(unread) },
             FromWorker::Report(Report { worker: 7, taken: more.clone(), begun: more.clone(), ended: flows, gone: more }),
         ];
@@ -52,14 +52,14 @@ proptest! {
 
     #[test]
     fn a_message_that_is_cut_is_refused(at in any::<prop::sample::Index>()) {
-        let message = hand_off();
+        let message = handoff();
         prop_assert!(FromWorker::from_message(&message[..at.index(message.len())]).is_err());
     }
 }
 
 #[test]
 fn the_format_is_a_line_and_a_passport() {
-    let text = String::from_utf8(hand_off()).unwrap();
+    let text = String::from_utf8(handoff()).unwrap();
     let (line, passport) = text.split_once('\n').unwrap();
     assert_eq!(line, r#"{"version":1,"message":"hand-off","node":"b"}"#);
     assert!(Passport::from_message(passport.as_bytes()).is_ok());
@@ -70,13 +70,13 @@ fn the_format_is_a_line_and_a_passport() {
 
 #[test]
 fn messages_have_bounds() {
-    let longest = FromWorker::HandOff {
+    let longest = FromWorker::Handoff {
         node: "\u{1}".repeat(NAME_BYTES_MAX),
         passport: passport(vec![b'x'; UNREAD_BYTES_MAX]),
     };
     assert!(longest.to_message().unwrap().len() <= MESSAGE_BYTES_MAX);
     let too_long =
-        FromWorker::HandOff { node: "x".repeat(NAME_BYTES_MAX + 1), passport: passport(Vec::new()) };
+        FromWorker::Handoff { node: "x".repeat(NAME_BYTES_MAX + 1), passport: passport(Vec::new()) };
     assert_eq!(too_long.to_message(), None);
     let report = |flows| FromWorker::Report(Report { ended: vec![u64::MAX; flows], ..Report::default() });
     assert!(report(REPORT_FLOWS_MAX).to_message().unwrap().len() <= MESSAGE_BYTES_MAX);
@@ -85,7 +85,7 @@ fn messages_have_bounds() {
 
 #[test]
 fn other_versions_and_fields() {
-    let text = String::from_utf8(hand_off()).unwrap();
+    let text = String::from_utf8(handoff()).unwrap();
     let refused = |from: &str, to: &str| FromWorker::from_message(text.replacen(from, to, 1).as_bytes());
     assert_eq!(refused("\"version\":1", "\"version\":2"), Err(MessageRefused::Version(2)));
     assert_eq!(refused("hand-off", "hand-on"), Err(MessageRefused::Malformed));
@@ -100,7 +100,7 @@ fn what_a_master_writes_is_read() {
         mover: "10.0.0.12:7946".parse().unwrap(),
         next_hop: "10.0.0.12".parse().unwrap(),
     };
-    let settings = Settings {
+    let settings = MoverSettings {
         nodes: vec![node.clone()],
         listen: Some("[::]:7946".parse().unwrap()),
         key: "/etc/baton/cluster.pem".into(),

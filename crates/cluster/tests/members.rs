@@ -4,7 +4,7 @@
 use baton_cluster::Tuple;
 use baton_cluster::local::{Node, Report};
 use baton_cluster::mover::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
-use baton_cluster::mover::{Action, ForServer, HandOff, Mover, NodeId, Note, Peer};
+use baton_cluster::mover::{Action, ForServer, Handoff, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 use baton_passport::{Address, Passport};
 
@@ -180,7 +180,7 @@ fn a_shipment_is_of_one_client_and_of_a_new_number() {
 }
 
 #[test]
-fn a_front_end_has_so_many_hand_offs_under_way() {
+fn a_front_end_has_so_many_handoffs_under_way() {
     let mut host = Host::new(&[]);
     host.front_end(1, 5, 1);
     let most = UNDER_WAY_MAX as u64;
@@ -218,15 +218,15 @@ fn front_end_with_node() -> (Host, NodeId) {
     (host, node)
 }
 
-fn hand_off(host: &mut Host) -> u64 {
-    let hand_off = HandOff {
+fn handoff(host: &mut Host) -> u64 {
+    let handoff = Handoff {
         node: "b".into(),
         socket: 77,
         tuple: tuple("192.0.2.1:4000"),
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_hand_off(hand_off, 0);
+    host.mover.handle_handoff(handoff, 0);
     let freeze = host.actions().into_iter().find_map(|action| match action {
         Action::Freeze { flow, .. } => Some(flow),
         _ => None,
@@ -239,9 +239,9 @@ fn hand_off(host: &mut Host) -> u64 {
 
 /// Goal: a request is not lost with a node that dies before it has confirmed that it has the connection: the front-end answers.
 #[test]
-fn a_hand_off_that_no_node_has_confirmed_comes_back() {
+fn a_handoff_that_no_node_has_confirmed_comes_back() {
     let (mut host, node) = front_end_with_node();
-    let shipped = hand_off(&mut host);
+    let shipped = handoff(&mut host);
     host.mover.handle_closed(Peer::Node(node), "it has ended".into(), 0);
     assert!(
         host.actions()
@@ -260,7 +260,7 @@ fn a_hand_off_that_no_node_has_confirmed_comes_back() {
 #[test]
 fn a_node_returns_no_other_connection_than_it_was_given() {
     let (mut host, node) = front_end_with_node();
-    let flow = hand_off(&mut host);
+    let flow = handoff(&mut host);
     let hear = |host: &mut Host, message: FromNode| {
         host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
         host.actions()
@@ -280,15 +280,15 @@ fn a_node_returns_no_other_connection_than_it_was_given() {
 #[test]
 fn a_port_that_is_used_again_waits_for_the_end_of_a_move() {
     let (mut host, node) = front_end_with_node();
-    let flow = hand_off(&mut host);
-    let again = HandOff {
+    let flow = handoff(&mut host);
+    let again = Handoff {
         node: "b".into(),
         socket: 78,
         tuple: tuple("192.0.2.1:4000"),
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_hand_off(again, 0);
+    host.mover.handle_handoff(again, 0);
     let actions = host.actions();
     let is_given = |action: &Action<Socket>| matches!(action, Action::Give(ForServer { socket: 78, passport, .. }) if passport.stay);
     assert!(actions.iter().any(is_given), "{actions:?}");
@@ -301,7 +301,7 @@ fn a_port_that_is_used_again_waits_for_the_end_of_a_move() {
 #[test]
 fn totals_that_cannot_be_right_end_the_link() {
     let (mut host, node) = front_end_with_node();
-    let flow = hand_off(&mut host);
+    let flow = handoff(&mut host);
     let hear = |host: &mut Host, message: FromNode| {
         host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
         host.actions()
@@ -381,14 +381,14 @@ fn refuse(host: &mut Host, connection: ForServer<Socket>) -> u64 {
 #[test]
 fn a_connection_that_no_server_takes_is_reset_in_time() {
     let mut host = Host::new(&[]);
-    let hand_off = HandOff {
+    let handoff = Handoff {
         node: "unknown".into(),
         socket: 77,
         tuple: tuple("192.0.2.1:4000"),
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_hand_off(hand_off, 0);
+    host.mover.handle_handoff(handoff, 0);
     let (declined, _) = given(host.actions());
     assert_eq!(refuse(&mut host, declined.unwrap()), SERVER_LOST_MS);
     assert!(host.mover.is_empty());

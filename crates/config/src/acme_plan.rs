@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use baton_acme::{ExternalAccount, Names, Settings};
+use baton_acme::{AcmeSettings, ExternalAccount, Names};
 use baton_report::Trouble;
 
 use super::config::Config;
@@ -15,7 +15,7 @@ impl Config {
     ///
     /// # Errors
     /// If the key of the external account cannot be read.
-    pub fn acme_settings(&self) -> Result<Option<Settings>, Trouble> {
+    pub fn acme_settings(&self) -> Result<Option<AcmeSettings>, Trouble> {
         let certificates = self.acme_names();
         if certificates.is_empty() {
             return Ok(None);
@@ -26,7 +26,7 @@ impl Config {
                 .map_err(|error| Trouble::of(format_args!("read the authority's key from {file}"), &error))?;
             Ok(ExternalAccount { key_id: external.key_id.clone(), hmac_key: key.trim().to_owned() })
         });
-        Ok(Some(Settings {
+        Ok(Some(AcmeSettings {
             directory: self.acme.url().to_owned(),
             store: self.acme.store.clone(),
             email: self.acme.email.clone(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use baton_membership::{DnsNodes, Etcd, Login, Member, Register, Settings, Source, is_name};
+use baton_membership::{DnsNodes, Etcd, EtcdUser, Member, MembersSettings, Register, Source, is_name};
 use baton_report::Trouble;
 use baton_upstream::PEERS_MAX;
 
@@ -73,12 +73,12 @@ impl Config {
     ///
     /// # Errors
     /// If the password cannot be read.
-    pub fn members_settings(&self) -> Result<Option<Settings>, Trouble> {
+    pub fn members_settings(&self) -> Result<Option<MembersSettings>, Trouble> {
         let cluster = &self.cluster;
         if !cluster.has_other_sources() {
             return Ok(None);
         }
-        Ok(Some(Settings {
+        Ok(Some(MembersSettings {
             etcd: cluster.etcd.as_ref().map(ClusterEtcd::settings).transpose()?,
             dns: cluster.nodes.iter().filter(|node| node.each_address).filter_map(dns_nodes).collect(),
             dns_servers: self.server.dns_servers.clone(),
@@ -95,7 +95,7 @@ impl ClusterEtcd {
                 .map_err(|error| Trouble::of(format_args!("read etcd's password from {file}"), &error))
         });
         let password = password.transpose()?.unwrap_or_default();
-        let login = |user: &String| Login { user: user.clone(), password: password.trim_end().to_owned() };
+        let login = |user: &String| EtcdUser { user: user.clone(), password: password.trim_end().to_owned() };
         Ok(Etcd {
             endpoints: self.endpoints.clone(),
             prefix: self.prefix.clone(),

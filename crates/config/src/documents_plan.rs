@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_dcws::{
-    COPIES, FilesSettings, Key, Origin, Rules, SIGNATURE_FIELD, Settings, SiteSettings, WORDS_BYTES_MAX,
+    COPIES, DocumentsSettings, FilesSettings, Key, Origin, Rules, SIGNATURE_FIELD, SiteSettings,
+    WORDS_BYTES_MAX,
 };
 use baton_http::origin::HostRule;
 use baton_http::{FieldRules, is_same_field};
@@ -156,7 +157,11 @@ impl Config {
     ///
     /// # Errors
     /// A key that has not been read.
-    pub fn documents_settings(&self, socket: &Path, files: &PemFiles) -> io::Result<Option<Settings>> {
+    pub fn documents_settings(
+        &self,
+        socket: &Path,
+        files: &PemFiles,
+    ) -> io::Result<Option<DocumentsSettings>> {
         let mut sites = Vec::new();
         for site in &self.sites {
             let Some(configured) = &site.settings.documents else { continue };
@@ -175,7 +180,7 @@ impl Config {
                 documents_max: usize::try_from(configured.documents_max).unwrap_or(usize::MAX),
             });
         }
-        Ok((!sites.is_empty()).then(|| Settings { socket: socket.to_owned(), sites }))
+        Ok((!sites.is_empty()).then(|| DocumentsSettings { socket: socket.to_owned(), sites }))
     }
 
     /// The folder whose files may move: that of the site, where no route answers for all of it.

@@ -98,7 +98,7 @@ impl Config {
         applications.chain(proxies).chain([temporary_folder(None)]).collect()
     }
 
-    /// The same configuration with addresses instead of commands, for each of so many workers, which it names. An
+    /// This configuration with addresses instead of commands, for each of so many workers, which it names. An
     /// application keeps its command for which `find` has no address.
     pub fn settled(&self, workers: u64, find: impl Fn(&Launch) -> Option<Target>) -> Self {
         let mut config = self.clone();
@@ -111,7 +111,7 @@ impl Config {
         config
     }
 
-    /// The same configuration with all applications behind one Unix socket, without hand-over. Origins are replaced by
+    /// This configuration with all applications behind one Unix socket, without hand-over. Origins are replaced by
     /// [`Resources::stand_in`](crate::Resources::stand_in).
     pub fn with_applications_at(&self, socket: &Path) -> Self {
         let mut config = self.clone();

@@ -115,7 +115,7 @@ pub use limits::Limits;
 pub use log::{Destination, LogSettings};
 pub use log_fields::Format;
 pub use manual::{reference_markdown, reference_roff};
-pub use marking::{RequestId, Trust};
+pub use marking::{RequestId, TrustedClients};
 pub use media_types::MediaTypes;
 pub use origin_url::OriginUrl;
 pub use origins::{Eject, Health, Origin};

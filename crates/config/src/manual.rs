@@ -2,7 +2,7 @@
 
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
-use super::reference::{Described, sections};
+use super::reference::{SectionDescription, sections};
 
 const INTRODUCTION: [&str; 5] = [
     "A configuration is one TOML file. Every setting has a default, except the folder of a site. Numbers are in the unit \
@@ -82,7 +82,7 @@ pub fn reference_roff() -> String {
     page.to_roff()
 }
 
-fn default(section: &Described, name: &str) -> String {
+fn default(section: &SectionDescription, name: &str) -> String {
     let setting =
         section.settings.iter().find(|setting| setting.name == name && !section.needed.contains(&name));
     setting.map_or("none, must be given".into(), |setting| format!("`{}`", setting.default))

@@ -15,7 +15,7 @@ use super::text::{TextOf, Wrong};
 
 /// The clients whose words are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum TrustedClients {
     /// All, or none.
     Any(bool),
     /// These.
@@ -29,7 +29,7 @@ settings! {
         header: String = "X-Request-Id".into(), FIELD_NAME;
         /// Whose ids are taken: `true`, those of all clients; `["10.0.0.0/8", "unix:"]`, those of these; `false`, none.
         /// Other requests get an id of this server, whatever they say.
-        trust: Trust = Trust::Any(false), TrustKind;
+        trust: TrustedClients = TrustedClients::Any(false), TrustKind;
     }
 }
 
@@ -85,7 +85,7 @@ impl Kind for RequestIdKind {
 struct TrustKind;
 
 impl Kind for TrustKind {
-    type Value = Trust;
+    type Value = TrustedClients;
 
     const SHOWN: Shown = Shown::Whole;
 
@@ -93,10 +93,10 @@ impl Kind for TrustKind {
         format!("{}, or {}", Flag.accepted(), ListOf(ClientAddressKind).accepted())
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Trust> {
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<TrustedClients> {
         match reading.unquoted(node) {
-            Value::Array(_) => ListOf(ClientAddressKind).read(node, reading).map(Trust::Peers),
-            Value::Boolean(any) => Some(Trust::Any(any)),
+            Value::Array(_) => ListOf(ClientAddressKind).read(node, reading).map(TrustedClients::Peers),
+            Value::Boolean(any) => Some(TrustedClients::Any(any)),
             _ => {
                 reading.mismatch(node, &self.accepted());
                 None
@@ -104,15 +104,15 @@ impl Kind for TrustKind {
         }
     }
 
-    fn write(&self, value: &Trust) -> toml::Value {
+    fn write(&self, value: &TrustedClients) -> toml::Value {
         match value {
-            Trust::Any(any) => (*any).into(),
-            Trust::Peers(peers) => ListOf(ClientAddressKind).write(peers),
+            TrustedClients::Any(any) => (*any).into(),
+            TrustedClients::Peers(peers) => ListOf(ClientAddressKind).write(peers),
         }
     }
 }
 
-impl Trust {
+impl TrustedClients {
     fn plan(&self) -> baton_site::mark::Trust {
         match self {
             Self::Any(false) => baton_site::mark::Trust::None,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use baton_cluster::local::{Node, Settings};
+use baton_cluster::local::{MoverSettings, Node};
 
 use super::cluster::ClusterNode;
 use super::config::Config;
@@ -11,10 +11,10 @@ use super::server::ControlSocket;
 
 impl Config {
     /// What the mover of this host needs to know; `None`: no connection moves to another host, or comes from one.
-    pub fn mover_settings(&self) -> Option<Settings> {
+    pub fn mover_settings(&self) -> Option<MoverSettings> {
         let key = self.cluster.key.clone()?;
         let nodes = if self.has_cluster_routes() { &self.cluster.nodes[..] } else { &[] };
-        let settings = Settings {
+        let settings = MoverSettings {
             nodes: nodes.iter().filter_map(ClusterNode::as_next_hop).collect(),
             listen: self.cluster.listen,
             key,

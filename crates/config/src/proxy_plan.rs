@@ -317,7 +317,7 @@ mod tests {
         Proxy { to: vec![Origin { to, ..Origin::default() }], rewrite_cookie_paths: true, ..Proxy::default() }
     }
 
-    /// As users of nginx expect it: a path in the URL takes the place of the route's.
+    /// What users of nginx expect: a path in the URL takes the place of the route's.
     #[test]
     fn a_path_replaces_the_routes() {
         for (route, to, strip, base) in [

@@ -30,7 +30,7 @@ use super::timeouts::Timeouts;
 use super::tls::{CertificateFiles, ClientAuthentication, Tls};
 
 /// A section as users see it.
-pub(crate) struct Described {
+pub(crate) struct SectionDescription {
     /// Its name in the file.
     pub name: &'static str,
     /// How its table is written: `[name]`, `[[name]]`, or inline as the value of a key.
@@ -57,8 +57,8 @@ pub(crate) enum Form {
 }
 
 /// All sections in the order of the documentation.
-pub(crate) fn sections() -> Vec<Described> {
-    let types = Described {
+pub(crate) fn sections() -> Vec<SectionDescription> {
+    let types = SectionDescription {
         name: "media_types",
         form: Form::Table,
         about: media_types::ABOUT,
@@ -112,7 +112,7 @@ pub(crate) fn sections() -> Vec<Described> {
     ]
 }
 
-impl Described {
+impl SectionDescription {
     /// How its table begins in a file.
     pub(crate) fn head(&self) -> String {
         match self.form {
@@ -123,8 +123,8 @@ impl Described {
     }
 }
 
-fn described<S: Section>(form: Form) -> Described {
-    Described {
+fn described<S: Section>(form: Form) -> SectionDescription {
+    SectionDescription {
         name: S::NAME,
         form,
         about: S::ABOUT,

@@ -19,12 +19,12 @@ impl Conflicts<'_> {
             if self.raw.find(&[&routes[..], &[Step::Index(site.routes.len())]].concat()).is_some() {
                 continue;
             }
-            let mut known: Vec<Known> = Vec::new();
+            let mut known: Vec<CheckedRoute> = Vec::new();
             for (index, route) in site.routes.iter().enumerate() {
                 let key = route.settings.place_key();
                 let at = [&routes[..], &[Step::Index(index), Step::Key(key)]].concat();
                 if let Some(span) = self.raw.find(&at).filter(|_| self.is_sound(&at)) {
-                    known.push(Known { matcher: route.settings.matcher(), span });
+                    known.push(CheckedRoute { matcher: route.settings.matcher(), span });
                 }
             }
             for (index, route) in known.iter().enumerate() {
@@ -127,14 +127,14 @@ impl AsRef<Matcher> for Located<'_> {
 }
 
 /// A route that was read without complaints.
-struct Known {
+struct CheckedRoute {
     matcher: Matcher,
     /// Where its path or its pattern stands.
     span: std::ops::Range<usize>,
 }
 
 /// The route that answers all requests of another one, and the mistake in words.
-fn shadow(routes: &[Known], index: usize) -> Option<(String, &Known)> {
+fn shadow(routes: &[CheckedRoute], index: usize) -> Option<(String, &CheckedRoute)> {
     let matcher = &routes[index].matcher;
     let twin = routes[..index].iter().find(|other| is_same(&other.matcher, matcher));
     if let Some(twin) = twin {
@@ -152,7 +152,8 @@ fn shadow(routes: &[Known], index: usize) -> Option<(String, &Known)> {
     }
     let earlier = if matcher.as_pattern().is_some() { &routes[..index] } else { routes };
     let is_caught = matcher.as_pattern().is_some() || matcher.yields_to_patterns();
-    let matches_all = |other: &&Known| other.matcher.as_pattern().is_some_and(Pattern::matches_everything);
+    let matches_all =
+        |other: &&CheckedRoute| other.matcher.as_pattern().is_some_and(Pattern::matches_everything);
     let catching = earlier.iter().find(matches_all).filter(|_| is_caught)?;
     Some((format!("{} matches every path", catching.matcher), catching))
 }

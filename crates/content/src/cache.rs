@@ -39,7 +39,7 @@ pub struct Cache {
 }
 
 /// The immediate result of the cache of names.
-pub(crate) enum Recalled {
+pub(crate) enum NameLookup {
     Known(Found),
     /// Known name; its file is not, or no longer, in the cache.
     Gone(Arc<Name>),
@@ -126,7 +126,7 @@ impl Cache {
     }
 
     /// What the cache of names has for the question, if anything.
-    pub(crate) fn recall(&self, question: &Question<'_>, now: &Stamp) -> Option<Recalled> {
+    pub(crate) fn recall(&self, question: &Question<'_>, now: &Stamp) -> Option<NameLookup> {
         if !self.settings.names {
             return None;
         }
@@ -136,23 +136,23 @@ impl Cache {
             |name| {
                 self.names.touch(name);
                 if !name.is_fresh(now, self.settings.revalidate_ms) {
-                    return Recalled::Old(Arc::clone(name));
+                    return NameLookup::Old(Arc::clone(name));
                 }
                 match &name.answer {
                     CachedResult::File { .. } => match name.stored() {
-                        Some(stored) => Recalled::Known(Found::File(stored)),
-                        None => Recalled::Gone(Arc::clone(name)),
+                        Some(stored) => NameLookup::Known(Found::File(stored)),
+                        None => NameLookup::Gone(Arc::clone(name)),
                     },
-                    CachedResult::Script(path) => Recalled::Known(Found::Script(Arc::clone(path))),
-                    CachedResult::Fallback(path) => Recalled::Known(Found::Fallback(Arc::clone(path))),
-                    CachedResult::AddSlash => Recalled::Known(Found::AddSlash),
-                    CachedResult::Missing => Recalled::Known(Found::Missing),
-                    CachedResult::Forbidden => Recalled::Known(Found::Forbidden),
+                    CachedResult::Script(path) => NameLookup::Known(Found::Script(Arc::clone(path))),
+                    CachedResult::Fallback(path) => NameLookup::Known(Found::Fallback(Arc::clone(path))),
+                    CachedResult::AddSlash => NameLookup::Known(Found::AddSlash),
+                    CachedResult::Missing => NameLookup::Known(Found::Missing),
+                    CachedResult::Forbidden => NameLookup::Known(Found::Forbidden),
                 }
             },
         );
         match &recalled {
-            Some(Recalled::Known(Found::File(stored))) => {
+            Some(NameLookup::Known(Found::File(stored))) => {
                 Counters::count(&self.counters.name_hits);
                 self.use_file(stored);
             }

@@ -6,14 +6,14 @@ use baton_http::Stamp;
 use baton_sys::descriptors;
 use rustix::io::Errno;
 
-use crate::cache::{Cache, Recalled};
+use crate::cache::{Cache, NameLookup};
 use crate::disk::{Blocking, DiskError, Identity, NeedsDisk, Verdict, verdict};
 use crate::listing;
 use crate::load::Loading;
 use crate::name::{CachedResult, Name, Question};
 use crate::presentation::Presentation;
 use crate::query::{Found, Query};
-use crate::resolve::{Resolved, Target, resolve};
+use crate::resolve::{Resolution, Target, resolve};
 use crate::stats::Counters;
 use crate::stored::Stored;
 use crate::tree::Tree;
@@ -36,7 +36,7 @@ impl Cache {
     ) -> Result<Found, NeedsDisk> {
         let question = self.question(tree, query);
         let recalled = self.recall(&question, now);
-        if let Some(Recalled::Known(found)) = recalled {
+        if let Some(NameLookup::Known(found)) = recalled {
             return Ok(found);
         }
         let lookup = Lookup { cache: self, tree, query, question, now, blocking };
@@ -70,9 +70,9 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    fn run(&self, recalled: Option<&Recalled>) -> Result<Found, DiskError> {
+    fn run(&self, recalled: Option<&NameLookup>) -> Result<Found, DiskError> {
         match recalled {
-            Some(Recalled::Gone(name)) => {
+            Some(NameLookup::Gone(name)) => {
                 if let CachedResult::File { target, identity, .. } = &name.answer {
                     let found = self.file(Some(name), target, identity, name.checked())?;
                     if !matches!(found, Found::Missing) {
@@ -81,7 +81,7 @@ impl Lookup<'_> {
                 }
                 self.translate(Some(name))
             }
-            Some(Recalled::Old(name)) => {
+            Some(NameLookup::Old(name)) => {
                 Counters::count(&self.cache.counters.revalidations);
                 match (self.translate(Some(name)), name.stored()) {
                     // Out of descriptors: serve the old state rather than fail the request.
@@ -91,7 +91,7 @@ impl Lookup<'_> {
                     (found, _) => found,
                 }
             }
-            Some(Recalled::Known(_)) | None => self.translate(None),
+            Some(NameLookup::Known(_)) | None => self.translate(None),
         }
     }
 
@@ -104,23 +104,25 @@ impl Lookup<'_> {
         }
         let checked = self.now.unix_seconds;
         let (answer, found) = match place {
-            Resolved::File(target, identity) => return self.file(agreed, &target, &identity, checked),
-            Resolved::Directory(_) if self.blocking != Blocking::Allowed => return Err(DiskError::NeedsDisk),
-            Resolved::Directory(path) => {
+            Resolution::File(target, identity) => return self.file(agreed, &target, &identity, checked),
+            Resolution::Directory(_) if self.blocking != Blocking::Allowed => {
+                return Err(DiskError::NeedsDisk);
+            }
+            Resolution::Directory(path) => {
                 return listing::list(self.tree, &path, self.query.view).map(Found::Listing);
             }
-            Resolved::Refused(refusal) => return Ok(Found::Refused(refusal)),
-            Resolved::Script(path) => {
+            Resolution::Refused(refusal) => return Ok(Found::Refused(refusal)),
+            Resolution::Script(path) => {
                 let path: Arc<[u8]> = path.into();
                 (CachedResult::Script(Arc::clone(&path)), Found::Script(path))
             }
-            Resolved::Fallback(path) => {
+            Resolution::Fallback(path) => {
                 let path: Arc<[u8]> = path.into();
                 (CachedResult::Fallback(Arc::clone(&path)), Found::Fallback(path))
             }
-            Resolved::AddSlash => (CachedResult::AddSlash, Found::AddSlash),
-            Resolved::Missing => (CachedResult::Missing, Found::Missing),
-            Resolved::Forbidden => (CachedResult::Forbidden, Found::Forbidden),
+            Resolution::AddSlash => (CachedResult::AddSlash, Found::AddSlash),
+            Resolution::Missing => (CachedResult::Missing, Found::Missing),
+            Resolution::Forbidden => (CachedResult::Forbidden, Found::Forbidden),
         };
         match agreed {
             Some(name) => name.confirm(checked),

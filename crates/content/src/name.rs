@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use baton_http::{AcceptedCodings, Stamp};
 
 use crate::disk::Identity;
-use crate::resolve::{Resolved, Target};
+use crate::resolve::{Resolution, Target};
 use crate::stored::Stored;
 use crate::table::{Entry, Seat};
 
@@ -64,15 +64,14 @@ pub(crate) enum CachedResult {
 
 impl CachedResult {
     /// Whether this agrees with `place`, to which the name leads now. The caller compares the states of files.
-    pub(crate) fn agrees_with(&self, place: &Resolved) -> bool {
+    pub(crate) fn agrees_with(&self, place: &Resolution) -> bool {
         match (self, place) {
-            (Self::File { target, .. }, Resolved::File(now, _)) => target == now,
-            (Self::Script(path), Resolved::Script(now)) | (Self::Fallback(path), Resolved::Fallback(now)) => {
-                path[..] == now[..]
-            }
-            (Self::AddSlash, Resolved::AddSlash)
-            | (Self::Missing, Resolved::Missing)
-            | (Self::Forbidden, Resolved::Forbidden) => true,
+            (Self::File { target, .. }, Resolution::File(now, _)) => target == now,
+            (Self::Script(path), Resolution::Script(now))
+            | (Self::Fallback(path), Resolution::Fallback(now)) => path[..] == now[..],
+            (Self::AddSlash, Resolution::AddSlash)
+            | (Self::Missing, Resolution::Missing)
+            | (Self::Forbidden, Resolution::Forbidden) => true,
             _ => false,
         }
     }

@@ -9,7 +9,7 @@ use crate::tree::Tree;
 
 /// Where a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Resolved {
+pub(crate) enum Resolution {
     File(Target, Identity),
     /// A script to run, relative to the root.
     Script(Vec<u8>),
@@ -45,21 +45,23 @@ pub(crate) fn resolve(
     raw: &[u8],
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     let mut path = Vec::with_capacity(raw.len() + ROOM_FOR_INDEX);
     let place = match decode_path(raw, &mut path) {
         Ok(()) if tree.config().candidates.is_empty() => named(tree, path, accepted, blocking)?,
         Ok(()) => candidate(tree, &path, accepted, blocking)?,
         // No file has such a name, but what answers for missing ones may handle it.
-        Err(_) if tree.answers_for_missing() && decode_any_path(raw, &mut path).is_ok() => Resolved::Missing,
-        Err(refusal) => return Ok(Resolved::Refused(refusal)),
+        Err(_) if tree.answers_for_missing() && decode_any_path(raw, &mut path).is_ok() => {
+            Resolution::Missing
+        }
+        Err(refusal) => return Ok(Resolution::Refused(refusal)),
     };
     match (&tree.config().fallback, place) {
-        (Some(fallback), Resolved::Missing) => {
+        (Some(fallback), Resolution::Missing) => {
             match file(tree, fallback.clone().into_bytes(), accepted, blocking)? {
-                Resolved::Script(path) => Ok(Resolved::Fallback(path)),
-                found @ Resolved::File(..) => Ok(found),
-                _ => Ok(Resolved::Missing),
+                Resolution::Script(path) => Ok(Resolution::Fallback(path)),
+                found @ Resolution::File(..) => Ok(found),
+                _ => Ok(Resolution::Missing),
             }
         }
         (_, place) => Ok(place),
@@ -72,23 +74,23 @@ fn candidate(
     path: &[u8],
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     for candidate in &tree.config().candidates {
         let Some(name) = candidate.name(path) else { continue };
         let asks_for_folder = name.is_empty() || name.ends_with(b"/");
         let place = named(tree, name, accepted, blocking)?;
         let is_it = match &place {
-            Resolved::Missing => false,
+            Resolution::Missing => false,
             // A folder whose path lacks its slash: it is no file.
-            Resolved::AddSlash => candidate.is_folder(),
-            Resolved::File(..) | Resolved::Script(_) => asks_for_folder == candidate.is_folder(),
+            Resolution::AddSlash => candidate.is_folder(),
+            Resolution::File(..) | Resolution::Script(_) => asks_for_folder == candidate.is_folder(),
             _ => true,
         };
         if is_it {
             return Ok(place);
         }
     }
-    Ok(Resolved::Missing)
+    Ok(Resolution::Missing)
 }
 
 /// Follows a decoded path.
@@ -97,14 +99,14 @@ fn named(
     mut path: Vec<u8>,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     match enter(tree, &mut path) {
         Entered::Inside if path.is_empty() || path.ends_with(b"/") => {
             directory(tree, path, accepted, blocking)
         }
         Entered::Inside => file(tree, path, accepted, blocking),
-        Entered::WithoutSlash => Ok(Resolved::AddSlash),
-        Entered::Outside => Ok(Resolved::Missing),
+        Entered::WithoutSlash => Ok(Resolution::AddSlash),
+        Entered::Outside => Ok(Resolution::Missing),
     }
 }
 
@@ -158,7 +160,7 @@ fn directory(
     mut path: Vec<u8>,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     let end = path.len();
     for index in &tree.config().index {
         path.extend_from_slice(index.as_bytes());
@@ -168,18 +170,18 @@ fn directory(
         }
         match examine(tree, &path, blocking)? {
             Examined::Regular(identity) => return representation(tree, path, identity, accepted, blocking),
-            Examined::Closed => return Ok(Resolved::Forbidden),
+            Examined::Closed => return Ok(Resolution::Forbidden),
             Examined::Directory | Examined::Nothing => path.truncate(end),
         }
     }
     if !tree.lists() {
         // Do not reveal whether the directory exists; this saves a call, too.
-        return Ok(Resolved::Missing);
+        return Ok(Resolution::Missing);
     }
     match examine(tree, &path, blocking)? {
-        Examined::Directory => Ok(Resolved::Directory(path)),
-        Examined::Closed => Ok(Resolved::Forbidden),
-        Examined::Regular(_) | Examined::Nothing => Ok(Resolved::Missing),
+        Examined::Directory => Ok(Resolution::Directory(path)),
+        Examined::Closed => Ok(Resolution::Forbidden),
+        Examined::Regular(_) | Examined::Nothing => Ok(Resolution::Missing),
     }
 }
 
@@ -189,12 +191,12 @@ fn file(
     path: Vec<u8>,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     match examine(tree, &path, blocking)? {
         Examined::Regular(identity) => representation(tree, path, identity, accepted, blocking),
-        Examined::Directory => Ok(Resolved::AddSlash),
-        Examined::Closed => Ok(Resolved::Forbidden),
-        Examined::Nothing => Ok(Resolved::Missing),
+        Examined::Directory => Ok(Resolution::AddSlash),
+        Examined::Closed => Ok(Resolution::Forbidden),
+        Examined::Nothing => Ok(Resolution::Missing),
     }
 }
 
@@ -205,12 +207,12 @@ fn representation(
     identity: Identity,
     accepted: AcceptedCodings,
     blocking: Blocking,
-) -> Result<Resolved, DiskError> {
+) -> Result<Resolution, DiskError> {
     if tree.is_script(&path) {
-        return Ok(Resolved::Script(path));
+        return Ok(Resolution::Script(path));
     }
     if tree.withholds(&path) {
-        return Ok(Resolved::Missing);
+        return Ok(Resolution::Missing);
     }
     let plain = path.len();
     for coding in accepted.in_order().take_while(|&coding| coding != Coding::Identity) {
@@ -219,12 +221,12 @@ fn representation(
         }
         path.extend_from_slice(coding.extension().as_bytes());
         if let Examined::Regular(identity) = examine(tree, &path, blocking)? {
-            return Ok(Resolved::File(Target { path, coding }, identity));
+            return Ok(Resolution::File(Target { path, coding }, identity));
         }
         path.truncate(plain);
     }
     // If the client refuses the plain file too, it gets it all the same: RFC 9110, 12.5.3, prefers that to a 406.
-    Ok(Resolved::File(Target { path, coding: Coding::Identity }, identity))
+    Ok(Resolution::File(Target { path, coding: Coding::Identity }, identity))
 }
 
 enum Examined {

@@ -20,15 +20,17 @@ mod settings;
 mod trust;
 mod words;
 
-pub use cooperation::{Admitted, Cooperation, FileStamp, Scanned};
-pub use map::{Book, Counts, Map, Requested, Served};
+pub use cooperation::{AuthenticQuestion, Cooperation, DocumentFile, FileStamp};
+pub use map::{Book, Counts, Map, Requested, ServedCounts};
 pub use messages::{FromDocuments, ToDocuments};
 pub use origin::{COPIES, Origin};
 pub use process::run;
 pub use rules::{PAGE_BYTES_MAX, Rules, is_page};
-pub use settings::{FilesSettings, Settings, SiteSettings};
+pub use settings::{DocumentsSettings, FilesSettings, SiteSettings};
 pub use trust::{Key, SIGNATURE_FIELD};
-pub use words::{Distrust, Envelope, News, Question, Reply, Signed, WORDS_BYTES_MAX, sign_question};
+pub use words::{
+    Distrust, Envelope, LoadReport, Question, Reply, SignedMessage, WORDS_BYTES_MAX, sign_question,
+};
 
 /// A decoded path as it stands in a URL that is put into pages: nothing but letters, digits and `-._~/%`.
 pub fn encode(path: &[u8]) -> String {

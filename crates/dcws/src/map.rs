@@ -67,7 +67,7 @@ pub enum Requested {
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServedCounts {
     /// [`Map::numbering`].
     pub numbering: u64,
     /// Requests by document.
@@ -179,20 +179,21 @@ impl Book {
     }
 
     /// What has been counted since the last call, in parts of so many documents. Nothing: no parts.
-    pub fn take_served(&self, documents_max: usize) -> Vec<Served> {
+    pub fn take_served(&self, documents_max: usize) -> Vec<ServedCounts> {
         let counted = (0..).zip(&self.counts.documents);
         let counted: Vec<(u32, u64)> = counted
             .map(|(number, count)| (number, count.swap(0, Ordering::Relaxed)))
             .filter(|(_, count)| *count > 0)
             .collect();
         let numbering = self.counts.numbering;
-        let part = |part: &[_]| Served { numbering, documents: part.to_vec(), ..Served::default() };
+        let part =
+            |part: &[_]| ServedCounts { numbering, documents: part.to_vec(), ..ServedCounts::default() };
         let mut parts: Vec<_> = counted.chunks(documents_max.max(1)).map(part).collect();
         let Counts { redirects, copies, others, .. } = &*self.counts;
         let [redirects, copies, others] =
             [redirects, copies, others].map(|count| count.swap(0, Ordering::Relaxed));
         if redirects + copies + others > 0 {
-            parts.push(Served { numbering, documents: Vec::new(), redirects, copies, others });
+            parts.push(ServedCounts { numbering, documents: Vec::new(), redirects, copies, others });
         }
         parts
     }
@@ -268,7 +269,10 @@ mod tests {
         second.count(document(1));
         second.count(Requested::Copy);
         let parts = second.take_served(1);
-        assert_eq!(parts[0], Served { numbering: 1, documents: vec![(1, 2)], ..Served::default() });
+        assert_eq!(
+            parts[0],
+            ServedCounts { numbering: 1, documents: vec![(1, 2)], ..ServedCounts::default() }
+        );
         assert_eq!((parts[1].redirects, parts[1].copies, parts[1].others), (1, 1, 3));
         assert_eq!((parts.len(), second.take_served(1).len()), (2, 0));
         first.count(document(0));

@@ -10,13 +10,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Origin, Served};
+use crate::{Origin, ServedCounts};
 
 /// A message to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToDocuments {
-    /// One descriptor comes with this: a file with the [`Settings`](crate::Settings), as JSON, that replace all earlier
+    /// One descriptor comes with this: a file with the [`DocumentsSettings`](crate::DocumentsSettings), as JSON, that replace all earlier
     /// ones.
     Configure,
     /// What a worker has counted.
@@ -24,7 +24,7 @@ pub enum ToDocuments {
         /// The site.
         site: Origin,
         /// The counts.
-        served: Served,
+        served: ServedCounts,
     },
 }
 

@@ -11,7 +11,7 @@ use crate::{Origin, Rules};
 
 /// The settings of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct DocumentsSettings {
     /// Unix socket on which workers pass on what peers ask.
     pub socket: PathBuf,
     /// The sites.

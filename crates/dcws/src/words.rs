@@ -15,7 +15,7 @@ pub struct Question {
     /// The time of the server that asks, in microseconds since 1970. Grows with each question.
     pub time_us: u64,
     /// The rest: the body.
-    pub news: News,
+    pub news: LoadReport,
 }
 
 /// The head of a question: `FROM TO TIME LENGTH DIGEST SIGNATURE`, in the [field](crate::SIGNATURE_FIELD). The signature
@@ -40,12 +40,12 @@ pub struct Reply {
     /// [`Question::time_us`].
     pub answers_us: u64,
     /// The rest.
-    pub news: News,
+    pub news: LoadReport,
 }
 
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct News {
+pub struct LoadReport {
     /// Requests per second.
     pub load: u64,
     /// The version of the list of documents that the other server may serve.
@@ -59,7 +59,7 @@ pub struct News {
 
 /// A signed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedMessage {
     /// The body, as JSON.
     pub body: Vec<u8>,
     /// Value of the [field](crate::SIGNATURE_FIELD).
@@ -71,7 +71,7 @@ pub struct Signed {
 pub enum Distrust {
     /// The message was not signed with the key.
     Signature,
-    /// It cannot be read.
+    /// The message cannot be read.
     Unreadable,
     /// The message is from a server that is no peer, or meant for another one.
     Stranger,
@@ -96,11 +96,11 @@ impl Distrust {
 
 impl Question {
     /// Signs it.
-    pub fn signed(&self, key: &Key) -> Signed {
+    pub fn signed(&self, key: &Key) -> SignedMessage {
         // Numbers, strings and lists of them always can be written.
         let body = serde_json::to_vec(&self.news).unwrap_or_default();
         let head = format!("{} {} {}", self.from, self.to, self.time_us);
-        Signed { signature: sign_question(key, &head, &body), body }
+        SignedMessage { signature: sign_question(key, &head, &body), body }
     }
 }
 
@@ -143,7 +143,7 @@ impl Envelope {
     ///
     /// # Errors
     /// It is not the one that the head was signed for, or cannot be read.
-    pub(crate) fn open(&self, body: &[u8]) -> Result<News, Distrust> {
+    pub(crate) fn open(&self, body: &[u8]) -> Result<LoadReport, Distrust> {
         if body.len() != self.body_len || digest(body) != self.body_digest {
             return Err(Distrust::Signature);
         }
@@ -153,9 +153,9 @@ impl Envelope {
 
 impl Reply {
     /// Signs it.
-    pub fn signed(&self, key: &Key) -> Signed {
+    pub fn signed(&self, key: &Key) -> SignedMessage {
         let body = serde_json::to_vec(self).unwrap_or_default();
-        Signed { signature: key.sign(Purpose::Reply, &body), body }
+        SignedMessage { signature: key.sign(Purpose::Reply, &body), body }
     }
 
     /// Reads one that was signed with the key.

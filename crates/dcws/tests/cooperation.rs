@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use baton_dcws::{Cooperation, Distrust, Key, Map, Origin, Question, Scanned, Served, Signed};
+use baton_dcws::{
+    Cooperation, Distrust, DocumentFile, Key, Map, Origin, Question, ServedCounts, SignedMessage,
+};
 use baton_dispatch::migration::MigrationSettings;
 
 const SECOND: u64 = 1_000_000;
@@ -73,7 +75,12 @@ impl World {
                 };
                 let documents: Vec<_> =
                     (1..40).filter(|number| !away(number)).map(|number| (number, requests)).collect();
-                server.site.handle_served(&Served { numbering, documents, others: 1, ..Served::default() });
+                server.site.handle_served(&ServedCounts {
+                    numbering,
+                    documents,
+                    others: 1,
+                    ..ServedCounts::default()
+                });
             }
             server.site.handle_timeout(self.now);
             self.take_map(index);
@@ -99,7 +106,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, target: usize, question: &Signed) -> Option<Signed> {
+    fn answer(&mut self, target: usize, question: &SignedMessage) -> Option<SignedMessage> {
         let wall_us = WALL_US + self.now + self.servers[target].skew_us;
         let site = &mut self.servers[target].site;
         let admitted = site.admit(&question.signature, wall_us).ok()?;
@@ -137,13 +144,17 @@ impl World {
 }
 
 /// An index with links to all others.
-fn folder(count: usize, version: i64) -> BTreeMap<String, Scanned> {
+fn folder(count: usize, version: i64) -> BTreeMap<String, DocumentFile> {
     let name = |number: usize| format!("p{number:02}.png");
-    let image =
-        |_| Scanned { stamp: (1, 1, version, 0), aliases: Vec::new(), links: Vec::new(), may_move: true };
+    let image = |_| DocumentFile {
+        stamp: (1, 1, version, 0),
+        aliases: Vec::new(),
+        links: Vec::new(),
+        may_move: true,
+    };
     let mut folder: BTreeMap<_, _> = (0..count - 1).map(|number| (name(number), image(number))).collect();
     let links = (0..count - 1).map(|number| (name(number), baton_dcws::links::Use::Moves)).collect();
-    let index = Scanned { stamp: (0, 0, 0, 0), aliases: vec![String::new()], links, may_move: false };
+    let index = DocumentFile { stamp: (0, 0, 0, 0), aliases: vec![String::new()], links, may_move: false };
     folder.insert("index.html".into(), index);
     folder
 }
@@ -216,7 +227,7 @@ fn no_address_dies_whatever_the_network_does() {
 #[test]
 fn only_peers_with_the_key_and_a_right_clock_are_heard() {
     let mut site = Cooperation::new(origin(0), vec![origin(1)], key(), settings(), 0, WALL_US);
-    let news = baton_dcws::News { load: 1, version: 1, lent: Some(vec![("x".into(), 1)]), obeys: None };
+    let news = baton_dcws::LoadReport { load: 1, version: 1, lent: Some(vec![("x".into(), 1)]), obeys: None };
     let question = |from: usize, to: usize, time_us| Question {
         from: origin(from),
         to: origin(to),

@@ -286,7 +286,7 @@ impl Cluster {
         self.join_keyed(mix(number + 1), weight, now)
     }
 
-    /// As [`Self::join`], with a name (such as its address) that is the same on all front-ends, in any order of
+    /// Joins as by [`Self::join`], with a name (such as its address) that is the same on all front-ends, in any order of
     /// joining.
     pub fn join_named(&mut self, name: &[u8], weight: u32, now: Time) -> NodeId {
         self.join_keyed(crate::target_hash(name), weight, now)

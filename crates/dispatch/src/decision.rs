@@ -53,7 +53,7 @@ pub enum Why {
         /// The node that no longer has it.
         dropped: NodeId,
     },
-    /// It is the turn of this node.
+    /// Nodes take turns, and it is this one's.
     RoundRobin,
     /// No serving node has less load for its weight.
     LeastLoaded,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use resolv_conf::{Config, ScopedIp};
 
-use crate::message::{Answer, Family, question, read_answer};
+use crate::message::{DnsAnswer, Family, question, read_answer};
 use crate::{LookupTrouble, Outcome, hosts};
 
 /// Where names are looked up.
@@ -101,13 +101,13 @@ fn ask_both(servers: &[SocketAddr], name: &str, patience: Duration, attempts: u3
     let mut trouble = None;
     for family in [Family::V4, Family::V6] {
         match ask_until_answered(servers, name, family, patience, attempts) {
-            Answer::Found { addresses, ttl_s } => {
+            DnsAnswer::Found { addresses, ttl_s } => {
                 found.0.extend(addresses);
                 found.1 = found.1.min(ttl_s);
             }
-            Answer::Absent => {}
-            Answer::Failed(why) => trouble = Some(why),
-            Answer::Truncated | Answer::Other => trouble = Some(LookupTrouble::Malformed),
+            DnsAnswer::Absent => {}
+            DnsAnswer::Failed(why) => trouble = Some(why),
+            DnsAnswer::Truncated | DnsAnswer::Other => trouble = Some(LookupTrouble::Malformed),
         }
     }
     match (found, trouble) {
@@ -123,11 +123,11 @@ fn ask_until_answered(
     family: Family,
     patience: Duration,
     attempts: u32,
-) -> Answer {
-    let mut last = Answer::Failed(LookupTrouble::NoServer);
+) -> DnsAnswer {
+    let mut last = DnsAnswer::Failed(LookupTrouble::NoServer);
     for server in servers.iter().cycle().take(servers.len() * attempts as usize) {
         last = ask(*server, name, family, patience);
-        if !matches!(last, Answer::Failed(_)) {
+        if !matches!(last, DnsAnswer::Failed(_)) {
             break;
         }
     }
@@ -135,14 +135,14 @@ fn ask_until_answered(
 }
 
 /// Asks one server once, by a datagram, and over TCP if the answer needs it.
-fn ask(server: SocketAddr, name: &str, family: Family, patience: Duration) -> Answer {
+fn ask(server: SocketAddr, name: &str, family: Family, patience: Duration) -> DnsAnswer {
     // Keyed by the system's random numbers.
     let id = RandomState::new().build_hasher().finish() as u16;
     // A name that no host can have is absent.
-    let Some(question) = question(id, name, family) else { return Answer::Absent };
+    let Some(question) = question(id, name, family) else { return DnsAnswer::Absent };
     let answer = by_datagram(server, &question, patience, |bytes| read_answer(bytes, id, name, family));
     match answer {
-        Ok(Answer::Truncated) => by_stream(server, &question, patience)
+        Ok(DnsAnswer::Truncated) => by_stream(server, &question, patience)
             .map_or_else(|error| failed(&error), |bytes| read_answer(&bytes, id, name, family)),
         Ok(answer) => answer,
         Err(error) => failed(&error),
@@ -153,8 +153,8 @@ fn by_datagram(
     server: SocketAddr,
     question: &[u8],
     patience: Duration,
-    read: impl Fn(&[u8]) -> Answer,
-) -> std::io::Result<Answer> {
+    read: impl Fn(&[u8]) -> DnsAnswer,
+) -> std::io::Result<DnsAnswer> {
     let any: SocketAddr =
         if server.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = UdpSocket::bind(any)?;
@@ -171,7 +171,7 @@ fn by_datagram(
         socket.set_read_timeout(Some(left))?;
         let count = socket.recv(&mut bytes)?;
         match read(&bytes[..count]) {
-            Answer::Other => {}
+            DnsAnswer::Other => {}
             answer => return Ok(answer),
         }
     }
@@ -191,8 +191,8 @@ fn by_stream(server: SocketAddr, question: &[u8], patience: Duration) -> std::io
     Ok(bytes)
 }
 
-fn failed(error: &std::io::Error) -> Answer {
-    Answer::Failed(match error.kind() {
+fn failed(error: &std::io::Error) -> DnsAnswer {
+    DnsAnswer::Failed(match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => LookupTrouble::TimedOut,
         _ => LookupTrouble::NoServer,
     })

@@ -18,7 +18,7 @@ pub enum Family {
 
 /// What a server has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum DnsAnswer {
     /// Addresses, at least one, and for how many seconds they hold.
     Found {
         /// In the order of the answer.
@@ -47,30 +47,30 @@ pub fn question(id: u16, host: &str, family: Family) -> Option<Vec<u8>> {
 }
 
 /// Reads the answer to a question of [`question`], with the same arguments.
-pub fn read_answer(bytes: &[u8], id: u16, host: &str, family: Family) -> Answer {
+pub fn read_answer(bytes: &[u8], id: u16, host: &str, family: Family) -> DnsAnswer {
     if bytes.first_chunk() != Some(&id.to_be_bytes()) {
-        return Answer::Other;
+        return DnsAnswer::Other;
     }
-    let Ok(packet) = Packet::parse(bytes) else { return Answer::Failed(LookupTrouble::Malformed) };
-    let Ok(name) = Name::new(host) else { return Answer::Other };
+    let Ok(packet) = Packet::parse(bytes) else { return DnsAnswer::Failed(LookupTrouble::Malformed) };
+    let Ok(name) = Name::new(host) else { return DnsAnswer::Other };
     let is_ours = packet.has_flags(PacketFlag::RESPONSE)
         && matches!(&packet.questions[..], [question]
             if same(&question.qname, &name) && question.qtype == QTYPE::TYPE(family.kind()));
     if !is_ours {
-        return Answer::Other;
+        return DnsAnswer::Other;
     }
     if packet.has_flags(PacketFlag::TRUNCATION) {
-        return Answer::Truncated;
+        return DnsAnswer::Truncated;
     }
     match packet.rcode() {
         RCODE::NoError => follow(&packet, name, family),
-        RCODE::NameError => Answer::Absent,
-        _ => Answer::Failed(LookupTrouble::Refused),
+        RCODE::NameError => DnsAnswer::Absent,
+        _ => DnsAnswer::Failed(LookupTrouble::Refused),
     }
 }
 
 /// Follows the aliases from `name` to addresses, within the answer: a recursive server has put all of them there.
-fn follow(packet: &Packet<'_>, name: Name<'_>, family: Family) -> Answer {
+fn follow(packet: &Packet<'_>, name: Name<'_>, family: Family) -> DnsAnswer {
     let mut name = name;
     let mut ttl_s = u32::MAX;
     for _ in 0..ALIASES_MAX {
@@ -87,14 +87,14 @@ fn follow(packet: &Packet<'_>, name: Name<'_>, family: Family) -> Answer {
         }
         if !addresses.is_empty() {
             addresses.truncate(ADDRESSES_MAX);
-            return Answer::Found { addresses, ttl_s };
+            return DnsAnswer::Found { addresses, ttl_s };
         }
         match alias {
             Some(alias) => name = alias,
-            None => return Answer::Absent,
+            None => return DnsAnswer::Absent,
         }
     }
-    Answer::Failed(LookupTrouble::Malformed)
+    DnsAnswer::Failed(LookupTrouble::Malformed)
 }
 
 /// Whether a host may have this name: letters, digits, hyphens, and underscores, which Docker's services have.
@@ -163,13 +163,19 @@ mod tests {
             ];
         });
         let addresses = vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
-        assert_eq!(read_answer(&bytes, 7, "Origin.test", Family::V4), Answer::Found { addresses, ttl_s: 50 });
+        assert_eq!(
+            read_answer(&bytes, 7, "Origin.test", Family::V4),
+            DnsAnswer::Found { addresses, ttl_s: 50 }
+        );
 
         let bytes = answer("origin.test", Family::V6, |packet| {
             packet.answers = vec![record("origin.test", 5, RData::AAAA(AAAA { address: 1 }))];
         });
         let addresses = vec!["::1".parse().unwrap()];
-        assert_eq!(read_answer(&bytes, 7, "origin.test", Family::V6), Answer::Found { addresses, ttl_s: 5 });
+        assert_eq!(
+            read_answer(&bytes, 7, "origin.test", Family::V6),
+            DnsAnswer::Found { addresses, ttl_s: 5 }
+        );
     }
 
     #[test]
@@ -177,21 +183,21 @@ mod tests {
         let read = |change: fn(&mut Packet<'_>)| {
             read_answer(&answer("origin.test", Family::V4, change), 7, "origin.test", Family::V4)
         };
-        assert_eq!(read(|_| ()), Answer::Absent);
-        assert_eq!(read(|packet| *packet.rcode_mut() = RCODE::NameError), Answer::Absent);
+        assert_eq!(read(|_| ()), DnsAnswer::Absent);
+        assert_eq!(read(|packet| *packet.rcode_mut() = RCODE::NameError), DnsAnswer::Absent);
         assert_eq!(
             read(|packet| *packet.rcode_mut() = RCODE::ServerFailure),
-            Answer::Failed(LookupTrouble::Refused)
+            DnsAnswer::Failed(LookupTrouble::Refused)
         );
-        assert_eq!(read(|packet| packet.set_flags(PacketFlag::TRUNCATION)), Answer::Truncated);
+        assert_eq!(read(|packet| packet.set_flags(PacketFlag::TRUNCATION)), DnsAnswer::Truncated);
         assert_eq!(
             read(|packet| packet.answers = vec![record("origin.test", 1, alias("origin.test"))]),
-            Answer::Failed(LookupTrouble::Malformed),
+            DnsAnswer::Failed(LookupTrouble::Malformed),
             "a loop"
         );
         assert_eq!(
             read(|packet| packet.answers = vec![record("origin.test", 1, alias("x.test"))]),
-            Answer::Absent
+            DnsAnswer::Absent
         );
     }
 
@@ -203,16 +209,16 @@ mod tests {
             });
             read_answer(&bytes, id, host, family)
         };
-        assert!(matches!(read(7, "origin.test", Family::V4), Answer::Found { .. }));
-        assert_eq!(read(8, "origin.test", Family::V4), Answer::Other);
-        assert_eq!(read(7, "other.test", Family::V4), Answer::Other);
-        assert_eq!(read(7, "origin.test", Family::V6), Answer::Other);
+        assert!(matches!(read(7, "origin.test", Family::V4), DnsAnswer::Found { .. }));
+        assert_eq!(read(8, "origin.test", Family::V4), DnsAnswer::Other);
+        assert_eq!(read(7, "other.test", Family::V4), DnsAnswer::Other);
+        assert_eq!(read(7, "origin.test", Family::V6), DnsAnswer::Other);
         let asked = question(7, "origin.test", Family::V4).unwrap();
-        assert_eq!(read_answer(&asked, 7, "origin.test", Family::V4), Answer::Other, "a question");
-        assert_eq!(read_answer(b"short", 7, "origin.test", Family::V4), Answer::Other);
+        assert_eq!(read_answer(&asked, 7, "origin.test", Family::V4), DnsAnswer::Other, "a question");
+        assert_eq!(read_answer(b"short", 7, "origin.test", Family::V4), DnsAnswer::Other);
         let cut = &answer("origin.test", Family::V4, |_| ())[..20];
         let cut = read_answer(cut, 7, "origin.test", Family::V4);
-        assert_eq!(cut, Answer::Failed(LookupTrouble::Malformed));
+        assert_eq!(cut, DnsAnswer::Failed(LookupTrouble::Malformed));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Names {
 struct Shared {
     lookup: Mutex<Lookup>,
     begun: Instant,
-    watched: Mutex<Watched>,
+    watched: Mutex<NameRegistry>,
     /// Something is due earlier, or the last handle is gone.
     news: Condvar,
     /// A name was looked up.
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct NameRegistry {
     names: Vec<Weak<Name>>,
     has_thread: bool,
     closed: bool,

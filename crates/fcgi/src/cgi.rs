@@ -221,7 +221,7 @@ fn without_empty_type(text: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// As long as a version and a blank.
+/// The field's name, padded to the length of a version and a blank.
 const STATUS: &[u8; 9] = b"Status:  ";
 
 /// A path that names something.

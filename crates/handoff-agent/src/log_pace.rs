@@ -40,7 +40,7 @@ impl LogPace {
 
 fn describe(note: &Note) {
     match note {
-        Note::HandOffFailed { node, tuple, why } => {
+        Note::HandoffFailed { node, tuple, why } => {
             log::notice(format_args!(
                 "the connection of {tuple} is relayed, not handed over to {node}: {why}"
             ));

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use baton_cluster::Tuple;
-use baton_cluster::local::{FromMaster, FromWorker, MoverStatus, Node, Settings, ToMaster, VERSION};
-use baton_cluster::mover::{Action, ForServer, HandOff, Mover, Peer};
+use baton_cluster::local::{FromMaster, FromWorker, MoverSettings, MoverStatus, Node, ToMaster, VERSION};
+use baton_cluster::mover::{Action, ForServer, Handoff, Mover, Peer};
 use baton_confine::Limits;
 use baton_passport::Passport;
 use baton_report::{Trouble, log};
@@ -238,7 +238,7 @@ impl Process {
     fn handle_hello(
         &mut self,
         index: usize,
-        settings: &Settings,
+        settings: &MoverSettings,
         sockets: Vec<OwnedFd>,
     ) -> Result<(), Trouble> {
         let Ok([requests, arrivals]) = <[OwnedFd; 2]>::try_from(sockets) else {
@@ -277,12 +277,12 @@ impl Process {
 
     fn handle_worker(&mut self, index: usize, message: FromWorker, socket: Option<OwnedFd>, now_ms: u64) {
         match (message, socket) {
-            (FromWorker::HandOff { node, passport }, Some(socket)) => {
+            (FromWorker::Handoff { node, passport }, Some(socket)) => {
                 let is_counted = self.current() == Some(index);
                 match tuple_of(&socket) {
                     Ok(tuple) => {
-                        let hand_off = HandOff { node, socket, tuple, passport, is_counted };
-                        self.mover.handle_hand_off(hand_off, now_ms);
+                        let handoff = Handoff { node, socket, tuple, passport, is_counted };
+                        self.mover.handle_handoff(handoff, now_ms);
                     }
                     Err(why) => self.give_back(&socket, *passport, why),
                 }
@@ -291,7 +291,7 @@ impl Process {
                 self.mover.handle_return(flow, socket, passport, now_ms);
             }
             (FromWorker::Report(report), _) => self.mover.handle_report(&report, now_ms),
-            (FromWorker::HandOff { .. } | FromWorker::Return { .. }, None) => {
+            (FromWorker::Handoff { .. } | FromWorker::Return { .. }, None) => {
                 log::error("a worker's message comes without the client's socket");
             }
         }

@@ -18,7 +18,7 @@ pub use ureq::{BodyReader, Error, http};
 
 /// What a client is for.
 #[derive(Clone, Debug)]
-pub struct Settings<'a> {
+pub struct ClientSettings<'a> {
     /// By which servers are known. `None`: no URL is of TLS, and a system without authorities does no harm.
     pub authorities: Option<Authorities<'a>>,
     /// Whether URLs without TLS are refused, also those of redirections.
@@ -45,7 +45,7 @@ impl Client {
     ///
     /// # Errors
     /// If the certificates of the authorities cannot be read, or there are none.
-    pub fn new(settings: &Settings<'_>) -> Result<Self, Trouble> {
+    pub fn new(settings: &ClientSettings<'_>) -> Result<Self, Trouble> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(settings.https_only)

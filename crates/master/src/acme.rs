@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use baton_acme::{Challenge, FromAcme, Settings, ToAcme, UnixTime};
+use baton_acme::{AcmeSettings, Challenge, FromAcme, ToAcme, UnixTime};
 use baton_confine::Limits;
 use baton_report::{Trouble, log, utc};
 use baton_sys::process::Ended;
@@ -27,7 +27,7 @@ use super::workers::Workers;
 #[derive(Debug)]
 pub(super) struct Acme {
     /// `None`: no site gets its certificate from an authority.
-    settings: Option<Settings>,
+    settings: Option<AcmeSettings>,
     pub(super) child: Child,
     proofs: BTreeMap<u64, Proof>,
     plans: BTreeMap<String, Plan>,
@@ -63,11 +63,12 @@ impl Acme {
     }
 
     /// Obtains what these settings want from now on.
-    pub(super) fn configure(&mut self, settings: Option<Settings>, now: Instant) {
+    pub(super) fn configure(&mut self, settings: Option<AcmeSettings>, now: Instant) {
         if self.settings == settings {
             return;
         }
-        let store = |settings: &Option<Settings>| settings.as_ref().map(|settings| settings.store.clone());
+        let store =
+            |settings: &Option<AcmeSettings>| settings.as_ref().map(|settings| settings.store.clone());
         let has_moved = store(&self.settings) != store(&settings);
         let wanted = settings.iter().flat_map(|settings| &settings.certificates);
         let wanted: BTreeSet<_> = wanted.map(|names| names.first().to_owned()).collect();
@@ -208,7 +209,7 @@ impl Acme {
 }
 
 /// Creates the folder of the certificates, which only the process and the master may enter.
-fn create_store(settings: &Settings, user: &WorkerUser) -> Result<(), Trouble> {
+fn create_store(settings: &AcmeSettings, user: &WorkerUser) -> Result<(), Trouble> {
     let store = &settings.store;
     user.create_folder(store).map_err(|error| {
         Trouble::of(format_args!("create {} for certificates", store.display()), &error)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use baton_acme::Challenge;
 use baton_cache::PurgeOrder;
-use baton_dcws::{Origin, Served};
+use baton_dcws::{Origin, ServedCounts};
 pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,7 +157,7 @@ pub(super) enum FromWorker {
         /// The site.
         site: Origin,
         /// The counts.
-        served: Served,
+        served: ServedCounts,
     },
     /// The worker has purged, for these.
     Purged {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use baton_config::Config;
 use baton_confine::Limits;
-use baton_dcws::{FromDocuments, Origin, Served, Settings, ToDocuments};
+use baton_dcws::{DocumentsSettings, FromDocuments, Origin, ServedCounts, ToDocuments};
 use baton_report::{Trouble, log};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(super) struct Documents {
     /// Where workers pass on peers' questions.
     socket: PathBuf,
     /// `None`: no site shares its load.
-    settings: Option<Settings>,
+    settings: Option<DocumentsSettings>,
     pub(super) child: Child,
     maps: BTreeMap<Origin, OwnedFd>,
     status: Value,
@@ -65,13 +65,13 @@ impl Documents {
         &self,
         config: &Config,
         certificates: &Certificates,
-    ) -> Result<Option<Settings>, Trouble> {
+    ) -> Result<Option<DocumentsSettings>, Trouble> {
         let settings = config.documents_settings(&self.socket, &certificates.files);
         settings.map_err(|error| Trouble::of("let documents migrate", &error))
     }
 
     /// Lets documents migrate as these settings say from now on.
-    pub(super) fn configure(&mut self, settings: Option<Settings>) {
+    pub(super) fn configure(&mut self, settings: Option<DocumentsSettings>) {
         if self.settings == settings {
             return;
         }
@@ -134,7 +134,7 @@ impl Documents {
     }
 
     /// A worker says what documents were asked for.
-    pub(super) fn handle_served(&self, site: Origin, served: Served) {
+    pub(super) fn handle_served(&self, site: Origin, served: ServedCounts) {
         // If its socket is full, the process does not look at loads either.
         let _ = self.child.tell(&ToDocuments::Served { site, served });
     }
@@ -223,7 +223,7 @@ mod tests {
             }
         }
         // A site that shares its load no more.
-        documents.settings = Some(Settings { socket: PathBuf::new(), sites: Vec::new() });
+        documents.settings = Some(DocumentsSettings { socket: PathBuf::new(), sites: Vec::new() });
         documents.configure(None);
         assert!(documents.maps.is_empty() && documents.report().is_none());
     }

@@ -90,7 +90,7 @@ pub(crate) struct ProcessFigures {
 
 /// What processes take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Taken {
+pub(crate) struct ProcessUsage {
     pub(crate) cpu_seconds: f64,
     pub(crate) resident_bytes: u64,
     pub(crate) virtual_bytes: u64,
@@ -100,8 +100,8 @@ pub(crate) struct Taken {
 
 impl ProcessFigures {
     /// Looks at these processes. What one has taken since it was seen last and before its end is not known.
-    pub(crate) fn look(&mut self, pids: impl IntoIterator<Item = u32>) -> Taken {
-        let mut taken = Taken::default();
+    pub(crate) fn look(&mut self, pids: impl IntoIterator<Item = u32>) -> ProcessUsage {
+        let mut taken = ProcessUsage::default();
         let mut now = BTreeMap::new();
         for pid in pids {
             let Some(stat) = Stat::of(pid) else { continue };

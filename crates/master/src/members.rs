@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Cluster, ClusterNode};
 use baton_confine::Limits;
-use baton_membership::{FromMembers, Member, Order, Report, Settings, ToMembers};
+use baton_membership::{FromMembers, Member, MembersSettings, Order, Report, ToMembers};
 use baton_report::{Trouble, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ use super::privileges::WorkerUser;
 #[derive(Debug)]
 pub(super) struct Members {
     /// `None`: the configuration lists all nodes.
-    settings: Option<Settings>,
+    settings: Option<MembersSettings>,
     /// Nodes that the configuration lists, as the file has them.
     listed: Vec<ClusterNode>,
     pub(super) child: Child,
@@ -58,7 +58,7 @@ impl Members {
     /// Begins with the nodes that a configuration lists, and with the last view, if a server before this one has left any.
     pub(super) fn new(
         listed: Vec<ClusterNode>,
-        settings: Option<Settings>,
+        settings: Option<MembersSettings>,
         limits: Limits,
         now: Instant,
     ) -> Self {
@@ -80,7 +80,12 @@ impl Members {
     }
 
     /// From now on the configuration lists these nodes, and these settings name what to follow.
-    pub(super) fn configure(&mut self, listed: Vec<ClusterNode>, settings: Option<Settings>, now: Instant) {
+    pub(super) fn configure(
+        &mut self,
+        listed: Vec<ClusterNode>,
+        settings: Option<MembersSettings>,
+        now: Instant,
+    ) {
         self.listed = listed;
         if self.settings == settings {
             return;

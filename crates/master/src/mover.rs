@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_cluster::local::{FromMaster, MoverStatus, Settings, ToMaster, VERSION};
+use baton_cluster::local::{FromMaster, MoverSettings, MoverStatus, ToMaster, VERSION};
 use baton_config::{Config, OWN_EXECUTABLE};
 use baton_confine::Limits;
 use baton_report::log;
@@ -36,7 +36,7 @@ use super::privileges;
 #[derive(Debug)]
 pub(crate) struct Mover {
     /// `None`: no connection moves to another host, or comes from one.
-    settings: Option<Settings>,
+    settings: Option<MoverSettings>,
     socket: PathBuf,
     limits: Limits,
     ends: Option<Ends>,
@@ -110,7 +110,7 @@ impl Mover {
         if before == *settings {
             return;
         }
-        let is_same_but_for_nodes = Settings { nodes: settings.nodes.clone(), ..before } == *settings;
+        let is_same_but_for_nodes = MoverSettings { nodes: settings.nodes.clone(), ..before } == *settings;
         let nodes = FromMaster::Nodes { nodes: settings.nodes.clone() };
         // With another key, or other addresses, it is told all of it anew.
         if !is_same_but_for_nodes || channel::send(link, &nodes, &[]).is_err() {

@@ -68,10 +68,10 @@ pub(crate) struct Change {
     pub(crate) fresh: Vec<Listening>,
     pub(crate) logs: Logs,
     pub(crate) certificates: Certificates,
-    pub(crate) acme: Option<baton_acme::Settings>,
+    pub(crate) acme: Option<baton_acme::AcmeSettings>,
     /// What the process of documents is told.
-    pub(crate) documents: Option<baton_dcws::Settings>,
-    pub(crate) members: Option<baton_membership::Settings>,
+    pub(crate) documents: Option<baton_dcws::DocumentsSettings>,
+    pub(crate) members: Option<baton_membership::MembersSettings>,
     /// The nodes that the configuration lists; its own are these and those that others know.
     pub(crate) listed_nodes: Vec<ClusterNode>,
 }

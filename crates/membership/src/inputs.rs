@@ -1,6 +1,6 @@
 //! What the process's threads tell its first one.
 
-use crate::etcd::{Snapshot, Watched};
+use crate::etcd::{Snapshot, WatchLine};
 use crate::failure::Failure;
 use crate::messages::ToMembers;
 
@@ -14,7 +14,7 @@ pub(crate) enum Input {
     /// All of etcd, which was asked for when the view was of that revision.
     Range(Result<Snapshot, Failure>, i64),
     /// A line of the watch with that number; `None`: its connection has ended, or there never was one.
-    Watched(u64, Option<Watched>),
+    Watched(u64, Option<WatchLine>),
     /// Whether this host is registered now, and if not, why.
     Registered(Result<(), String>),
     /// An order is written, or is not.

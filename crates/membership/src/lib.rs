@@ -28,11 +28,11 @@ mod saved;
 mod settings;
 mod view;
 
-pub use etcd::{Api, Entry, Event, Snapshot, Watched};
+pub use etcd::{Api, Entry, Event, Snapshot, WatchLine};
 pub use failure::Failure;
 pub use messages::{EtcdReport, FromMembers, Order, Report, ToMembers};
 pub use process::run;
 pub use record::{Directive, NodeState, RECORD_BYTES_MAX, Registration, Skip, is_name};
 pub use saved::last_view;
-pub use settings::{DnsNodes, Etcd, Login, Register, Settings};
+pub use settings::{DnsNodes, Etcd, EtcdUser, MembersSettings, Register};
 pub use view::{Applied, Member, Source, View};

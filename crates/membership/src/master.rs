@@ -12,7 +12,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::inputs::Input;
 use crate::messages::{FromMembers, Report, ToMembers};
-use crate::settings::Settings;
+use crate::settings::MembersSettings;
 
 /// The socket.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Master {
     ///
     /// # Errors
     /// A message that is none: master and process are of different versions.
-    pub(crate) fn settings(&self) -> io::Result<Option<Settings>> {
+    pub(crate) fn settings(&self) -> io::Result<Option<MembersSettings>> {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         let received = messages::receive::<ToMembers>(&self.socket, &mut buffer)?;
         let Some((message, descriptors)) = received else { return Ok(None) };

@@ -19,7 +19,7 @@ use crate::view::Member;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToMembers {
-    /// One descriptor comes with this: a file with the [`Settings`](crate::Settings), as JSON.
+    /// One descriptor comes with this: a file with the [`MembersSettings`](crate::MembersSettings), as JSON.
     Configure,
     /// Write to etcd what an operator wants of a node.
     Order {

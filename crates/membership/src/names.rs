@@ -7,7 +7,7 @@ use std::time::Duration;
 use baton_dns::{Name, Names};
 use baton_report::Trouble;
 
-use crate::settings::{DnsNodes, Settings};
+use crate::settings::{DnsNodes, MembersSettings};
 use crate::view::{Member, Source};
 
 /// The hosts that are looked up.
@@ -32,7 +32,7 @@ impl Hosts {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(crate) fn new(settings: &Settings, restored: &[Member]) -> Result<Self, Trouble> {
+    pub(crate) fn new(settings: &MembersSettings, restored: &[Member]) -> Result<Self, Trouble> {
         let names = Names::default();
         names.ask(&settings.dns_servers);
         let host = |nodes: &DnsNodes| Host {
@@ -97,10 +97,10 @@ fn is_of(member: &Member, nodes: &DnsNodes) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(hosts: &[&str]) -> Settings {
+    fn settings(hosts: &[&str]) -> MembersSettings {
         let nodes =
             |host: &&str| DnsNodes { host: (*host).into(), scheme: "http".into(), port: 81, weight: 2 };
-        Settings {
+        MembersSettings {
             etcd: None,
             dns: hosts.iter().map(nodes).collect(),
             dns_servers: Vec::new(),

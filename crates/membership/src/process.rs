@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use baton_report::{Trouble, log, utc};
 
-use crate::etcd::{Api, Watched};
+use crate::etcd::{Api, WatchLine};
 use crate::follower::Follower;
 use crate::inputs::Input;
 use crate::master::Master;
@@ -15,8 +15,8 @@ use crate::messages::{EtcdReport, Report, ToMembers};
 use crate::names::Hosts;
 use crate::orders;
 use crate::registrar::Registrar;
-use crate::saved::Saved;
-use crate::settings::Settings;
+use crate::saved::SavedView;
+use crate::settings::MembersSettings;
 use crate::view::{Applied, Member, View};
 
 /// Keeps the view until the master ends, which is at the other end of `socket`.
@@ -34,7 +34,7 @@ pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
 }
 
 struct Process {
-    settings: Settings,
+    settings: MembersSettings,
     master: Master,
     begun: Instant,
     view: View,
@@ -42,7 +42,7 @@ struct Process {
     etcd: Option<Following>,
     /// What the master was told last, and what the state file has.
     told: Option<Report>,
-    saved: Saved,
+    saved: SavedView,
 }
 
 /// etcd, as it is followed.
@@ -58,10 +58,10 @@ struct Following {
 }
 
 impl Process {
-    fn begin(settings: Settings, master: Master, inputs: &Sender<Input>) -> Result<Self, Trouble> {
+    fn begin(settings: MembersSettings, master: Master, inputs: &Sender<Input>) -> Result<Self, Trouble> {
         let prefix = settings.etcd.as_ref().map(|etcd| etcd.prefix.clone()).unwrap_or_default();
         let file = settings.state_file.display();
-        let saved = Saved::read(&settings.state_file).unwrap_or_else(|error| {
+        let saved = SavedView::read(&settings.state_file).unwrap_or_else(|error| {
             log::warning(format_args!("the last view of the cluster in {file} cannot be used: {error}"));
             None
         });
@@ -74,7 +74,7 @@ impl Process {
             _ => View::new(hold_ms),
         };
         let seen_at_s = saved.as_ref().map(|saved| saved.seen_at_s);
-        let saved = saved.unwrap_or_else(|| Saved { prefix, ..Saved::default() });
+        let saved = saved.unwrap_or_else(|| SavedView { prefix, ..SavedView::default() });
         let failed = |error| Trouble::of("start a thread", &error);
         let etcd = match &settings.etcd {
             Some(etcd) => {
@@ -195,20 +195,20 @@ impl Process {
         }
     }
 
-    fn handle_line(&mut self, number: u64, line: Option<Watched>) {
+    fn handle_line(&mut self, number: u64, line: Option<WatchLine>) {
         let now_ms = self.now_ms();
         let Some(etcd) = self.etcd.as_mut().filter(|etcd| etcd.follower.is_current(number)) else { return };
         match line {
-            Some(Watched::Events(events)) => {
+            Some(WatchLine::Events(events)) => {
                 etcd.seen_at_s = Some(now_s());
                 self.view.handle_events(&events, now_ms);
                 etcd.follower.note(self.view.revision());
             }
-            Some(Watched::Compacted) => {
+            Some(WatchLine::Compacted) => {
                 etcd.report.compactions += 1;
                 etcd.follower.handle_end(true);
             }
-            Some(Watched::Ended(why)) => {
+            Some(WatchLine::Ended(why)) => {
                 log::notice(format_args!("etcd has ended the watch: {why}"));
                 etcd.follower.handle_end(false);
             }

@@ -178,7 +178,7 @@ impl fmt::Display for Skip {
 /// A value has some two hundred bytes.
 pub const RECORD_BYTES_MAX: usize = 4_096;
 
-/// As in the configuration.
+/// The same bound as in the configuration.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A host name has 253 bytes at most.

@@ -11,12 +11,12 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Directive, Registration};
-use crate::settings::Settings;
+use crate::settings::MembersSettings;
 use crate::view::{Member, View};
 
 /// What the file has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Saved {
+pub(crate) struct SavedView {
     pub(crate) version: u32,
     /// When a source last confirmed it, in seconds since 1970.
     pub(crate) seen_at_s: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Saved {
     pub(crate) dns: Vec<Member>,
 }
 
-impl Saved {
+impl SavedView {
     /// Reads the file; `None` if there is none.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl Saved {
 
 /// The nodes of the last view of what these settings name, as a server before has left it. None if there is none, or it cannot
 /// be read: the process says why.
-pub fn last_view(settings: &Settings) -> Vec<Member> {
-    let Ok(Some(saved)) = Saved::read(&settings.state_file) else { return Vec::new() };
+pub fn last_view(settings: &MembersSettings) -> Vec<Member> {
+    let Ok(Some(saved)) = SavedView::read(&settings.state_file) else { return Vec::new() };
     let prefix = settings.etcd.as_ref().map_or("", |etcd| &etcd.prefix);
     if saved.prefix != prefix {
         return Vec::new();
@@ -104,20 +104,20 @@ mod tests {
     fn a_file_is_read_as_it_was_written_and_nothing_else_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("members.json");
-        assert_eq!(Saved::read(&path).unwrap(), None);
-        let mut saved = Saved { seen_at_s: 7, prefix: "/b/".into(), ..Saved::default() };
+        assert_eq!(SavedView::read(&path).unwrap(), None);
+        let mut saved = SavedView { seen_at_s: 7, prefix: "/b/".into(), ..SavedView::default() };
         saved.orders.insert("a".into(), Directive { drained: true, weight: None });
         // A process died while it wrote.
         fs::write(folder.path().join("members.json.new"), "half").unwrap();
         saved.write(&path).unwrap();
-        let read = Saved::read(&path).unwrap().unwrap();
+        let read = SavedView::read(&path).unwrap().unwrap();
         assert_eq!((read.seen_at_s, read.prefix, read.orders), (7, saved.prefix, saved.orders));
         for bad in ["", "{}", "[]", r#"{"version":2}"#] {
             fs::write(&path, bad).unwrap();
-            assert!(Saved::read(&path).is_err(), "{bad}");
+            assert!(SavedView::read(&path).is_err(), "{bad}");
         }
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
-        assert!(Saved::read(&path).is_err());
+        assert!(SavedView::read(&path).is_err());
     }
 }

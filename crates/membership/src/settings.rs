@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MembersSettings {
     /// The etcd to ask, if any.
     pub etcd: Option<Etcd>,
     /// Hosts of which each address is a node.
@@ -31,21 +31,21 @@ pub struct Etcd {
     /// PEM file with the authorities of etcd's certificates; `None`: those that the system trusts.
     pub ca: Option<PathBuf>,
     /// Who asks, if etcd wants to know.
-    pub login: Option<Login>,
+    pub login: Option<EtcdUser>,
     /// What this host registers as, if it is a node.
     pub register: Option<Register>,
 }
 
 /// A user of etcd.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Login {
+pub struct EtcdUser {
     /// Its name.
     pub user: String,
     /// Its password.
     pub password: String,
 }
 
-impl std::fmt::Debug for Login {
+impl std::fmt::Debug for EtcdUser {
     /// Never shows the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()

@@ -78,7 +78,7 @@ pub struct View {
     hold_ms: u64,
     cluster_id: u64,
     revision: i64,
-    nodes: BTreeMap<String, Known>,
+    nodes: BTreeMap<String, NodeRecord>,
     orders: BTreeMap<String, Directive>,
     skipped: BTreeMap<String, Skip>,
     /// When nodes were dropped that had not said that they end.
@@ -86,7 +86,7 @@ pub struct View {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct NodeRecord {
     registration: Registration,
     /// Since when etcd does not have it.
     missing_since_ms: Option<u64>,
@@ -105,7 +105,7 @@ impl View {
         nodes: BTreeMap<String, Registration>,
         orders: BTreeMap<String, Directive>,
     ) -> Self {
-        let known = |(name, registration)| (name, Known { registration, missing_since_ms: None });
+        let known = |(name, registration)| (name, NodeRecord { registration, missing_since_ms: None });
         let nodes = nodes.into_iter().filter(|(name, _)| is_name(name)).take(NODES_MAX).map(known).collect();
         Self { hold_ms, cluster_id, nodes, orders, ..Self::default() }
     }
@@ -122,7 +122,7 @@ impl View {
 
     /// The nodes, in the order of their names.
     pub fn members(&self) -> Vec<Member> {
-        let member = |(name, known): (&String, &Known)| {
+        let member = |(name, known): (&String, &NodeRecord)| {
             let Registration { to, weight, state, mover, public, epoch, .. } = known.registration.clone();
             let order = self.orders.get(name).copied().unwrap_or_default();
             Member {
@@ -239,7 +239,7 @@ impl View {
                 if self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(name) {
                     return Err(Skip::TooMany);
                 }
-                self.nodes.insert(name.to_owned(), Known { registration, missing_since_ms: None });
+                self.nodes.insert(name.to_owned(), NodeRecord { registration, missing_since_ms: None });
                 Ok(Some(name.to_owned()))
             }
             ORDERS => {

@@ -20,7 +20,7 @@ mod values;
 mod written;
 
 pub use note::{Note, Weight};
-pub use place::{Place, SyntaxError};
+pub use place::{SourcePosition, SyntaxError};
 pub use tree::Includes;
 
 /// A configuration of Baton, and what could not be taken over.

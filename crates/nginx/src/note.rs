@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::place::Place;
+use crate::place::SourcePosition;
 
 /// How much it matters that a line was not taken over as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Weight {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// Its directive.
-    pub place: Place,
+    pub place: SourcePosition,
     /// How much that matters.
     pub weight: Weight,
     /// A sentence.

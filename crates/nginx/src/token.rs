@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::place::{Place, SyntaxError};
+use crate::place::{SourcePosition, SyntaxError};
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +35,15 @@ impl<'a> Tokens<'a> {
         Self { file: file.into(), rest: text.chars().peekable(), line: 1, column: 1 }
     }
 
-    pub(crate) fn here(&self) -> Place {
-        Place { file: Arc::clone(&self.file), line: self.line, column: self.column }
+    pub(crate) fn here(&self) -> SourcePosition {
+        SourcePosition { file: Arc::clone(&self.file), line: self.line, column: self.column }
     }
 
     /// The next token and its place; `None` at the end of the text.
     ///
     /// # Errors
     /// If a quote does not end, or something follows it at once.
-    pub(crate) fn next(&mut self) -> Result<Option<(Place, Token)>, SyntaxError> {
+    pub(crate) fn next(&mut self) -> Result<Option<(SourcePosition, Token)>, SyntaxError> {
         self.skip_blanks_and_comments();
         let place = self.here();
         let token = match self.rest.peek().copied() {
@@ -104,7 +104,7 @@ impl<'a> Tokens<'a> {
         token
     }
 
-    fn quoted(&mut self, quote: char, place: &Place) -> Result<Token, SyntaxError> {
+    fn quoted(&mut self, quote: char, place: &SourcePosition) -> Result<Token, SyntaxError> {
         self.step();
         let mut word = String::new();
         loop {

@@ -1,7 +1,7 @@
 //! Directives and their blocks, with included files in the place of their `include`.
 
 use crate::note::{Note, Weight};
-use crate::place::{Place, SyntaxError};
+use crate::place::{SourcePosition, SyntaxError};
 use crate::token::{Token, Tokens};
 
 /// Reads files for `include`.
@@ -19,7 +19,7 @@ pub trait Includes {
 /// A directive.
 #[derive(Clone, Debug)]
 pub(crate) struct Directive {
-    pub(crate) place: Place,
+    pub(crate) place: SourcePosition,
     pub(crate) name: String,
     pub(crate) arguments: Vec<String>,
     /// The directives in its block; empty without one.
@@ -76,7 +76,7 @@ impl Reader<'_> {
         &mut self,
         tokens: &mut Tokens<'_>,
         depth: Depth,
-        opened: Option<&Place>,
+        opened: Option<&SourcePosition>,
     ) -> Result<Vec<Directive>, SyntaxError> {
         let mut directives = Vec::new();
         loop {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         &mut self,
         tokens: &mut Tokens<'_>,
         depth: Depth,
-        place: Place,
+        place: SourcePosition,
         name: String,
     ) -> Result<Directive, SyntaxError> {
         self.directives += 1;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use baton_segment::fill::{Action, Answer, CutReason, End, FillId, Filling, ReaderId, Settings, Version};
+use baton_segment::fill::{Action, Answer, CutReason, End, FillId, FillSettings, Filling, ReaderId, Version};
 use baton_segment::layout::{BlockNumber, Grouping, Layout};
 
 const BLOCK: u64 = 4096;
@@ -68,7 +68,7 @@ struct World {
 impl World {
     fn new(seed: u64, faults: Faults) -> Self {
         let layout = Layout::new(BLOCK, Grouping::UNIFORM).unwrap();
-        let settings = Settings { ahead_blocks: AHEAD, fills_max: 4, readers_max: READERS_MAX };
+        let settings = FillSettings { ahead_blocks: AHEAD, fills_max: 4, readers_max: READERS_MAX };
         Self {
             random: fastrand::Rng::with_seed(seed),
             faults,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-use baton_segment::index::{Facts, Generation, Index, NotStored, ObjectId, Removed, Settings};
+use baton_segment::index::{Facts, Generation, Index, IndexSettings, NotStored, ObjectId, Removed};
 use baton_segment::layout::{BlockNumber, Grouping, Layout};
 use baton_segment::policy::{Aim, PolicyName};
 use baton_segment::rules::KeyHash;
@@ -14,8 +14,8 @@ const BLOCK: u64 = 4096;
 const BYTES_MAX: u64 = 40 * BLOCK;
 const OBJECTS_MAX: usize = 12;
 
-fn settings(policy: PolicyName, grouping: Grouping) -> Settings {
-    Settings {
+fn settings(policy: PolicyName, grouping: Grouping) -> IndexSettings {
+    IndexSettings {
         layout: Layout::new(BLOCK, grouping).unwrap(),
         bytes_max: BYTES_MAX,
         objects_max: OBJECTS_MAX,
@@ -264,7 +264,7 @@ fn objects_that_are_read_are_not_displaced() {
 #[test]
 fn an_object_takes_little_memory() {
     for policy in PolicyName::ALL {
-        let mut index = Index::new(Settings {
+        let mut index = Index::new(IndexSettings {
             bytes_max: u64::MAX / 2,
             objects_max: 1 << 20,
             ..settings(policy, policy.grouping())

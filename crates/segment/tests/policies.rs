@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use baton_segment::index::{Facts, Index, ObjectId, Settings};
+use baton_segment::index::{Facts, Index, IndexSettings, ObjectId};
 use baton_segment::layout::{BlockNumber, Grouping, Layout};
 use baton_segment::policy::{Aim, PolicyName};
 use baton_segment::rules::KeyHash;
@@ -18,7 +18,7 @@ impl Cache {
     /// Room for so many blocks; segments as the policy wants them, or of one block.
     fn new(policy: PolicyName, blocks: u64, one_block: bool) -> Self {
         let grouping = if one_block { Grouping::Uniform(NonZeroU32::MIN) } else { policy.grouping() };
-        let index = Index::new(Settings {
+        let index = Index::new(IndexSettings {
             layout: Layout::new(BLOCK, grouping).unwrap(),
             bytes_max: blocks * BLOCK,
             objects_max: 1000,

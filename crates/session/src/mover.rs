@@ -48,7 +48,7 @@ impl MoverLink {
 
     /// Gives a client to a node, with its request. False: it stays.
     pub fn hand_off(&self, node: &str, passport: Passport, socket: impl AsFd) -> bool {
-        self.send(&FromWorker::HandOff { node: node.to_owned(), passport: Box::new(passport) }, socket)
+        self.send(&FromWorker::Handoff { node: node.to_owned(), passport: Box::new(passport) }, socket)
     }
 
     /// Gives a client back to the front-end from which it came. False: it stays.

@@ -1,6 +1,6 @@
 //! Sites of documents that migrate, over numbers of servers.
 
-use crate::documents::{DocumentOutcome, DocumentScenario, HotPage, Site, simulate};
+use crate::documents::{DocumentOutcome, DocumentScenario, DocumentSite, HotPage, simulate};
 use crate::report::{Claim, Figure, Line, Report, brief};
 use crate::runner::Runner;
 
@@ -8,14 +8,14 @@ use crate::runner::Runner;
 #[must_use]
 pub fn compare_documents(
     runner: Runner<'_>,
-    sites: &[Site],
+    sites: &[DocumentSite],
     scenario: &DocumentScenario,
     servers: &[usize],
     hot: Option<HotPage>,
 ) -> Report {
     let each = |servers, hot| DocumentScenario { servers, hot, ..scenario.clone() };
     let variants: Vec<Option<HotPage>> = std::iter::once(None).chain(hot.map(Some)).collect();
-    let mut todo: Vec<(&Site, DocumentScenario)> = Vec::new();
+    let mut todo: Vec<(&DocumentSite, DocumentScenario)> = Vec::new();
     for &hot in &variants {
         for site in sites {
             todo.extend(servers.iter().map(|&servers| (site, each(servers, hot))));
@@ -46,7 +46,7 @@ pub fn compare_documents(
     }
 }
 
-fn describe(site: &Site) -> String {
+fn describe(site: &DocumentSite) -> String {
     let facts = site.facts();
     let pages = match facts.embedded_most {
         0 => "pages embed nothing".to_owned(),

@@ -4,11 +4,17 @@
 
 use baton_dispatch::migration::LoadMetric;
 use baton_sim::compare_documents;
-use baton_sim::documents::{DocumentOutcome, DocumentScenario, HotPage, Made};
+use baton_sim::documents::{DocumentOutcome, DocumentScenario, HotPage, SiteParameters};
 use baton_sim::report::Report;
 use baton_sim::runner::Runner;
 
-fn run(made: &[Made], servers: &[usize], hot: Option<f64>, set: &str, metric: LoadMetric) -> Report {
+fn run(
+    made: &[SiteParameters],
+    servers: &[usize],
+    hot: Option<f64>,
+    set: &str,
+    metric: LoadMetric,
+) -> Report {
     let mut scenario = DocumentScenario { seconds: 600, ..DocumentScenario::published() };
     scenario.set("statistics_s=1,ping_s=2,peer_s=4,recall_s=30").unwrap();
     scenario.set(set).unwrap();
@@ -23,7 +29,7 @@ fn gain(runs: &[DocumentOutcome]) -> f64 {
     last.connections_per_s / first.connections_per_s
 }
 
-const EVEN: Made = Made {
+const EVEN: SiteParameters = SiteParameters {
     pages: 60,
     entries: 1,
     links: 6,
@@ -48,8 +54,8 @@ fn an_even_site_gains_nearly_what_servers_there_are() {
 /// Walks of one page and an image that all pages share: half of all requests are for a document that one server has.
 #[test]
 fn a_hot_document_bounds_the_gain() {
-    let hot = Made { images: 0, shared: 1, ..EVEN };
-    let entries = Made { entries: 60, images: 0, ..EVEN };
+    let hot = SiteParameters { images: 0, shared: 1, ..EVEN };
+    let entries = SiteParameters { entries: 60, images: 0, ..EVEN };
     for (made, bound) in [(hot, 3.1), (entries, 1.01)] {
         let report = run(&[made], &[1, 8], None, "steps=2", LoadMetric::Connections);
         let gain = gain(&report.documents);
@@ -62,7 +68,7 @@ fn a_hot_document_bounds_the_gain() {
 /// Where files are large, a home server that counts connections keeps a list and gives all files away.
 #[test]
 fn large_files_need_bytes() {
-    let files = Made { pages: 1, images: 0, files: 40, file_kb: 400.0, ..EVEN };
+    let files = SiteParameters { pages: 1, images: 0, files: 40, file_kb: 400.0, ..EVEN };
     let [bytes, connections] = [LoadMetric::Bytes, LoadMetric::Connections]
         .map(|metric| gain(&run(&[files], &[1, 2], None, "", metric).documents));
     assert!(bytes > 1.3 * connections && bytes > 1.6, "{bytes} {connections}");
@@ -83,7 +89,7 @@ fn a_page_that_becomes_hot_is_served() {
 fn claims_are_held_against_the_numbers() {
     assert!(run(&[EVEN], &[1, 2], None, "", LoadMetric::Connections).claims.is_empty());
     let scenario = DocumentScenario { seconds: 600, ..DocumentScenario::published() };
-    let sites = ["lod", "sblog"].map(|name| Made::named(name).unwrap().site(name, 1));
+    let sites = ["lod", "sblog"].map(|name| SiteParameters::named(name).unwrap().site(name, 1));
     let report = compare_documents(Runner::new(2, &|_, _| ()), &sites, &scenario, &[1, 8], None);
     let [lod, sblog] = &report.claims[..] else { panic!("{:?}", report.claims) };
     assert!(!lod.holds && lod.note.contains("one document moves per interval"), "{lod:?}");

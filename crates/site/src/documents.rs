@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use baton_content::{Stored, Variant};
 use baton_dcws::links::{CopyTerms, Page, PageAddress};
-use baton_dcws::{Book, Map, Origin, Rules, Served, encode};
+use baton_dcws::{Book, Map, Origin, Rules, ServedCounts, encode};
 use baton_http::origin::ResponseHead;
 use baton_http::{Status, is_media_type};
 
@@ -73,7 +73,7 @@ impl Documents {
     }
 
     /// What has been counted since the last call, in parts of so many documents.
-    pub fn take_served(&self, documents_max: usize) -> Vec<Served> {
+    pub fn take_served(&self, documents_max: usize) -> Vec<ServedCounts> {
         self.book().take_served(documents_max)
     }
 

@@ -11,7 +11,7 @@ use crate::compaction::compact;
 use crate::folder::{Folder, clear};
 use crate::journal::file::{Appender, JournalFile, Unusable};
 use crate::journal::frame::Header;
-use crate::replay::{Replay, Replayed};
+use crate::replay::{Replay, StoreContents};
 use crate::slots::SlotSizes;
 use crate::table::{ShardDisk, Table};
 use crate::trouble::DiskError;
@@ -47,7 +47,7 @@ impl Disk {
         sizes: SlotSizes,
         bytes_max: u64,
         trust: Trust,
-    ) -> Result<(Self, Replayed), DiskError> {
+    ) -> Result<(Self, StoreContents), DiskError> {
         let folder = Folder::open(path)?;
         let (files, file_bytes) = folder.data_files(sizes).map_err(DiskError::of("open the data files"))?;
         let found = match trust {
@@ -99,7 +99,7 @@ fn read_journal(
     folder: &Folder,
     sizes: SlotSizes,
     file_bytes: Vec<u64>,
-) -> Result<Option<(JournalFile, u64, Replayed)>, DiskError> {
+) -> Result<Option<(JournalFile, u64, StoreContents)>, DiskError> {
     let file = folder.journal().map_err(DiskError::of("open the journal"))?;
     let (journal, durable) = match JournalFile::open(file, slot_bytes(sizes)) {
         Ok(opened) => opened,

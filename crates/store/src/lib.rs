@@ -57,7 +57,7 @@ pub use key::{BlockId, Key};
 pub use objects::{Objects, WalkedObject};
 pub use queue::{NotDurable, Reuse};
 pub use reading::StoredObject;
-pub use settings::Settings;
+pub use settings::StoreSettings;
 pub use stats::{DiskState, Stats};
 pub use store::{NotStored, Store};
 pub use trouble::DiskTrouble;

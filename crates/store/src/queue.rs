@@ -8,7 +8,7 @@ use std::time::Instant;
 use baton_buf::{Buffer, Slice};
 
 use crate::key::{BlockId, Key};
-use crate::slots::Allocated;
+use crate::slots::Allocation;
 
 /// Something for the writer to do.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Op {
     /// Note the record of an object.
     Object { key: Key, generation: u32, kind: u8, replaces: bool, record: Buffer },
     /// Write a block.
-    Block { id: BlockId, bytes: Slice, allocated: Allocated, reuse: Reuse },
+    Block { id: BlockId, bytes: Slice, allocated: Allocation, reuse: Reuse },
     /// Note that a block is gone.
     BlockGone { key: Key, number: u32 },
     /// Note that an object is gone.
@@ -70,7 +70,7 @@ struct State {
     bytes: u64,
     phase: Phase,
     is_ending: bool,
-    missed: Missed,
+    missed: JournalGaps,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ enum Phase {
 
 /// What the journal lacks.
 #[derive(Debug, Default)]
-pub(crate) struct Missed {
+pub(crate) struct JournalGaps {
     /// Something: the journal must be written anew before anything is durable.
     pub(crate) any: bool,
     /// Objects that were removed.
@@ -98,7 +98,7 @@ pub(crate) struct Missed {
 
 /// What [`Queue::wait`] has waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WaitOutcome {
     /// There may be something to do, or it is time.
     Go,
     /// The store ends, and the queue is empty.
@@ -113,7 +113,7 @@ impl Queue {
             bytes: 0,
             phase: if has_disk { Phase::Opening } else { Phase::Off },
             is_ending: false,
-            missed: Missed::default(),
+            missed: JournalGaps::default(),
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), bytes_max }
     }
@@ -189,20 +189,20 @@ impl Queue {
     }
 
     /// Waits until there is an operation, or until `deadline`.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Woken {
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> WaitOutcome {
         let mut state = self.lock();
         loop {
             if state.phase == Phase::Open && !state.ops.is_empty() {
-                return Woken::Go;
+                return WaitOutcome::Go;
             }
             if state.is_ending {
-                return Woken::End;
+                return WaitOutcome::End;
             }
             let Some(deadline) = deadline else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return Woken::Go };
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return WaitOutcome::Go };
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -223,7 +223,7 @@ impl Queue {
     }
 
     /// What has been missed since this was last asked.
-    pub(crate) fn take_missed(&self) -> Missed {
+    pub(crate) fn take_missed(&self) -> JournalGaps {
         std::mem::take(&mut self.lock().missed)
     }
 
@@ -238,7 +238,7 @@ impl Queue {
     }
 }
 
-impl Missed {
+impl JournalGaps {
     fn miss(&mut self, op: &Op) {
         match op {
             Op::Block { .. } | Op::Sync(_) => {}

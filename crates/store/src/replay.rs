@@ -34,7 +34,7 @@ pub(crate) struct Replay {
 
 /// What is there.
 #[derive(Debug)]
-pub(crate) struct Replayed {
+pub(crate) struct StoreContents {
     /// By [`shard_of`] their keys.
     pub(crate) shards: Vec<Objects>,
     /// Slots that are in use.
@@ -88,9 +88,9 @@ impl Replay {
     }
 
     /// What is there after the last entry.
-    pub(crate) fn finish(self) -> Replayed {
+    pub(crate) fn finish(self) -> StoreContents {
         let Self { shards, owners, forgotten_blocks, live_bytes, .. } = self;
-        Replayed { shards, used: owners.into_keys().collect(), forgotten_blocks, live_bytes }
+        StoreContents { shards, used: owners.into_keys().collect(), forgotten_blocks, live_bytes }
     }
 
     fn object_mut(&mut self, key: &Key) -> Option<&mut Object> {

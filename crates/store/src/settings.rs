@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Where a store lies and how large it may become.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct StoreSettings {
     /// The folder, which this store alone uses; `None`: memory only.
     pub folder: Option<PathBuf>,
     /// Bytes of the file system that blocks may take, counted in slots: see [`Store::footprint`](crate::Store::footprint).
@@ -24,7 +24,7 @@ pub struct Settings {
     pub reserve_bytes: u64,
 }
 
-impl Default for Settings {
+impl Default for StoreSettings {
     fn default() -> Self {
         Self {
             folder: None,
@@ -38,7 +38,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl StoreSettings {
     /// The settings with a valid `block_bytes_max`.
     pub(crate) fn normalized(self) -> Self {
         let block_bytes_max = self.block_bytes_max.clamp(BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST);

@@ -7,7 +7,7 @@ use baton_buf::Buffer;
 use crate::key::Key;
 use crate::object::Record;
 use crate::queue::Queue;
-use crate::settings::Settings;
+use crate::settings::StoreSettings;
 use crate::slots::SlotSizes;
 use crate::stats::{Counters, DiskState};
 use crate::table::Table;
@@ -15,7 +15,7 @@ use crate::table::Table;
 /// What the loops and the writer of a store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+    pub(crate) settings: StoreSettings,
     pub(crate) sizes: SlotSizes,
     pub(crate) table: Table,
     pub(crate) queue: Queue,
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: StoreSettings) -> Self {
         let counters = Arc::new(Counters::default());
         let (sizes, disk) = (
             SlotSizes::new(rustix::param::page_size(), settings.block_bytes_max),

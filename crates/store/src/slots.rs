@@ -153,7 +153,7 @@ struct Readers {
 
 /// A slot for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Allocated {
+pub(crate) struct Allocation {
     pub(crate) slot: Slot,
     /// Whether clients may be being sent an earlier block from it: empty it before writing.
     pub(crate) was_sent: bool,
@@ -203,7 +203,7 @@ impl Allocator {
     }
 
     /// A slot for a block of `len` bytes; `None` if it is too long or the bound is reached.
-    pub(crate) fn allocate(&mut self, len: u64) -> Option<Allocated> {
+    pub(crate) fn allocate(&mut self, len: u64) -> Option<Allocation> {
         let class = self.sizes.class_of(len)?;
         let bytes = self.sizes.bytes(class);
         if self.used_bytes + bytes > self.limit_bytes {
@@ -213,7 +213,7 @@ impl Allocator {
             self.idle_bytes -= bytes;
             self.used_bytes += bytes;
             let was_sent = self.classes[usize::from(class)].is_sent(index);
-            return Some(Allocated { slot: Slot { class, index }, was_sent });
+            return Some(Allocation { slot: Slot { class, index }, was_sent });
         }
         self.make_room(bytes);
         let of_class = &mut self.classes[usize::from(class)];
@@ -228,7 +228,7 @@ impl Allocator {
             }
         };
         self.used_bytes += bytes;
-        Some(Allocated { slot: Slot { class, index }, was_sent: false })
+        Some(Allocation { slot: Slot { class, index }, was_sent: false })
     }
 
     /// Gives a slot back. It becomes idle at once, or after its last reader.
@@ -352,7 +352,7 @@ mod tests {
         assert_ne!(slots.allocate(1).unwrap().slot, first);
         assert_eq!(slots.allocate(1), None, "it counts until the last reader has ended");
         slots.end_reading(first);
-        assert_eq!(slots.allocate(1), Some(Allocated { slot: first, was_sent: true }));
+        assert_eq!(slots.allocate(1), Some(Allocation { slot: first, was_sent: true }));
     }
 
     #[test]
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn a_slot_is_emptied_if_clients_may_have_been_sent_from_it() {
         let mut slots = Allocator::new(sizes(), 1 << 20, [Slot { class: 0, index: 2 }]);
-        let mut idle: Vec<Allocated> = (0..4).filter_map(|_| slots.allocate(1)).collect();
+        let mut idle: Vec<Allocation> = (0..4).filter_map(|_| slots.allocate(1)).collect();
         idle.sort_by_key(|allocated| allocated.slot.index);
         let found: Vec<_> = idle.iter().map(|allocated| (allocated.slot.index, allocated.was_sent)).collect();
         assert_eq!(
@@ -417,7 +417,7 @@ mod tests {
             let mut used: Vec<Slot> = Vec::new();
             for (len, which, take) in steps {
                 if take {
-                    if let Some(Allocated { slot, .. }) = slots.allocate(len) {
+                    if let Some(Allocation { slot, .. }) = slots.allocate(len) {
                         prop_assert!(!used.contains(&slot));
                         prop_assert!(sizes().bytes(slot.class) >= len);
                         used.push(slot);

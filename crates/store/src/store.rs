@@ -14,7 +14,7 @@ use crate::objects::Objects;
 use crate::page_in::PageIn;
 use crate::queue::{Done, NotDurable, Op, Refused, Reuse};
 use crate::reading::StoredObject;
-use crate::settings::Settings;
+use crate::settings::StoreSettings;
 use crate::shared::Shared;
 use crate::stats::{DiskState, Stats};
 use crate::table::Found;
@@ -26,10 +26,10 @@ use crate::writer::Writer;
 /// Except for [`objects`](Self::objects), no call waits for a disk unless it is allowed to.
 ///
 /// ```
-/// use baton_store::{BlockId, Blocking, Key, Reuse, Settings, Store};
+/// use baton_store::{BlockId, Blocking, Key, Reuse, StoreSettings, Store};
 ///
 /// # let folder = tempfile::tempdir()?;
-/// let settings = Settings { folder: Some(folder.path().join("cache")), ..Settings::default() };
+/// let settings = StoreSettings { folder: Some(folder.path().join("cache")), ..StoreSettings::default() };
 /// let store = Store::open(settings)?;
 /// let (opened, is_opened) = std::sync::mpsc::channel();
 /// store.sync(move |durable| drop(opened.send(durable)));
@@ -92,7 +92,7 @@ impl Store {
     /// # Errors
     /// If the thread of the writer cannot be started. A folder that cannot be used is reported in the error log and
     /// [`Stats::disk`], and tried again; the store works in memory meanwhile.
-    pub fn open(settings: Settings) -> io::Result<Self> {
+    pub fn open(settings: StoreSettings) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(settings.normalized()));
         let writer = match shared.settings.folder.clone() {
             Some(path) => {
@@ -303,7 +303,7 @@ impl Store {
         Objects::new(&self.shared)
     }
 
-    /// Bytes that a block of `len` bytes takes of [`Settings::bytes_max`]; 0 if it is too long.
+    /// Bytes that a block of `len` bytes takes of [`StoreSettings::bytes_max`]; 0 if it is too long.
     pub fn footprint(&self, len: u64) -> u64 {
         let sizes = self.shared.sizes;
         sizes.class_of(len).map_or(0, |class| sizes.bytes(class))

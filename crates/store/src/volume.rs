@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::file_range::{deallocate, write_all_at};
 use crate::probe::keeps_what_is_sent;
-use crate::slots::{Allocated, Allocator, Run, Slot, SlotSizes};
+use crate::slots::{Allocation, Allocator, Run, Slot, SlotSizes};
 
 /// The data files of a folder.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Volume {
     }
 
     /// A slot for a block of `len` bytes; `None` if the bound is reached.
-    pub(crate) fn allocate(&self, len: usize) -> Option<Allocated> {
+    pub(crate) fn allocate(&self, len: usize) -> Option<Allocation> {
         self.allocator().allocate(len as u64)
     }
 
@@ -91,7 +91,7 @@ impl Volume {
     ///
     /// # Errors
     /// `ENOSPC`, `EFBIG`, `EIO`, `EROFS` and the like.
-    pub(crate) fn write(&self, Allocated { slot, was_sent }: Allocated, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, Allocation { slot, was_sent }: Allocation, bytes: &[u8]) -> io::Result<()> {
         if was_sent {
             self.deallocate(slot)?;
             self.allocator().handle_emptied_in_use(slot);

@@ -23,10 +23,10 @@ use crate::health::Health;
 use crate::journal::entry::{Entry, Stored};
 use crate::key::{BlockId, Key};
 use crate::object::{DiskBlock, Record};
-use crate::queue::{Done, NotDurable, Op, Reuse, Woken};
+use crate::queue::{Done, NotDurable, Op, Reuse, WaitOutcome};
 use crate::replay::SHARDS;
 use crate::shared::Shared;
-use crate::slots::Allocated;
+use crate::slots::Allocation;
 use crate::stats::DiskState;
 use crate::trouble::{DiskError, DiskTrouble, report_failure, report_limit};
 use crate::write_back::WriteBack;
@@ -86,7 +86,7 @@ impl Writer {
                         let flushed = self.flush();
                         self.note(flushed);
                     }
-                    if self.shared.queue.wait(self.deadline()) == Woken::End {
+                    if self.shared.queue.wait(self.deadline()) == WaitOutcome::End {
                         break;
                     }
                 }
@@ -229,7 +229,7 @@ impl Writer {
         &mut self,
         id: &BlockId,
         bytes: &Slice,
-        allocated: Allocated,
+        allocated: Allocation,
         reuse: Reuse,
     ) -> Result<(), DiskError> {
         let Some(disk) = &mut self.disk else { return Ok(()) };

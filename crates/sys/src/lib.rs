@@ -8,7 +8,7 @@ mod bpf;
 pub mod call_filter;
 pub mod descriptors;
 pub mod flow_table;
-pub mod hand_off;
+pub mod handoff;
 pub mod inherited_descriptor;
 pub mod interfaces;
 pub mod kernel_tls;

@@ -142,7 +142,7 @@ fn is_magic(folder: BorrowedFd<'_>, name: &OsString) -> io::Result<bool> {
     Ok(stat.f_type == rustix::fs::PROC_SUPER_MAGIC && name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }
 
-/// As many as the kernel follows.
+/// So many links the kernel follows, too.
 const LINKS_MAX: u32 = 40;
 
 #[cfg(test)]

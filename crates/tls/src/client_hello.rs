@@ -10,14 +10,14 @@ pub(crate) enum ClientHello {
     /// The message is not complete.
     Part,
     /// The message is complete.
-    Whole(Asked),
+    Whole(HelloFacts),
     /// This is no such message; the library knows the right alert.
     Broken,
 }
 
 /// What decides about a client's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct HelloFacts {
     /// The name that it asks for, in lower case; `None`: it gives none, or none that is a host name.
     pub(crate) name: Option<Box<str>>,
     /// Whether the client is an authority that wants to see a proof (RFC 8737): it offers `acme-tls/1` and nothing else.
@@ -105,8 +105,8 @@ fn body(message: &[u8]) -> Result<Option<&[u8]>, Broken> {
 }
 
 /// What the body of the message says (RFC 8446, section 4.1.2); `None`: it cannot be parsed.
-fn asked(body: &[u8]) -> Option<Asked> {
-    let mut asked = Asked::default();
+fn asked(body: &[u8]) -> Option<HelloFacts> {
+    let mut asked = HelloFacts::default();
     let mut body = Reader(body);
     // TLS 1.3 puts its version elsewhere, and that of TLS 1.2 here.
     asked.is_too_old = body.u16()? < TLS12;
@@ -192,7 +192,11 @@ mod tests {
                 input.extend_from_slice(part);
             }
         }
-        assert_eq!(reader.read(&input), ClientHello::Whole(Asked::default()));
-        assert_eq!(HelloReader::default().read(&input), ClientHello::Whole(Asked::default()), "all at once");
+        assert_eq!(reader.read(&input), ClientHello::Whole(HelloFacts::default()));
+        assert_eq!(
+            HelloReader::default().read(&input),
+            ClientHello::Whole(HelloFacts::default()),
+            "all at once"
+        );
     }
 }

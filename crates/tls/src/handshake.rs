@@ -12,7 +12,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use rustls::{Error, HandshakeKind};
 
-use crate::client_hello::{Asked, ClientHello, HelloReader};
+use crate::client_hello::{ClientHello, HelloFacts, HelloReader};
 use crate::key_schedule::KeySchedule;
 use crate::library::{self, Progress, handle_state};
 use crate::traffic_secrets::{self, TrafficSecrets};
@@ -145,7 +145,7 @@ impl Handshake {
         let asked = match reader.read(&self.input) {
             ClientHello::Part => return Ok(false),
             ClientHello::Whole(asked) => asked,
-            ClientHello::Broken => Asked::default(),
+            ClientHello::Broken => HelloFacts::default(),
         };
         if asked.is_too_old {
             // The library would complain about an extension that the version does not have.

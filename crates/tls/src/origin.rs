@@ -13,7 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::any_certificate::AnyCertificate;
 use crate::identity::no_certificate;
 use crate::provider::provider;
-use crate::traffic_secrets::Noted;
+use crate::traffic_secrets::SecretLog;
 use crate::{Identity, PemFile, Protocol};
 
 /// What the connections to an upstream have in common: whom they trust, as whom they show themselves, and their sessions,
@@ -75,7 +75,7 @@ impl OriginPolicy {
         config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         // The record layer is our own.
         config.enable_secret_extraction = true;
-        config.key_log = Arc::new(Noted);
+        config.key_log = Arc::new(SecretLog);
         Ok(Self { config: Arc::new(config), name })
     }
 }

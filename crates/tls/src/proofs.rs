@@ -15,7 +15,7 @@ use crate::client_hello::ACME_PROTOCOL;
 use crate::identity::{no_certificate, signing_key};
 use crate::pem::PemFile;
 use crate::provider::provider;
-use crate::traffic_secrets::Noted;
+use crate::traffic_secrets::SecretLog;
 
 /// The proofs that a worker shows, by host name. All its listeners and loops share them.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Proofs {
         config.send_tls13_tickets = 0;
         // As for other connections: the record layer is our own.
         config.enable_secret_extraction = true;
-        config.key_log = Arc::new(Noted);
+        config.key_log = Arc::new(SecretLog);
         let mut proofs = self.0.write().unwrap_or_else(PoisonError::into_inner);
         proofs.insert(name.to_ascii_lowercase(), Arc::new(config));
         Ok(())

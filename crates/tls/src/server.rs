@@ -16,7 +16,7 @@ use crate::identity::Identity;
 use crate::proofs::Proofs;
 use crate::provider::provider;
 use crate::tickets::{Ticketer, Tickets};
-use crate::traffic_secrets::Noted;
+use crate::traffic_secrets::SecretLog;
 
 /// A protocol above TLS, as clients and servers agree on it (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Terms {
         config.max_early_data_size = 0;
         // The record layer is our own, or the kernel's.
         config.enable_secret_extraction = true;
-        config.key_log = Arc::new(Noted);
+        config.key_log = Arc::new(SecretLog);
         Ok(Self { config: Arc::new(config), policy })
     }
 }
@@ -176,7 +176,7 @@ impl ResolvesServerCert for Certificates {
 impl Server {
     /// A server that answers to one name, on terms of the library.
     pub(crate) fn for_tests(name: &str, mut config: ServerConfig) -> Self {
-        config.key_log = Arc::new(Noted);
+        config.key_log = Arc::new(SecretLog);
         let sites = vec![Terms { config: Arc::new(config), policy: None }];
         Self {
             sites,

@@ -20,7 +20,7 @@ pub(crate) struct TrafficSecrets {
 
 /// A key log for configurations of servers and clients.
 #[derive(Debug)]
-pub(crate) struct Noted;
+pub(crate) struct SecretLog;
 
 thread_local! {
     static NOTED: RefCell<TrafficSecrets> = RefCell::default();
@@ -42,7 +42,7 @@ impl TrafficSecrets {
     }
 }
 
-impl KeyLog for Noted {
+impl KeyLog for SecretLog {
     fn log(&self, label: &str, _client_random: &[u8], secret: &[u8]) {
         NOTED.with_borrow_mut(|noted| match label {
             CLIENT => noted.of_client = Secret::new(secret.to_vec()),

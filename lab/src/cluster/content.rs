@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use baton_dispatch::target_hash;
-use baton_sim::trace::{Request as Simulated, TargetFacts, Trace, Zipf};
+use baton_sim::trace::{TargetFacts, Trace, TraceRequest, Zipf};
 
 use crate::files;
 use crate::load::Request;
@@ -132,7 +132,8 @@ impl Content {
             bytes: bytes.next_multiple_of(PAGE_BYTES),
             dynamic: false,
         };
-        let part = |(first, count): (usize, u64)| self.from(first).take(count as usize).map(Simulated::whole);
+        let part =
+            |(first, count): (usize, u64)| self.from(first).take(count as usize).map(TraceRequest::whole);
         let requests = part(warm_up).chain(part(measured)).collect();
         Trace::new(self.kind.to_string(), self.files.iter().map(facts).collect(), requests)
     }

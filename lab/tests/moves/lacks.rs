@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use baton_lab::network::{ClusterHosts, Host, Network};
-use baton_sys::hand_off::{Lack, front_end_lacks, node_lacks};
+use baton_sys::handoff::{Lack, front_end_lacks, node_lacks};
 
 use crate::mover::{PORT, VIPS};
 

@@ -25,7 +25,7 @@ use crate::time::UnixTime;
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PlannerAction {
     /// Order a certificate. After that, call [`Planner::handle_issued`] or [`Planner::handle_failure`].
     Order {
         /// Which one.
@@ -162,7 +162,7 @@ impl Planner {
     }
 
     /// What to do now.
-    pub fn next(&mut self, now: UnixTime) -> Action {
+    pub fn next(&mut self, now: UnixTime) -> PlannerAction {
         self.authority.clamp(now, PAUSE_MAX);
         for plan in self.plans.values_mut() {
             plan.backoff.clamp(now, RETRY_AFTER_MAX);
@@ -173,17 +173,19 @@ impl Planner {
         let due = |(_, plan): &(&String, &Plan)| plan.order_at().max(paused) <= now;
         let expires = |plan: &Plan| plan.renewal.map_or(UnixTime(0), |(validity, _)| validity.not_after);
         if let Some((name, plan)) = self.plans.iter().filter(due).min_by_key(|(_, plan)| expires(plan)) {
-            return Action::Order { name: name.clone(), failures: plan.backoff.failures() };
+            return PlannerAction::Order { name: name.clone(), failures: plan.backoff.failures() };
         }
         let asks = |plan: &Plan| plan.renewal.map(|_| plan.ask_at.max(paused));
         if let Some((name, _)) = self.plans.iter().find(|(_, plan)| asks(plan).is_some_and(|at| at <= now)) {
-            return Action::AskRenewalInfo { name: name.clone() };
+            return PlannerAction::AskRenewalInfo { name: name.clone() };
         }
         let moments = self
             .plans
             .values()
             .flat_map(|plan| [Some(plan.order_at().max(paused)), asks(plan)].into_iter().flatten());
-        Action::Wait { until: moments.min().unwrap_or(UnixTime(u64::MAX)).min(now.plus(LONGEST_SLEEP)) }
+        PlannerAction::Wait {
+            until: moments.min().unwrap_or(UnixTime(u64::MAX)).min(now.plus(LONGEST_SLEEP)),
+        }
     }
 
     /// What is planned for a certificate.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Action, FailureScope, Planner, Validity, Window};
+use super::{FailureScope, Planner, PlannerAction, Validity, Window};
 use crate::time::UnixTime;
 
 const HOUR: u64 = 3600;
@@ -63,9 +63,9 @@ impl World {
     fn run_until(&mut self, end: u64) {
         while self.now < end {
             match self.planner.next(self.clock()) {
-                Action::Order { name, .. } => self.order(&name),
-                Action::AskRenewalInfo { name } => self.answer_question(&name),
-                Action::Wait { until } => {
+                PlannerAction::Order { name, .. } => self.order(&name),
+                PlannerAction::AskRenewalInfo { name } => self.answer_question(&name),
+                PlannerAction::Wait { until } => {
                     let wait = until.since(self.clock()).as_secs();
                     assert!(wait > 0, "waits until {until:?}, which has passed");
                     self.now = (self.now + wait).min(end);
@@ -233,9 +233,9 @@ fn rate_limits_are_respected() {
     planner.configure([("a.example".to_owned(), None), ("b.example".to_owned(), None)]);
     let hours = Duration::from_secs(36 * HOUR);
     planner.handle_failure("a.example", FailureScope::RateLimit, hours, now);
-    assert!(matches!(planner.next(now), Action::Wait { .. }), "others may have reached theirs, too");
+    assert!(matches!(planner.next(now), PlannerAction::Wait { .. }), "others may have reached theirs, too");
     let later = now.plus(Duration::from_secs(120));
-    assert_eq!(planner.next(later), Action::Order { name: "b.example".into(), failures: 0 });
+    assert_eq!(planner.next(later), PlannerAction::Order { name: "b.example".into(), failures: 0 });
     assert_eq!(planner.status("a.example").unwrap().order_at, now.plus(hours));
 
     planner.handle_failure("a.example", FailureScope::RateLimit, Duration::from_secs(900 * DAY), now);
@@ -262,13 +262,13 @@ fn a_new_configuration_keeps_what_it_can() {
     ]);
     assert_eq!(planner.status("a.example").unwrap().order_at, at);
     assert_eq!(planner.status("bad.example").unwrap().order_at, now.plus(day));
-    assert_eq!(planner.next(now), Action::Order { name: "new.example".into(), failures: 0 });
+    assert_eq!(planner.next(now), PlannerAction::Order { name: "new.example".into(), failures: 0 });
 
     planner.configure([("a.example".to_owned(), None)]);
     assert_eq!(planner.status("bad.example"), None);
     assert_eq!(
         planner.next(now),
-        Action::Order { name: "a.example".into(), failures: 0 },
+        PlannerAction::Order { name: "a.example".into(), failures: 0 },
         "names were added"
     );
 }

@@ -9,7 +9,7 @@ mod workers;
 
 use std::time::Duration;
 
-use baton_acme::{ChallengeKind, ExternalAccount, FromAcme, Names, Settings, UnixTime};
+use baton_acme::{AcmeSettings, ChallengeKind, ExternalAccount, FromAcme, Names, UnixTime};
 use baton_tls::{Identity, PemFile};
 
 use self::authority::{HMAC_KEY, Habits, Pebble, wait_until};
@@ -34,7 +34,7 @@ fn certificates_are_obtained_by_either_challenge() {
             ChallengeKind::Http01 => &[&["example.com"], &["example.org", "www.example.org"]],
             ChallengeKind::TlsAlpn01 => &[&["example.com"], &["example.org"]],
         };
-        let settings = Settings {
+        let settings = AcmeSettings {
             challenges: vec![challenge],
             ..settings(&pebble, &folder.path().join("store"), names)
         };
@@ -93,7 +93,7 @@ fn new_settings_are_followed() {
     let mut master = Master::start(&settings(&pebble, &store, &[&["example.org"]]), &workers);
     master.wait_for_certificate("example.org");
     let names: &[&[&str]] = &[&["example.org", "www.example.org"]];
-    let short = Settings { profile: Some("shortlived".into()), ..settings(&pebble, &store, names) };
+    let short = AcmeSettings { profile: Some("shortlived".into()), ..settings(&pebble, &store, names) };
     master.configure(&short);
     let pem = master.wait_for_certificate("example.org");
     let identity = identity(&pem);
@@ -130,7 +130,7 @@ fn external_accounts_are_bound() {
     master.end();
 
     let account = ExternalAccount { key_id: "kid-1".into(), hmac_key: HMAC_KEY.into() };
-    let customer = Settings { external_account: Some(account), ..stranger };
+    let customer = AcmeSettings { external_account: Some(account), ..stranger };
     let mut master = Master::start(&customer, &workers);
     master.wait_for_certificate("example.org");
     master.end();
@@ -200,7 +200,7 @@ fn refusals_are_respected() {
         let retry_after = if failures == 1 { "Retry-After: 129600\r\n" } else { "Retry-After: 7200\r\n" };
         let authority = Refusing::start(folder.path(), (status, retry_after, problem));
         let names = Names::new(vec!["example.org".to_owned()]).expect("good names");
-        let settings = Settings {
+        let settings = AcmeSettings {
             directory: authority.directory.clone(),
             store: folder.path().join("store"),
             email: None,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use baton_acme::{ChallengeKind, FromAcme, Names, Settings, Store, ToAcme};
+use baton_acme::{AcmeSettings, ChallengeKind, FromAcme, Names, Store, ToAcme};
 use baton_report::Trouble;
 use baton_supervise::messages::{self, MESSAGE_BYTES_MAX};
 use baton_sys::passing;
@@ -21,12 +21,12 @@ pub(crate) struct Master {
     socket: OwnedFd,
     process: Option<JoinHandle<Result<(), Trouble>>>,
     workers: Workers,
-    settings: Settings,
+    settings: AcmeSettings,
 }
 
 impl Master {
     /// Starts the process with these settings.
-    pub(crate) fn start(settings: &Settings, workers: &Workers) -> Self {
+    pub(crate) fn start(settings: &AcmeSettings, workers: &Workers) -> Self {
         let (socket, other) = passing::message_pair().expect("a pair of sockets");
         let process = std::thread::spawn(move || baton_acme::run(other));
         let workers = workers.clone();
@@ -36,7 +36,7 @@ impl Master {
     }
 
     /// Gives the process other settings.
-    pub(crate) fn configure(&mut self, settings: &Settings) {
+    pub(crate) fn configure(&mut self, settings: &AcmeSettings) {
         self.settings = settings.clone();
         let mut file: File = tempfile::tempfile().expect("a file");
         file.write_all(&serde_json::to_vec(settings).expect("JSON")).expect("written");
@@ -104,11 +104,11 @@ impl Master {
 }
 
 /// Settings for an authority: these certificates, each with one or more names.
-pub(crate) fn settings(pebble: &Pebble, store: &Path, certificates: &[&[&str]]) -> Settings {
+pub(crate) fn settings(pebble: &Pebble, store: &Path, certificates: &[&[&str]]) -> AcmeSettings {
     let names = |names: &&[&str]| {
         Names::new(names.iter().map(|&name| name.to_owned()).collect()).expect("good names")
     };
-    Settings {
+    AcmeSettings {
         directory: pebble.directory(),
         store: store.to_owned(),
         email: Some("admin@example.org".into()),

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::cluster_advice;
 use super::config_file::{ConfigFile, load};
-use super::hand_over_advice;
+use super::handoff_advice;
 use super::origin_advice;
 use super::output::{Failure, print};
 
@@ -48,7 +48,7 @@ pub(super) fn told(file: &Path, config: &Config) -> Result<String, Failure> {
     let advice = baton_master::descriptor_budget(config, &config.tuning(), &topology).advice;
     let advice = advice.map_or(String::new(), |advice| format!("warning: {advice}\n"));
     Ok(summary(file, config, &certificates, &names)
-        + &hand_over_advice::lines(config)
+        + &handoff_advice::lines(config)
         + &cluster_advice::lines(config, &names)
         + &shared_cache(config, &topology)
         + &advice)

@@ -11,7 +11,7 @@ use baton_config::{ClusterNode, Config, OriginUrl, Target};
 use baton_dns::Names;
 use baton_sys::interfaces::{InterfaceAddress, addresses};
 
-use super::hand_over_advice::front_addresses;
+use super::handoff_advice::front_addresses;
 
 /// Warnings, with cause and remedy.
 pub(super) fn lines(config: &Config, names: &Names) -> String {

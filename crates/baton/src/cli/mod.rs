@@ -16,7 +16,7 @@ mod ctl_cluster;
 mod documents_status;
 mod explain;
 mod figures;
-mod hand_over_advice;
+mod handoff_advice;
 mod hash_password;
 mod limit_options;
 mod listening;

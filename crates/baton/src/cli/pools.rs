@@ -22,7 +22,7 @@ pub(super) const COLUMNS: [(&str, &str); 11] = [
 
 /// The rows: applications that the server started, then others by address.
 pub(super) fn rows(status: &Value) -> Vec<Value> {
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let mut told: BTreeMap<String, PoolReport> = BTreeMap::new();
     for worker in status["workers"].as_array().into_iter().flatten() {
         collect(&worker["engine"], &mut told);
     }
@@ -66,7 +66,7 @@ pub(super) fn processes(status: &Value) -> Vec<Value> {
 
 /// What workers tell of one application.
 #[derive(Debug, Default)]
-struct Told {
+struct PoolReport {
     sums: [u64; SUMS.len()],
     transports: Vec<String>,
     withheld: Option<String>,
@@ -75,7 +75,7 @@ struct Told {
 /// What is added up.
 const SUMS: [&str; 5] = ["idle", "busy", "waiting", "requests", "failures"];
 
-impl Told {
+impl PoolReport {
     fn add(&mut self, pool: &Value) {
         for (sum, key) in self.sums.iter_mut().zip(SUMS) {
             *sum += pool[key].as_u64().unwrap_or(0);
@@ -98,7 +98,7 @@ impl Told {
 }
 
 /// Finds what the loops of an engine tell, however many there are of them.
-fn collect(engine: &Value, told: &mut BTreeMap<String, Told>) {
+fn collect(engine: &Value, told: &mut BTreeMap<String, PoolReport>) {
     match engine {
         Value::Object(entries) => {
             for (key, value) in entries {

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use baton_dcws::{Key, News, Question, Signed};
+use baton_dcws::{Key, LoadReport, Question, SignedMessage};
 
 use crate::common::client::Response;
 use crate::common::folder::Folder;
@@ -41,19 +41,19 @@ impl Pair {
         pair
     }
 
-    fn ask(&self, question: &Signed) -> Response {
+    fn ask(&self, question: &SignedMessage) -> Response {
         ask_at(self.holder.address(), question)
     }
 
     /// What the home says with a secret: that it lends these documents.
-    fn question(&self, later_us: u64, lent: &[&str], secret: &[u8]) -> Signed {
+    fn question(&self, later_us: u64, lent: &[&str], secret: &[u8]) -> SignedMessage {
         let lent = lent.iter().map(|&name| (name.to_owned(), 1)).collect();
         let origin = |address| format!("http://{address}").parse().expect("an origin");
         let question = Question {
             from: origin(self.home),
             to: origin(self.holder.address()),
             time_us: now_us() + later_us,
-            news: News { load: 1, version: 1, lent: Some(lent), obeys: None },
+            news: LoadReport { load: 1, version: 1, lent: Some(lent), obeys: None },
         };
         question.signed(&Key::from_file(secret).expect("a key"))
     }

@@ -3,19 +3,19 @@
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use baton_dcws::{Key, News, Question, SIGNATURE_FIELD, Signed};
+use baton_dcws::{Key, LoadReport, Question, SIGNATURE_FIELD, SignedMessage};
 
 use crate::common::agent::Body;
 use crate::common::client::{Client, Response};
 use crate::common::server::wait_until;
 use crate::servers::{SECRET, Servers, Settings, get, status};
 
-fn ask(servers: &Servers, question: &Signed) -> Response {
+fn ask(servers: &Servers, question: &SignedMessage) -> Response {
     ask_at(servers.addresses[1], question)
 }
 
 /// Asks a server, as its peers do.
-pub(crate) fn ask_at(address: SocketAddr, question: &Signed) -> Response {
+pub(crate) fn ask_at(address: SocketAddr, question: &SignedMessage) -> Response {
     let mut client = announce(address, question);
     client.send_body(&question.body);
     client.finish_body();
@@ -23,7 +23,7 @@ pub(crate) fn ask_at(address: SocketAddr, question: &Signed) -> Response {
 }
 
 /// Sends the head of a question alone.
-pub(crate) fn announce(address: SocketAddr, question: &Signed) -> Client {
+pub(crate) fn announce(address: SocketAddr, question: &SignedMessage) -> Client {
     let mut client = Client::connect(address);
     let fields = format!("{SIGNATURE_FIELD}: {}\r\n", question.signature);
     client.begin("POST", &address.to_string(), "/~migrate/", &fields, Body::Length(question.body.len()));
@@ -35,7 +35,12 @@ fn question(servers: &Servers, time_us: u64) -> Question {
         from: servers.url(0).parse().expect("an origin"),
         to: servers.url(1).parse().expect("an origin"),
         time_us,
-        news: News { load: 1, version: u64::MAX, lent: Some(vec![("evil.png".into(), 1)]), obeys: None },
+        news: LoadReport {
+            load: 1,
+            version: u64::MAX,
+            lent: Some(vec![("evil.png".into(), 1)]),
+            obeys: None,
+        },
     }
 }
 
@@ -48,7 +53,7 @@ fn forged_replayed_and_skewed_questions_are_refused() {
     let servers = Servers::start(1, Settings::default());
     let right = Key::from_file(SECRET.as_bytes()).expect("a key");
     let wrong = Key::from_file(b"another secret, as long as the one that counts").expect("a key");
-    let is_refused = |question: &Signed, why: &str| {
+    let is_refused = |question: &SignedMessage, why: &str| {
         let answer = ask(&servers, question);
         assert_eq!((answer.status, answer.text()), (403, &*format!("refused: {why}\n")));
     };

@@ -66,7 +66,7 @@ impl Blocks {
         let block_bytes = settings.block_bytes;
         let layout = Layout::new(block_bytes.into(), settings.policy.grouping()).map_err(io::Error::other)?;
         let index = |bytes_max: u64, aim| {
-            Index::new(baton_segment::index::Settings {
+            Index::new(baton_segment::index::IndexSettings {
                 layout,
                 bytes_max: bytes_max.max(1),
                 objects_max: settings.objects_max.max(1),
@@ -75,13 +75,13 @@ impl Blocks {
                 seed,
             })
         };
-        let usual = baton_store::Settings::default();
+        let usual = baton_store::StoreSettings::default();
         let disk = settings.disk.as_ref();
         let store_bytes_max = disk.map_or(0, |disk| disk.bytes_max);
         // Slots that are being sent are not free yet, although what was in them is evicted.
         let being_sent_bytes = store_bytes_max / BEING_SENT_PART;
         let disk_bytes_max = store_bytes_max - being_sent_bytes;
-        let store = Store::open(baton_store::Settings {
+        let store = Store::open(baton_store::StoreSettings {
             folder: disk.map(|disk| disk.folder.clone()),
             bytes_max: store_bytes_max,
             reserve_bytes: disk.map_or(0, |disk| disk.reserve_bytes),

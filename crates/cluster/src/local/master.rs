@@ -19,7 +19,7 @@ pub enum FromMaster {
         /// [`VERSION`](super::VERSION).
         version: u32,
         /// What the mover needs to know.
-        settings: Settings,
+        settings: MoverSettings,
     },
     /// A worker has ended before its time, and with it the connections that it had.
     WorkerEnded {
@@ -35,7 +35,7 @@ pub enum FromMaster {
 
 /// What a mover needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MoverSettings {
     /// The nodes to which this front-end hands connections over; none: it is no front-end.
     pub nodes: Vec<Node>,
     /// Where movers of front-ends connect to; `None`: it is no node.

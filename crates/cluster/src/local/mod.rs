@@ -3,7 +3,7 @@
 //! ```text
 //!   master ──── connects to the mover's socket ──── Hello, Nodes, WorkerEnded ──►  mover
 //!                                    ◄── Status, Reachable, Loads ──
-//!   all workers ── requests ────────── HandOff, Return, Report ────►
+//!   all workers ── requests ────────── Handoff, Return, Report ────►
 //!               ◄─ arrivals ────── passport and client's socket ────
 //! ```
 //!
@@ -28,7 +28,9 @@
 mod master;
 mod worker;
 
-pub use master::{FromMaster, Loads, MoverStatus, Node, NodeStatus, Settings, SettingsRefused, ToMaster};
+pub use master::{
+    FromMaster, Loads, MoverSettings, MoverStatus, Node, NodeStatus, SettingsRefused, ToMaster,
+};
 pub use worker::{FromWorker, MessageRefused, Report};
 
 /// The version of these messages.

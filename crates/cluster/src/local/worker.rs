@@ -12,7 +12,7 @@ use super::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, REPORT_FLOWS_MAX, VERSION};
 pub enum FromWorker {
     /// Gives a client to a node, with the request in the passport's `unread`. The client's socket comes with it, and the
     /// worker keeps no copy. If the node cannot take it, the connection comes back over `arrivals`, with `stay`.
-    HandOff {
+    Handoff {
         /// The node's [`name`](super::Node::name).
         node: String,
         /// The client.
@@ -96,8 +96,13 @@ struct Head {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 enum Message {
-    HandOff { node: String },
-    Return { flow: u64 },
+    #[serde(rename = "hand-off")]
+    Handoff {
+        node: String,
+    },
+    Return {
+        flow: u64,
+    },
     Report(Report),
 }
 
@@ -112,8 +117,8 @@ impl FromWorker {
     /// into a message, or a name or a report is too long.
     pub fn to_message(&self) -> Option<Vec<u8>> {
         let (message, passport) = match self {
-            Self::HandOff { node, .. } if node.len() > NAME_BYTES_MAX => return None,
-            Self::HandOff { node, passport } => (Message::HandOff { node: node.clone() }, Some(passport)),
+            Self::Handoff { node, .. } if node.len() > NAME_BYTES_MAX => return None,
+            Self::Handoff { node, passport } => (Message::Handoff { node: node.clone() }, Some(passport)),
             Self::Return { flow, passport } => (Message::Return { flow: *flow }, Some(passport)),
             Self::Report(report) if report.len() > REPORT_FLOWS_MAX => return None,
             Self::Report(report) => (Message::Report(report.clone()), None),
@@ -148,14 +153,14 @@ impl FromWorker {
         let head = read.map_err(|_| MessageRefused::Malformed)?;
         let passport = || Passport::from_message(&rest[1..]).map(Box::new).map_err(MessageRefused::Passport);
         match head.message {
-            Message::HandOff { node } if node.len() <= NAME_BYTES_MAX => {
-                Ok(Self::HandOff { node, passport: passport()? })
+            Message::Handoff { node } if node.len() <= NAME_BYTES_MAX => {
+                Ok(Self::Handoff { node, passport: passport()? })
             }
             Message::Return { flow } => Ok(Self::Return { flow, passport: passport()? }),
             Message::Report(report) if report.len() <= REPORT_FLOWS_MAX && rest.len() == 1 => {
                 Ok(Self::Report(report))
             }
-            Message::HandOff { .. } | Message::Report(_) => Err(MessageRefused::Malformed),
+            Message::Handoff { .. } | Message::Report(_) => Err(MessageRefused::Malformed),
         }
     }
 }

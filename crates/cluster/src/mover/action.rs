@@ -125,13 +125,13 @@ impl<S> ForServer<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A hand-off did not succeed: the front-end's server has the connection again.
-    HandOffFailed {
+    HandoffFailed {
         /// The node's name.
         node: String,
         /// The connection.
         tuple: Tuple,
         /// Why.
-        why: HandOffFailure,
+        why: HandoffFailure,
     },
     /// A node can be handed connections.
     NodeReachable {
@@ -173,7 +173,7 @@ pub enum Note {
 
 /// Why a hand-off failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HandOffFailure {
+pub enum HandoffFailure {
     /// No node of that name is known.
     Unknown,
     /// The node cannot be reached.
@@ -194,7 +194,7 @@ pub enum HandOffFailure {
     Disconnected,
 }
 
-impl fmt::Display for HandOffFailure {
+impl fmt::Display for HandoffFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("no node has that name"),

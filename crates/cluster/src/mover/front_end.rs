@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use baton_passport::Passport;
 
-use super::action::{Action, ForServer, HandOffFailure, NodeId, Note, Out, Peer};
+use super::action::{Action, ForServer, HandoffFailure, NodeId, Note, Out, Peer};
 use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, LINGER_MS};
 use super::link::{Link, LinkState};
 use super::queue::pop_due;
@@ -67,7 +67,7 @@ pub(super) enum Phase {
 
 /// A connection that a server gives away.
 #[derive(Debug)]
-pub struct HandOff<S> {
+pub struct Handoff<S> {
     /// The node's name.
     pub node: String,
     /// The client's socket.
@@ -136,11 +136,11 @@ impl<S> FrontEnd<S> {
     }
 
     /// A server gives a connection away.
-    pub(super) fn handle_hand_off(&mut self, hand_off: HandOff<S>, now_ms: u64, out: &mut Out<S>) {
-        let HandOff { node: name, socket, tuple, passport, is_counted } = hand_off;
+    pub(super) fn handle_handoff(&mut self, handoff: Handoff<S>, now_ms: u64, out: &mut Out<S>) {
+        let Handoff { node: name, socket, tuple, passport, is_counted } = handoff;
         let named = |(_, link): &(&NodeId, &mut Link)| link.node.name == name && !link.is_retired;
         let Some((&node, link)) = self.links.iter_mut().find(named) else {
-            return self.decline(name, tuple, socket, passport, HandOffFailure::Unknown, out);
+            return self.decline(name, tuple, socket, passport, HandoffFailure::Unknown, out);
         };
         // The server counts it: it ends at once, or when it is back.
         if !is_counted {
@@ -149,11 +149,11 @@ impl<S> FrontEnd<S> {
         let old = self.by_tuple.get(&tuple).copied();
         let is_settled = |flow: &Flow| matches!(flow.phase, Phase::There | Phase::Lingering);
         let failure = if !link.is_reachable() {
-            Some(HandOffFailure::Unreachable)
+            Some(HandoffFailure::Unreachable)
         } else if !old.and_then(|old| self.flows.get(&old)).is_none_or(is_settled) {
-            Some(HandOffFailure::Moving)
+            Some(HandoffFailure::Moving)
         } else if !link.has_room() || self.flows.len() >= FLOWS_MAX {
-            Some(HandOffFailure::TooMany)
+            Some(HandoffFailure::TooMany)
         } else {
             None
         };
@@ -181,10 +181,10 @@ impl<S> FrontEnd<S> {
         tuple: Tuple,
         socket: S,
         mut passport: Box<Passport>,
-        why: HandOffFailure,
+        why: HandoffFailure,
         out: &mut Out<S>,
     ) {
-        out.log(Note::HandOffFailed { node, tuple, why });
+        out.log(Note::HandoffFailed { node, tuple, why });
         passport.stay = true;
         let flow = out.flow();
         out.push(Action::Give(ForServer::new(flow, socket, passport)));
@@ -206,8 +206,8 @@ impl<S> FrontEnd<S> {
                 out.push(Action::Send { peer: Peer::Node(*node), bytes });
                 self.awaited.push_back((now_ms + CONFIRM_MS, flow));
             }
-            None if is_open => self.take_back(flow, HandOffFailure::TooLarge, now_ms, out),
-            None => self.take_back(flow, HandOffFailure::Disconnected, now_ms, out),
+            None if is_open => self.take_back(flow, HandoffFailure::TooLarge, now_ms, out),
+            None => self.take_back(flow, HandoffFailure::Disconnected, now_ms, out),
         }
     }
 
@@ -230,11 +230,11 @@ impl<S> FrontEnd<S> {
         link.counts.active -= 1;
         link.counts.note_given_back();
         let name = link.node.name.clone();
-        self.decline(name, tuple, socket, passport, HandOffFailure::NotFrozen(why), out);
+        self.decline(name, tuple, socket, passport, HandoffFailure::NotFrozen(why), out);
     }
 
     /// A hand-off has failed: the connection comes back.
-    fn take_back(&mut self, flow: FlowId, why: HandOffFailure, now_ms: u64, out: &mut Out<S>) {
+    fn take_back(&mut self, flow: FlowId, why: HandoffFailure, now_ms: u64, out: &mut Out<S>) {
         let Some(Flow { tuple, node, phase }) = self.flows.get_mut(&flow) else { return };
         let Some(link) = self.links.get_mut(node) else { return };
         let old = std::mem::replace(phase, Phase::There);
@@ -247,7 +247,7 @@ impl<S> FrontEnd<S> {
         touch(link, now_ms);
         link.under_way -= 1;
         link.counts.active -= 1;
-        out.log(Note::HandOffFailed { node: link.node.name.clone(), tuple: *tuple, why });
+        out.log(Note::HandoffFailed { node: link.node.name.clone(), tuple: *tuple, why });
         out.push(Action::Restore { flow, tuple: *tuple, tcp });
     }
 
@@ -301,12 +301,12 @@ impl<S> FrontEnd<S> {
             out.log(Note::NodeUnreachable { node: link.node.name.clone(), why: why.clone() });
         }
         link.error = Some(why);
-        self.take_back_shipped(node, &HandOffFailure::Disconnected, now_ms, out);
+        self.take_back_shipped(node, &HandoffFailure::Disconnected, now_ms, out);
         self.tell_reachable(out);
     }
 
     /// What a node was sent and has not confirmed it will not be told to take.
-    fn take_back_shipped(&mut self, node: NodeId, why: &HandOffFailure, now_ms: u64, out: &mut Out<S>) {
+    fn take_back_shipped(&mut self, node: NodeId, why: &HandoffFailure, now_ms: u64, out: &mut Out<S>) {
         let shipped = |(id, flow): (&FlowId, &Flow)| {
             (flow.node == node && matches!(flow.phase, Phase::Shipped { .. })).then_some(*id)
         };
@@ -425,7 +425,7 @@ impl<S> FrontEnd<S> {
         out: &mut Out<S>,
     ) {
         if self.is_shipped(node, flow) {
-            self.take_back(flow, HandOffFailure::Refused(why), now_ms, out);
+            self.take_back(flow, HandoffFailure::Refused(why), now_ms, out);
         } else if self.is_there(node, flow) {
             // It was told to take what it has discarded.
             if let Some(link) = self.links.get_mut(&node) {
@@ -503,7 +503,7 @@ impl<S> FrontEnd<S> {
 
     /// A node is lost: what is there is reset, what is on its way comes back. `secret`: its link ends with it.
     fn lose(&mut self, node: NodeId, secret: Option<&mut Secret>, now_ms: u64, out: &mut Out<S>) {
-        self.take_back_shipped(node, &HandOffFailure::Unreachable, now_ms, out);
+        self.take_back_shipped(node, &HandoffFailure::Unreachable, now_ms, out);
         let there = |(id, flow): (&FlowId, &Flow)| {
             let is_there = matches!(flow.phase, Phase::There | Phase::Lingering);
             (flow.node == node && is_there).then_some(*id)
@@ -562,7 +562,7 @@ impl<S> FrontEnd<S> {
             let Some(node) = self.flows.get(&flow).map(|flow| flow.node) else { continue };
             if self.is_shipped(node, flow) {
                 send(node, &FromFrontEnd::Release { flow }, out);
-                self.take_back(flow, HandOffFailure::Late, now_ms, out);
+                self.take_back(flow, HandoffFailure::Late, now_ms, out);
                 if let Some(link) = self.links.get_mut(&node) {
                     link.is_suspect = true;
                 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   front-end                                     node
-//!   HandOff ─► Freeze ── Ship ──────────────────► Restore
+//!   Handoff ─► Freeze ── Ship ──────────────────► Restore
 //!              (packets dropped)  ◄────── Ready ── inert socket
 //!              Forward ── Take ─────────────────► Give to the server
 //! ```
@@ -36,9 +36,9 @@ mod waiting;
 use std::fmt;
 
 use action::Out;
-pub use action::{Action, ForServer, HandOffFailure, NodeId, Note, Peer};
+pub use action::{Action, ForServer, HandoffFailure, NodeId, Note, Peer};
 use front_end::FrontEnd;
-pub use front_end::HandOff;
+pub use front_end::Handoff;
 use node::NodeSide;
 use secret::Secret;
 
@@ -101,8 +101,8 @@ impl<S> Mover<S> {
     }
 
     /// A server gives a connection to a node.
-    pub fn handle_hand_off(&mut self, hand_off: HandOff<S>, now_ms: u64) {
-        self.front_end.handle_hand_off(hand_off, now_ms, &mut self.out);
+    pub fn handle_handoff(&mut self, handoff: Handoff<S>, now_ms: u64) {
+        self.front_end.handle_handoff(handoff, now_ms, &mut self.out);
     }
 
     /// A server gives a connection back to its front-end.

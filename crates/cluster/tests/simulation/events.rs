@@ -136,7 +136,7 @@ pub(crate) struct Packet {
 
 #[derive(Debug)]
 pub(crate) enum ToMover {
-    HandOff { node: String, handle: Handle, passport: Box<Passport> },
+    Handoff { node: String, handle: Handle, passport: Box<Passport> },
     Return { flow: u64, handle: Handle, passport: Box<Passport> },
     Report(Report),
 }

@@ -2,7 +2,7 @@
 
 use baton_cluster::Tuple;
 use baton_cluster::local::ToMaster;
-use baton_cluster::mover::{Action, ForServer, HandOff, HandOffFailure, Mover, NodeId, Note, Peer};
+use baton_cluster::mover::{Action, ForServer, Handoff, HandoffFailure, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{FromFrontEnd, FromNode};
 
 use crate::events::{Event, ToMover};
@@ -110,7 +110,7 @@ impl World {
 
     fn note(&mut self, note: &Note) {
         match note {
-            Note::HandOffFailed { why: HandOffFailure::Late, .. } => self.sum.late += 1,
+            Note::HandoffFailed { why: HandoffFailure::Late, .. } => self.sum.late += 1,
             Note::NodeLost { .. } => self.sum.lost_nodes += 1,
             _ => {}
         }
@@ -276,11 +276,11 @@ impl World {
         }
         let is_counted = self.hosts[host].server.life == server_life;
         match message {
-            ToMover::HandOff { node, handle, passport } => {
+            ToMover::Handoff { node, handle, passport } => {
                 self.owner(host, handle.conn, Owner::Mover);
                 let tuple = self.conns[&handle.conn].tuple;
-                let hand_off = HandOff { node, socket: handle, tuple, passport, is_counted };
-                self.with_mover(host, |mover, now_ms| mover.handle_hand_off(hand_off, now_ms));
+                let handoff = Handoff { node, socket: handle, tuple, passport, is_counted };
+                self.with_mover(host, |mover, now_ms| mover.handle_handoff(handoff, now_ms));
             }
             ToMover::Return { flow, handle, passport } => {
                 self.owner(host, handle.conn, Owner::Mover);

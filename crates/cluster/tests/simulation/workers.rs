@@ -143,7 +143,7 @@ impl World {
         let has_mover = self.hosts[host].mover.is_some();
         if let Some(view) = self.hosts[host].server.nodes.get_mut(&name).filter(|_| has_mover && is_chosen) {
             view.sent += 1;
-            self.leave(host, conn, |handle, passport| ToMover::HandOff { node: name, handle, passport });
+            self.leave(host, conn, |handle, passport| ToMover::Handoff { node: name, handle, passport });
         } else {
             self.begin(host, conn, request);
         }

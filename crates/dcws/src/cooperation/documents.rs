@@ -8,7 +8,7 @@ use crate::links::Use;
 
 /// A file of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scanned {
+pub struct DocumentFile {
     /// Changes with its contents.
     pub stamp: FileStamp,
     /// Other names by which it is asked for: of an index, that of its folder.
@@ -34,7 +34,7 @@ pub(super) struct Documents {
 #[derive(Debug)]
 struct Document {
     id: DocumentId,
-    scanned: Scanned,
+    scanned: DocumentFile,
     may_move: bool,
 }
 
@@ -42,7 +42,7 @@ impl Documents {
     /// Takes what there is now. Returns documents that are gone or have changed: their places are forgotten.
     pub(super) fn handle_scan(
         &mut self,
-        scanned: BTreeMap<String, Scanned>,
+        scanned: BTreeMap<String, DocumentFile>,
         home: &mut HomeServer,
     ) -> Vec<DocumentId> {
         let aliases =
@@ -55,7 +55,7 @@ impl Documents {
         };
         let pinned = scanned.values().flat_map(|one| &one.links).filter(|(_, used)| *used == Use::Pins);
         let pinned: BTreeSet<String> = pinned.filter_map(|(name, _)| target(name)).collect();
-        let links = |one: &Scanned| -> BTreeSet<String> {
+        let links = |one: &DocumentFile| -> BTreeSet<String> {
             one.links
                 .iter()
                 .filter(|(_, used)| *used == Use::Moves)

@@ -23,14 +23,14 @@ use baton_dispatch::Time;
 use baton_dispatch::migration::{DocumentId, HomeServer, MigrationSettings, Move, PeerId};
 use serde_json::{Value, json};
 
-pub use self::documents::{FileStamp, Scanned};
+pub use self::documents::{DocumentFile, FileStamp};
 
 use self::documents::Documents;
 use self::peer::Peer;
 use crate::Origin;
-use crate::map::{Map, Served};
+use crate::map::{Map, ServedCounts};
 use crate::trust::Key;
-use crate::words::{Distrust, Envelope, News, Question, Reply, Signed};
+use crate::words::{Distrust, Envelope, LoadReport, Question, Reply, SignedMessage};
 
 /// A site and its peers.
 #[derive(Debug)]
@@ -59,13 +59,13 @@ pub struct Cooperation {
 
 /// A question whose head was believed. Only [`Cooperation::admit`] makes it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AuthenticQuestion {
     /// The place of the peer that asks.
     peer: usize,
     envelope: Envelope,
 }
 
-impl Admitted {
+impl AuthenticQuestion {
     /// Bytes of the body.
     pub fn body_len(&self) -> usize {
         self.envelope.body_len()
@@ -114,7 +114,7 @@ impl Cooperation {
     }
 
     /// What is in the site's folder now, by path. Documents that have changed or are gone come home.
-    pub fn handle_scan(&mut self, scanned: BTreeMap<String, Scanned>, now: Time) {
+    pub fn handle_scan(&mut self, scanned: BTreeMap<String, DocumentFile>, now: Time) {
         for gone in self.documents.handle_scan(scanned, &mut self.home) {
             self.unlist(gone, now);
         }
@@ -122,7 +122,7 @@ impl Cooperation {
     }
 
     /// What workers have counted.
-    pub fn handle_served(&mut self, served: &Served) {
+    pub fn handle_served(&mut self, served: &ServedCounts) {
         for (number, count) in &served.documents {
             let document = (served.numbering == self.documents.numbering())
                 .then(|| self.documents.id(*number))
@@ -153,7 +153,7 @@ impl Cooperation {
 
     /// The next question to a peer, if one is due. Its peer has to be told of by [`handle_reply`](Self::handle_reply) or
     /// [`handle_silence`](Self::handle_silence).
-    pub fn question(&mut self, now: Time, wall_us: u64) -> Option<(usize, Signed)> {
+    pub fn question(&mut self, now: Time, wall_us: u64) -> Option<(usize, SignedMessage)> {
         let due: BTreeSet<PeerId> = self.home.due(now).collect();
         let is_due = |(index, peer): &(usize, &Peer)| peer.is_due(now, due.contains(&id_of(*index)));
         let (index, _) = self.peers.iter().enumerate().find(is_due)?;
@@ -218,7 +218,7 @@ impl Cooperation {
     ///
     /// # Errors
     /// It cannot be believed, and changes nothing.
-    pub fn admit(&mut self, field: &str, wall_us: u64) -> Result<Admitted, Distrust> {
+    pub fn admit(&mut self, field: &str, wall_us: u64) -> Result<AuthenticQuestion, Distrust> {
         let admitted = self.believed(field, wall_us);
         let admitted = admitted.inspect_err(|distrust| self.note_refused(*distrust))?;
         self.peers[admitted.peer].heard_us = admitted.envelope.time_us;
@@ -229,8 +229,13 @@ impl Cooperation {
     ///
     /// # Errors
     /// The body is another one, and changes nothing.
-    pub fn answer(&mut self, admitted: Admitted, body: &[u8], now: Time) -> Result<Signed, Distrust> {
-        let Admitted { peer, envelope } = admitted;
+    pub fn answer(
+        &mut self,
+        admitted: AuthenticQuestion,
+        body: &[u8],
+        now: Time,
+    ) -> Result<SignedMessage, Distrust> {
+        let AuthenticQuestion { peer, envelope } = admitted;
         let news = envelope.open(body).inspect_err(|distrust| self.note_refused(*distrust))?;
         // The settings may have changed meanwhile.
         if self.peer(peer) != Some(&envelope.from) || envelope.to != self.at {
@@ -247,7 +252,7 @@ impl Cooperation {
         std::mem::take(&mut self.map_is_due).then(|| self.map(wall_us / 1_000_000))
     }
 
-    fn believed(&self, field: &str, wall_us: u64) -> Result<Admitted, Distrust> {
+    fn believed(&self, field: &str, wall_us: u64) -> Result<AuthenticQuestion, Distrust> {
         let envelope = Envelope::read(field)?;
         if !Envelope::is_signed(field, &self.key) {
             return Err(Distrust::Signature);
@@ -263,24 +268,24 @@ impl Cooperation {
         if envelope.time_us <= self.peers[peer].heard_us {
             return Err(Distrust::Replayed);
         }
-        Ok(Admitted { peer, envelope })
+        Ok(AuthenticQuestion { peer, envelope })
     }
 
     fn note_refused(&mut self, distrust: Distrust) {
         *self.refused.entry(distrust.word()).or_default() += 1;
     }
 
-    fn news(&self, index: usize) -> News {
+    fn news(&self, index: usize) -> LoadReport {
         let peer = &self.peers[index];
         let lent = (!peer.obeys_newest()).then(|| {
             let names = |(id, since)| Some(self.documents.names(id)?.map(move |name| (name.clone(), since)));
             peer.listed_since().filter_map(names).flatten().collect()
         });
-        News { load: self.home.load(), version: peer.version(), lent, obeys: peer.theirs_version() }
+        LoadReport { load: self.home.load(), version: peer.version(), lent, obeys: peer.theirs_version() }
     }
 
     /// A peer has told its load and its lists.
-    fn hear(&mut self, index: usize, news: News, now: Time) {
+    fn hear(&mut self, index: usize, news: LoadReport, now: Time) {
         self.home.handle_load(id_of(index), news.load, now);
         let changed = self.peers[index].hear(news, now);
         self.map_is_due |= changed;

@@ -7,7 +7,7 @@ use baton_dispatch::migration::{DocumentId, MigrationSettings};
 use serde_json::{Value, json};
 
 use crate::Origin;
-use crate::words::News;
+use crate::words::LoadReport;
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -15,7 +15,7 @@ pub(super) struct Peer {
     /// The time of its last question, in its own clock: an older one is a replay.
     pub(super) heard_us: u64,
     /// Documents that it may serve.
-    lent: BTreeMap<DocumentId, Lent>,
+    lent: BTreeMap<DocumentId, Lending>,
     /// Of that list.
     version: u64,
     /// The version that it obeys.
@@ -31,7 +31,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Lent {
+struct Lending {
     /// The first version of the list that has it.
     since: u64,
     /// The peer has obeyed that version, so that clients may be sent there.
@@ -64,7 +64,7 @@ impl Peer {
     /// Lends a document. The peer is told at once.
     pub(super) fn list(&mut self, document: DocumentId, now: Time) {
         self.version += 1;
-        self.lent.insert(document, Lent { since: self.version, is_away: false });
+        self.lent.insert(document, Lending { since: self.version, is_away: false });
         self.ask_at = Some(now);
     }
 
@@ -141,7 +141,7 @@ impl Peer {
     }
 
     /// Takes what it says. Says whether the map has changed.
-    pub(super) fn hear(&mut self, news: News, now: Time) -> bool {
+    pub(super) fn hear(&mut self, news: LoadReport, now: Time) -> bool {
         let mut changed = false;
         self.load = Some((news.load, now));
         if std::mem::take(&mut self.silences) > 0 {

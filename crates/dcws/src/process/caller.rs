@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use baton_https_client::http::Request;
-use baton_https_client::{Authorities, Client, Error, Settings};
+use baton_https_client::{Authorities, Client, ClientSettings, Error};
 use baton_report::Trouble;
 
 use crate::settings::SiteSettings;
 use crate::trust::SIGNATURE_FIELD;
-use crate::words::{Signed, WORDS_BYTES_MAX};
+use crate::words::{SignedMessage, WORDS_BYTES_MAX};
 use crate::{COPIES, Origin};
 
 /// A client for the peers of a site.
@@ -22,7 +22,7 @@ impl Caller {
     /// Certificates of authorities that cannot be read, if a peer speaks TLS.
     pub(super) fn new(settings: &SiteSettings) -> Result<Self, Trouble> {
         let is_tls = settings.peers.iter().any(Origin::is_https);
-        let client = Client::new(&Settings {
+        let client = Client::new(&ClientSettings {
             authorities: is_tls.then_some(Authorities {
                 file: settings.authorities.as_deref(),
                 what: "the authorities of peers",
@@ -41,7 +41,7 @@ impl Caller {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn ask(&self, peer: &Origin, question: &Signed) -> Result<(Vec<u8>, String), String> {
+    pub(super) fn ask(&self, peer: &Origin, question: &SignedMessage) -> Result<(Vec<u8>, String), String> {
         let request = Request::post(format!("{peer}{COPIES}/"))
             .header(SIGNATURE_FIELD, &question.signature)
             .header("Content-Type", "application/json")

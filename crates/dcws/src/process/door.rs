@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use baton_http::{BodyFraming, HeadLimits, Method, RequestHead};
 
-use super::event::{Asked, Event};
+use super::event::{Event, PeerQuestion};
 use crate::Origin;
 use crate::trust::SIGNATURE_FIELD;
-use crate::words::{Distrust, Envelope, Signed};
+use crate::words::{Distrust, Envelope, SignedMessage};
 
 /// The open socket.
 pub(super) struct Door {
@@ -74,9 +74,9 @@ fn serve(mut client: UnixStream, events: &Sender<Event>) -> io::Result<()> {
     };
     let body = input.body(&mut client, body_len)?;
     let (reply, answered) = mpsc::channel();
-    events.send(Event::Asked(Asked { site: to, admitted, body, reply })).map_err(io::Error::other)?;
+    events.send(Event::Asked(PeerQuestion { site: to, admitted, body, reply })).map_err(io::Error::other)?;
     match answered.recv_timeout(PATIENCE) {
-        Ok(Ok(Signed { body, signature })) => {
+        Ok(Ok(SignedMessage { body, signature })) => {
             let fields = format!("{SIGNATURE_FIELD}: {signature}\r\nContent-Type: application/json\r\n");
             respond(&mut client, "200 OK", &fields, &body)
         }

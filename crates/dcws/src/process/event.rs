@@ -3,20 +3,20 @@
 use std::sync::mpsc::Sender;
 
 use super::scan::Folder;
-use crate::settings::Settings;
-use crate::words::{Distrust, Signed};
-use crate::{Admitted, Origin, Served};
+use crate::settings::DocumentsSettings;
+use crate::words::{Distrust, SignedMessage};
+use crate::{AuthenticQuestion, Origin, ServedCounts};
 
 /// An event, from one of the threads.
 pub(super) enum Event {
-    Configured(Box<Settings>),
-    Served(Origin, Served),
+    Configured(Box<DocumentsSettings>),
+    Served(Origin, ServedCounts),
     /// The master is gone.
     Ended,
     /// The head of a question has come, with this signature field.
-    Announced(String, Sender<Result<Admitted, Distrust>>),
+    Announced(String, Sender<Result<AuthenticQuestion, Distrust>>),
     /// A peer asks.
-    Asked(Asked),
+    Asked(PeerQuestion),
     /// A peer has replied, or not.
     Replied {
         site: Origin,
@@ -31,10 +31,10 @@ pub(super) enum Event {
 }
 
 /// A question on its way to its answer.
-pub(super) struct Asked {
+pub(super) struct PeerQuestion {
     /// The site that is asked.
     pub(super) site: Origin,
-    pub(super) admitted: Admitted,
+    pub(super) admitted: AuthenticQuestion,
     pub(super) body: Vec<u8>,
-    pub(super) reply: Sender<Result<Signed, Distrust>>,
+    pub(super) reply: Sender<Result<SignedMessage, Distrust>>,
 }

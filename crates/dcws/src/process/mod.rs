@@ -24,11 +24,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::door::Door;
-use self::event::{Asked, Event};
+use self::event::{Event, PeerQuestion};
 use self::site::Site;
 use crate::messages::{FromDocuments, ToDocuments};
-use crate::settings::Settings;
-use crate::{Admitted, Distrust, Envelope, Origin};
+use crate::settings::DocumentsSettings;
+use crate::{AuthenticQuestion, Distrust, Envelope, Origin};
 
 /// Cooperates until the master ends, which is at the other end of `socket`.
 ///
@@ -118,7 +118,7 @@ impl Process {
         self.sites.iter_mut().find(|site| site.at() == at)
     }
 
-    fn configure(&mut self, settings: Settings) {
+    fn configure(&mut self, settings: DocumentsSettings) {
         if self.door.as_ref().is_none_or(|door| door.path() != settings.socket) {
             self.door = Door::open(&settings.socket, self.sender.clone())
                 .inspect_err(|error| {
@@ -140,7 +140,7 @@ impl Process {
         }
     }
 
-    fn admit(&mut self, field: &str) -> Result<Admitted, Distrust> {
+    fn admit(&mut self, field: &str) -> Result<AuthenticQuestion, Distrust> {
         let admitted = Envelope::read(field).and_then(|envelope| {
             let site = self.site(envelope.to()).ok_or(Distrust::Stranger)?;
             site.cooperation.admit(field, wall_us())
@@ -148,7 +148,7 @@ impl Process {
         admitted.inspect_err(|distrust| tell_refused(*distrust))
     }
 
-    fn answer(&mut self, asked: Asked) {
+    fn answer(&mut self, asked: PeerQuestion) {
         let (now, wall_us) = (self.now(), wall_us());
         let reply = match self.site(&asked.site) {
             Some(site) => {
@@ -243,7 +243,7 @@ fn listen_to_master(socket: &OwnedFd, events: &Sender<Event>) {
     }
 }
 
-fn read_settings(descriptors: Vec<OwnedFd>) -> std::io::Result<Settings> {
+fn read_settings(descriptors: Vec<OwnedFd>) -> std::io::Result<DocumentsSettings> {
     use std::os::unix::fs::FileExt as _;
     let file = descriptors.into_iter().next().map(File::from);
     let file = file.ok_or_else(|| std::io::Error::other("settings without a descriptor"))?;

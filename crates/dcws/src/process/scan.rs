@@ -13,12 +13,12 @@ use baton_http::MediaTypes;
 use crate::links::{Link, Page, PageAddress, Use, of_style_sheet};
 use crate::rules::{PAGE_BYTES_MAX, is_page};
 use crate::settings::{FilesSettings, SiteSettings};
-use crate::{Scanned, encode};
+use crate::{DocumentFile, encode};
 
 /// What is in a folder, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Folder {
-    pub(super) documents: Arc<BTreeMap<String, Scanned>>,
+    pub(super) documents: Arc<BTreeMap<String, DocumentFile>>,
 }
 
 /// Looks. What cannot be read is not there: it stays at home.
@@ -38,7 +38,7 @@ struct Look<'a> {
     files: &'a FilesSettings,
     media_types: MediaTypes,
     before: &'a Folder,
-    found: BTreeMap<String, Scanned>,
+    found: BTreeMap<String, DocumentFile>,
 }
 
 impl Look<'_> {
@@ -87,7 +87,7 @@ impl Look<'_> {
         let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
         let may_move = age.is_none_or(|age| age >= SETTLED_AFTER)
             && self.files.rules().allow(&format!("/{full}"), media_type);
-        self.found.insert(name, Scanned { stamp, aliases: Vec::new(), links, may_move });
+        self.found.insert(name, DocumentFile { stamp, aliases: Vec::new(), links, may_move });
     }
 
     fn links(&self, path: &Path, full: &str, media_type: &str) -> io::Result<Vec<(String, Use)>> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::graph::Graph;
-use super::peers::{Known, Peers};
+use super::peers::{PeerLoad, Peers};
 use super::selection::select;
 use super::{DocumentId, Location, MigrationSettings, PeerId};
 use crate::Time;
@@ -182,7 +182,7 @@ impl HomeServer {
     /// Lends a document to the least busy peer, if this server is busier. False if none moves.
     fn migrate(&mut self, now: Time) -> bool {
         let lightest = self.peers.movable(now, &self.settings).min_by_key(|known| (known.load, known.peer));
-        let Some(Known { peer, load }) = lightest else { return false };
+        let Some(PeerLoad { peer, load }) = lightest else { return false };
         if !self.is_busier(self.load, load) {
             return false;
         }

@@ -42,7 +42,7 @@ struct Peer {
 
 /// A peer whose load is known, and recently enough to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct PeerLoad {
     pub(super) peer: PeerId,
     pub(super) load: u64,
 }
@@ -102,13 +102,13 @@ impl Peers {
         &self,
         now: Time,
         settings: &MigrationSettings,
-    ) -> impl Iterator<Item = Known> + Clone {
+    ) -> impl Iterator<Item = PeerLoad> + Clone {
         let age_max = settings.ping_us.saturating_mul(PINGS_MAX);
         let peer_us = settings.peer_us;
         self.each().filter_map(move |(id, peer)| {
             let (load, at) = peer.told?;
             let is_settled = peer.moved.is_none_or(|moved| now.saturating_sub(moved) >= peer_us);
-            (is_settled && now.saturating_sub(at) <= age_max).then_some(Known { peer: id, load })
+            (is_settled && now.saturating_sub(at) <= age_max).then_some(PeerLoad { peer: id, load })
         })
     }
 

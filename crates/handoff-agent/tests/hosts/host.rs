@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use baton_cluster::local::{FromMaster, FromWorker, Node, Settings, ToMaster, VERSION};
+use baton_cluster::local::{FromMaster, FromWorker, MoverSettings, Node, ToMaster, VERSION};
 use baton_lab::network::Host;
 use baton_passport::{MESSAGE_BYTES_MAX, Passport};
 use baton_supervise::messages;
@@ -42,7 +42,7 @@ pub(crate) fn key_file(folder: &Path) -> PathBuf {
 impl MoverHost {
     pub(crate) fn node(host: &Host, socket: &Path, key: &Path) -> Self {
         let listen = Some((host.v4(), 7946).into());
-        Self::start(host, socket, Settings { listen, key: key.into(), ..Settings::default() })
+        Self::start(host, socket, MoverSettings { listen, key: key.into(), ..MoverSettings::default() })
     }
 
     pub(crate) fn front_end(host: &Host, socket: &Path, key: &Path, nodes: &[(&str, Ipv4Addr)]) -> Self {
@@ -52,10 +52,10 @@ impl MoverHost {
             next_hop: (*address).into(),
         };
         let nodes = nodes.iter().map(node).collect();
-        Self::start(host, socket, Settings { nodes, key: key.into(), ..Settings::default() })
+        Self::start(host, socket, MoverSettings { nodes, key: key.into(), ..MoverSettings::default() })
     }
 
-    fn start(host: &Host, path: &Path, settings: Settings) -> Self {
+    fn start(host: &Host, path: &Path, settings: MoverSettings) -> Self {
         let own = std::env::current_exe().unwrap();
         let process = host
             .command(own.to_str().unwrap())

@@ -60,10 +60,10 @@ impl Cluster {
     }
 
     /// Gives a client with a request to a node; the client as the node's server gets it.
-    fn hand_off(&self, node: usize, socket: OwnedFd, request: &[u8]) -> (TcpStream, Passport) {
+    fn handoff(&self, node: usize, socket: OwnedFd, request: &[u8]) -> (TcpStream, Passport) {
         let name = ["a", "b"][node].to_owned();
         let passport = Box::new(passport(&socket, request));
-        self.front.send(&FromWorker::HandOff { node: name, passport }, Some(socket));
+        self.front.send(&FromWorker::Handoff { node: name, passport }, Some(socket));
         self.nodes[node].arrival()
     }
 
@@ -138,7 +138,7 @@ fn a_connection_of_curl_moves() {
         .unwrap();
     let mut accepted = cluster.listener.accept().unwrap().0;
     let head = request(&mut accepted);
-    let (mut client, got) = cluster.hand_off(0, accepted.into(), &head);
+    let (mut client, got) = cluster.handoff(0, accepted.into(), &head);
     assert_eq!((&got.unread, got.stay), (&head, false));
     let flow = got.flow.unwrap();
     respond(&mut client, "first ");
@@ -152,7 +152,7 @@ fn a_connection_of_curl_moves() {
     let head = request(&mut client);
     let (client, got) = cluster.give_back(0, client, flow, &head);
     assert_eq!((&got.unread, got.flow, got.stay), (&head, None, false));
-    let (mut client, got) = cluster.hand_off(1, client.into(), &head);
+    let (mut client, got) = cluster.handoff(1, client.into(), &head);
     respond(&mut client, "third ");
     assert_eq!(client.read(&mut [0]).unwrap(), 0, "curl has ended");
     drop(client);
@@ -191,7 +191,7 @@ fn a_refused_connection_comes_back_and_stays() {
     let mut accepted = TcpStream::from(socket);
     let head = request(&mut accepted);
     let passport = Box::new(passport(&accepted.try_clone().unwrap().into(), &head));
-    cluster.front.send(&FromWorker::HandOff { node: "a".into(), passport }, Some(accepted.into()));
+    cluster.front.send(&FromWorker::Handoff { node: "a".into(), passport }, Some(accepted.into()));
     let (mut back, got) = cluster.front.arrival();
     assert_eq!((&got.unread, got.flow, got.stay), (&head, None, true));
     respond(&mut back, "here");
@@ -216,7 +216,7 @@ fn the_end_of_a_mover_resets_its_connections_only() {
             client.write_all(b"x").unwrap();
             let mut accepted = TcpStream::from(socket);
             accepted.read_exact(&mut [0]).unwrap();
-            let (server, _) = cluster.hand_off(node, accepted.into(), b"x");
+            let (server, _) = cluster.handoff(node, accepted.into(), b"x");
             (client, server)
         })
         .collect();
@@ -251,7 +251,7 @@ fn a_connection_moves_often() {
         let mut bytes = [0; 4];
         accepted.read_exact(&mut bytes).unwrap();
         let began = Instant::now();
-        let (mut server, got) = cluster.hand_off(number as usize % 2, accepted.into(), &bytes);
+        let (mut server, got) = cluster.handoff(number as usize % 2, accepted.into(), &bytes);
         there.push(began.elapsed());
         assert_eq!(got.unread, number.to_be_bytes());
         server.write_all(&bytes).unwrap();

@@ -18,7 +18,7 @@ pub enum Event<'a> {
         head: RequestHead<'a>,
         /// What an extended CONNECT wants to speak (RFC 8441). Only where [`Settings`](super::Settings) allow it.
         protocol: Option<&'a [u8]>,
-        /// It has no body.
+        /// Whether the message ends here, without a body.
         ends: bool,
         /// Which response goes first.
         priority: Priority,
@@ -29,7 +29,7 @@ pub enum Event<'a> {
         stream: StreamId,
         /// Why.
         refusal: Refusal,
-        /// It has no body.
+        /// Whether the message ends here, without a body.
         ends: bool,
     },
     /// A part of a request's body. The client may send more once it is [consumed](super::Connection::consume).

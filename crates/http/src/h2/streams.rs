@@ -97,7 +97,7 @@ impl Stream {
 
 /// What a number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum StreamStatus {
     /// A stream in the table, at this place.
     At(Slot),
     /// The server has reset it a short while ago.
@@ -139,14 +139,14 @@ impl Streams {
     }
 
     /// What is known of a number.
-    pub(crate) fn find(&self, id: u32) -> Known {
+    pub(crate) fn find(&self, id: u32) -> StreamStatus {
         if id > self.highest {
-            return Known::Idle;
+            return StreamStatus::Idle;
         }
         match self.slot_of(id) {
-            Some(slot) => Known::At(slot),
-            None if self.resets.contains(&id) => Known::Reset,
-            None => Known::Closed,
+            Some(slot) => StreamStatus::At(slot),
+            None if self.resets.contains(&id) => StreamStatus::Reset,
+            None => StreamStatus::Closed,
         }
     }
 
@@ -245,18 +245,22 @@ mod tests {
     #[test]
     fn places_are_used_again_and_numbers_are_not() {
         let mut streams = Streams::default();
-        assert_eq!(streams.find(1), Known::Idle);
+        assert_eq!(streams.find(1), StreamStatus::Idle);
         for id in [1, 3, 9] {
             streams.note(id);
             streams.open(7);
         }
-        assert_eq!(streams.find(3), Known::At(1));
-        assert_eq!(streams.find(5), Known::Closed, "skipped numbers are closed (RFC 9113 section 5.1.1)");
+        assert_eq!(streams.find(3), StreamStatus::At(1));
+        assert_eq!(
+            streams.find(5),
+            StreamStatus::Closed,
+            "skipped numbers are closed (RFC 9113 section 5.1.1)"
+        );
         close(&mut streams, 3);
-        assert_eq!((streams.find(3), streams.len()), (Known::Closed, 2));
+        assert_eq!((streams.find(3), streams.len()), (StreamStatus::Closed, 2));
         streams.note(11);
         assert_eq!(streams.open(7), 1);
-        assert_eq!(streams.find(11), Known::At(1));
+        assert_eq!(streams.find(11), StreamStatus::At(1));
         assert_eq!(streams.slots(), [0, 2, 1]);
     }
 
@@ -281,9 +285,12 @@ mod tests {
             streams.note(id);
             streams.remember_reset(id);
         }
-        assert_eq!(streams.find(1), Known::Closed);
-        assert_eq!(streams.find(3), Known::Reset);
+        assert_eq!(streams.find(1), StreamStatus::Closed);
+        assert_eq!(streams.find(3), StreamStatus::Reset);
         streams.release_memory();
-        assert_eq!((streams.find(3), streams.find(streams.highest() + 2)), (Known::Reset, Known::Idle));
+        assert_eq!(
+            (streams.find(3), streams.find(streams.highest() + 2)),
+            (StreamStatus::Reset, StreamStatus::Idle)
+        );
     }
 }

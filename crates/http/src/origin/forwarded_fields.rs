@@ -20,7 +20,7 @@ pub struct ForwardedClient {
 
 /// The one truth about a client: what a trusted proxy says of it, and what the server sees. Allocates nothing for others.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct ClientFacts<'a> {
     believed: Claims<'a>,
     /// The other end of the connection.
     nearest: Hop<'a>,
@@ -48,7 +48,7 @@ impl Claims<'_> {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> ClientFacts<'a> {
     /// `claims`: the head with the words of the client. `head`: what goes on.
     pub(super) fn of(claims: &RequestHead<'a>, head: &'a RequestHead<'a>, client: ForwardedClient) -> Self {
         let believed = if client.is_trusted { Claims::of(claims) } else { Claims::default() };

@@ -5,8 +5,8 @@
 //! `Connection`.
 
 use super::claims::{is_claim, is_told_anew};
-use super::forwarded_fields::{ForwardedClient, Told, push_host, push_via, times_in_via};
-use super::hop_by_hop::{Nominated, is_of_the_connection};
+use super::forwarded_fields::{ClientFacts, ForwardedClient, push_host, push_via, times_in_via};
+use super::hop_by_hop::{NominatedFields, is_of_the_connection};
 use super::target::PathRule;
 use crate::decimal::push_decimal;
 use crate::fields::{is_same_field, list_members};
@@ -181,7 +181,7 @@ impl Forwarding {
     /// Appends the client's fields, and those that tell of it. Returns whether the client takes trailers.
     fn push_fields(&self, out: &mut Vec<u8>, request: &ForwardedRequest<'_>) -> Result<bool, NotForwarded> {
         let (head, rules) = (request.head, &self.rules);
-        let mut nominated = Nominated::default();
+        let mut nominated = NominatedFields::default();
         for (_, value) in head.fields().filter(|(name, _)| is_same_field(name, "Connection")) {
             nominated.note(value, |_| {});
         }
@@ -217,7 +217,7 @@ impl Forwarding {
         }
         let ours_at = out.len();
         push_via(out, head.version, &self.pseudonym);
-        Told::of(request.claims, head, request.client).push(out);
+        ClientFacts::of(request.claims, head, request.client).push(out);
         self.remove_dropped(out, ours_at);
         Ok(wants_trailers)
     }

@@ -1,6 +1,6 @@
 //! Judges the head of an origin's response, and decides how its body is delimited (RFC 9112 sections 4 to 6).
 
-use super::hop_by_hop::{Nominated, is_of_the_connection};
+use super::hop_by_hop::{NominatedFields, is_of_the_connection};
 use super::response_head::remove_lines;
 use super::{BadResponse, ResponseHead};
 use crate::decimal::parse_decimal;
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &[u8], asked: Asked, buffer: Vec<u8>) -> Result<Parsed
     let (line, fields) = text.split_at(memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1));
     let StatusLine { version, status, reason } = StatusLine::split(strip_line_end(line)?)?;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
-    let mut known = Known::default();
+    let mut known = FramingFields::default();
     let mut kept = buffer;
     kept.clear();
     // Lines that stay are copied together: those between two that do not.
@@ -179,10 +179,10 @@ fn why_no_field(line: &[u8]) -> BadResponse {
 
 /// The fields that decide something.
 #[derive(Default)]
-struct Known<'a> {
+struct FramingFields<'a> {
     content_length: Option<u64>,
     codings: Codings,
-    nominated: Nominated<'a>,
+    nominated: NominatedFields<'a>,
     closes: bool,
     keeps_alive: bool,
     idle_s: Option<u64>,
@@ -202,7 +202,7 @@ enum Codings {
     Invalid,
 }
 
-impl<'a> Known<'a> {
+impl<'a> FramingFields<'a> {
     fn note(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), BadResponse> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {

@@ -20,12 +20,12 @@ pub(super) fn is_of_the_connection(name: &[u8]) -> bool {
 
 /// The fields that `Connection` names, besides those that are known.
 #[derive(Debug, Default)]
-pub(super) struct Nominated<'a> {
+pub(super) struct NominatedFields<'a> {
     /// Values of Connection with other options than `close` and `keep-alive`: nearly always none.
     values: Vec<&'a [u8]>,
 }
 
-impl<'a> Nominated<'a> {
+impl<'a> NominatedFields<'a> {
     /// The next Connection field. Calls `option` with every option.
     pub(super) fn note(&mut self, value: &'a [u8], mut option: impl FnMut(&'a [u8])) {
         let mut names_fields = false;

@@ -77,7 +77,7 @@ impl Applications {
         Ok(())
     }
 
-    /// The same configuration for each worker, with addresses in place of commands.
+    /// A configuration for the workers, with addresses in place of commands.
     pub(super) fn settled(&self, config: &Config, workers: usize) -> Config {
         config.settled(workers as u64, |launch| {
             let pool = self.pools.iter().find(|pool| pool.launch == *launch)?;

@@ -1,7 +1,7 @@
 //! The endpoints for operators: the control socket and the admin listeners, and the connections to both.
 
 use std::borrow::Cow;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,6 @@ use rustix::process::geteuid;
 use super::{Arrival, ConnectionId, Connections, Endpoint, Received, Requester, pages};
 use crate::applications::Applications;
 use crate::control::{Answer, ControlSocket};
-use crate::poll::{Source, WaitList};
 
 /// Where operators connect, and the connections under way.
 #[derive(Debug)]
@@ -60,20 +59,20 @@ impl Endpoints {
         self.paused_until.take_if(|until| *until <= now);
     }
 
-    /// Adds what to wait for.
-    pub(crate) fn poll<'a>(&'a self, list: &mut WaitList<'a>, serves_admin: bool) {
-        for (id, socket, flags) in self.connections.interests() {
-            list.add(Source::Connection(id), socket, flags);
-        }
-        if self.paused_until.is_some() {
-            return;
-        }
-        for (index, (_, socket)) in self.admin.iter().enumerate().filter(|_| serves_admin) {
-            list.add(Source::Endpoint(Endpoint::Admin, index), socket.as_fd(), PollFlags::IN);
-        }
-        if let Some(control) = &self.control {
-            list.add(Source::Endpoint(Endpoint::Control, 0), control.listener.as_fd(), PollFlags::IN);
-        }
+    /// Connections to poll.
+    pub(crate) fn interests(&self) -> impl Iterator<Item = (ConnectionId, BorrowedFd<'_>, PollFlags)> {
+        self.connections.interests()
+    }
+
+    /// Listeners to poll; the index tells admin listeners apart.
+    pub(crate) fn listeners(
+        &self,
+        serves_admin: bool,
+    ) -> impl Iterator<Item = (Endpoint, usize, BorrowedFd<'_>)> {
+        let admin = self.admin.iter().enumerate().filter(move |_| serves_admin);
+        let admin = admin.map(|(index, (_, socket))| (Endpoint::Admin, index, socket.as_fd()));
+        let control = self.control.iter().map(|control| (Endpoint::Control, 0, control.listener.as_fd()));
+        admin.chain(control).filter(|_| self.paused_until.is_none())
     }
 
     /// A client connects.

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use baton_telemetry::figures::{BOUNDS_US, CODES};
 
 use super::exposition::{begin, escaped};
-use crate::figures::{AllFigures, NamedFigures, OTHER, Taken};
+use crate::figures::{AllFigures, NamedFigures, OTHER, ProcessUsage};
 
 /// The families.
-pub(crate) fn page(figures: &AllFigures, taken: &Taken, start_time_seconds: u64) -> String {
+pub(crate) fn page(figures: &AllFigures, taken: &ProcessUsage, start_time_seconds: u64) -> String {
     let mut page = String::new();
     family(&mut page, &HTTP, &figures.sites);
     family(&mut page, &UPSTREAM, &figures.upstreams);
@@ -68,8 +68,8 @@ fn family(page: &mut String, names: &Names, all: &[NamedFigures]) {
 }
 
 /// The families that every exporter has, by their usual names: of the master and its workers together.
-fn processes(page: &mut String, taken: &Taken, start_time_seconds: u64) {
-    let Taken { cpu_seconds, resident_bytes, virtual_bytes, open_fds, threads } = taken;
+fn processes(page: &mut String, taken: &ProcessUsage, start_time_seconds: u64) {
+    let ProcessUsage { cpu_seconds, resident_bytes, virtual_bytes, open_fds, threads } = taken;
     for (name, kind, help, value) in [
         (
             "process_cpu_seconds_total",
@@ -126,7 +126,7 @@ mod tests {
         all.sites[0].figures.buckets[17] = 1;
         all.sites[0].figures.sum_us = 12_345_600;
         all.sites[0].figures.codes[1] = 3;
-        let taken = Taken { cpu_seconds: 1.5, ..Taken::default() };
+        let taken = ProcessUsage { cpu_seconds: 1.5, ..ProcessUsage::default() };
         let page = page(&all, &taken, 7);
         for line in [
             r#"baton_http_requests_total{site="a\"b",code="200"} 3"#,

@@ -146,7 +146,12 @@ impl Master {
         if let Some(link) = self.mover.link() {
             list.add(Source::Mover, link, PollFlags::IN);
         }
-        self.endpoints.poll(&mut list, self.upgrade.serves_admin(self.phase));
+        for (id, socket, flags) in self.endpoints.interests() {
+            list.add(Source::Connection(id), socket, flags);
+        }
+        for (endpoint, index, socket) in self.endpoints.listeners(self.upgrade.serves_admin(self.phase)) {
+            list.add(Source::Endpoint(endpoint, index), socket, PollFlags::IN);
+        }
         self.upgrade.poll(&mut list);
         list
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Master;
 use crate::cluster_report;
 use crate::control::Answer;
-use crate::figures::{AllFigures, Taken};
+use crate::figures::{AllFigures, ProcessUsage};
 use crate::management::Requester;
 use crate::status_collection::Collection;
 use crate::workers::WorkerSlot;
@@ -38,14 +38,14 @@ impl Master {
     }
 
     /// What the master and its workers take.
-    pub(super) fn taken(&mut self) -> Taken {
+    pub(super) fn taken(&mut self) -> ProcessUsage {
         let workers = self.workers.pids().filter_map(|pid| u32::try_from(pid).ok());
         self.process_figures.look(std::iter::once(self.startup.pid).chain(workers))
     }
 
     /// Sums over all workers.
     fn totals(&mut self) -> Value {
-        let Taken { cpu_seconds, resident_bytes, open_fds, threads, .. } = self.taken();
+        let ProcessUsage { cpu_seconds, resident_bytes, open_fds, threads, .. } = self.taken();
         let sum = |metric: Metric| {
             let values = self.workers.counters().map(|counters| counters.get(metric));
             values.fold(0, u64::wrapping_add)

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use baton_https_client::http::Request;
-use baton_https_client::{Authorities, BodyReader, Client, Error, Settings};
+use baton_https_client::{Authorities, BodyReader, Client, ClientSettings, Error};
 use baton_report::Trouble;
 use serde_json::{Value, json};
 
 use super::wire::{Key, Prefix, malformed, reason, revision, signed};
-use super::{Entry, Snapshot, Watched};
+use super::{Entry, Snapshot, WatchLine};
 use crate::failure::Failure;
-use crate::settings::{Etcd, Login};
+use crate::settings::{Etcd, EtcdUser};
 
 /// A client of one cluster of etcd.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Api {
     /// The endpoint that has answered last.
     current: AtomicUsize,
     prefix: Prefix,
-    login: Option<Login>,
+    login: Option<EtcdUser>,
     /// By which etcd knows the user; `None`: not logged in.
     token: Mutex<Option<String>>,
 }
@@ -41,7 +41,7 @@ impl Api {
     /// If the certificates of authorities cannot be read.
     pub fn new(settings: &Etcd) -> Result<Self, Trouble> {
         let is_tls = settings.endpoints.iter().any(|endpoint| endpoint.starts_with("https:"));
-        let client = Client::new(&Settings {
+        let client = Client::new(&ClientSettings {
             authorities: is_tls.then_some(Authorities {
                 file: settings.ca.as_deref(),
                 what: "etcd's authorities",
@@ -209,7 +209,7 @@ impl Api {
     }
 
     fn log_in(&self, endpoint: &str) -> Result<(), Failure> {
-        let Some(Login { user, password }) = &self.login else { return Ok(()) };
+        let Some(EtcdUser { user, password }) = &self.login else { return Ok(()) };
         let body = json!({ "name": user, "password": password });
         let answer = self.judge(self.post(endpoint, "auth/authenticate", &body)?)?;
         let token = answer["token"].as_str().ok_or_else(|| malformed("no token for the user"))?;
@@ -243,7 +243,7 @@ impl Watch {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub(crate) fn next(&mut self) -> Result<Option<Watched>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<WatchLine>, Failure> {
         loop {
             let mut line = Vec::new();
             match (&mut self.lines).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line) {

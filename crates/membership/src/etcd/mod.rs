@@ -31,7 +31,7 @@ pub struct Snapshot {
 
 /// A line of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum WatchLine {
     /// What has happened; empty if etcd only says that the watch is there.
     Events(Vec<Event>),
     /// The watch has ended: what happened since its revision is not kept any more.

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Entry, Event, Snapshot, Watched};
+use super::{Entry, Event, Snapshot, WatchLine};
 use crate::failure::Failure;
 
 /// A prefix of keys.
@@ -61,18 +61,18 @@ impl Prefix {
     }
 
     /// A line of a watch.
-    pub(super) fn watched(&self, line: &[u8]) -> Result<Watched, Failure> {
+    pub(super) fn watched(&self, line: &[u8]) -> Result<WatchLine, Failure> {
         let line: Value = serde_json::from_slice(line).map_err(malformed)?;
         if let Some(error) = line.get("error") {
-            return Ok(Watched::Ended(reason(error)));
+            return Ok(WatchLine::Ended(reason(error)));
         }
         let result = &line["result"];
         // It may be that of the revision that was asked for, which is compacted itself: any will do.
         if signed(&result["compact_revision"]) != 0 {
-            return Ok(Watched::Compacted);
+            return Ok(WatchLine::Compacted);
         }
         if result["canceled"] == true {
-            return Ok(Watched::Ended(reason(&result["cancel_reason"])));
+            return Ok(WatchLine::Ended(reason(&result["cancel_reason"])));
         }
         let events = result["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let event = |event: &Value| {
@@ -82,7 +82,7 @@ impl Prefix {
                 _ => Event::Put(entry),
             })
         };
-        Ok(Watched::Events(events.iter().map(event).collect::<Result<_, _>>()?))
+        Ok(WatchLine::Events(events.iter().map(event).collect::<Result<_, _>>()?))
     }
 
     fn entry(&self, entry: &Value) -> Result<Entry, Failure> {
@@ -186,16 +186,16 @@ mod tests {
     #[test]
     fn lines_of_a_watch_are_understood() {
         let created = br#"{"result":{"header":{"cluster_id":"1","revision":"1"},"created":true}}"#;
-        assert_eq!(prefix().watched(created), Ok(Watched::Events(Vec::new())));
+        assert_eq!(prefix().watched(created), Ok(WatchLine::Events(Vec::new())));
         let put = br#"{"result":{"header":{"revision":"7"},"events":[{"kv":{"key":"L2Iveg==","mod_revision":"7","value":"aGk="}},
             {"type":"DELETE","kv":{"key":"L2Iveg==","mod_revision":"8"}}]}}"#;
         let entry = Entry { key: "z".into(), value: b"hi".to_vec(), mod_revision: 7 };
         let events = vec![Event::Put(entry), Event::Delete { key: "z".into(), revision: 8 }];
-        assert_eq!(prefix().watched(put), Ok(Watched::Events(events)));
+        assert_eq!(prefix().watched(put), Ok(WatchLine::Events(events)));
         let compacted = br#"{"result":{"header":{"revision":"9"},"canceled":true,"compact_revision":"3"}}"#;
-        assert_eq!(prefix().watched(compacted), Ok(Watched::Compacted));
+        assert_eq!(prefix().watched(compacted), Ok(WatchLine::Compacted));
         let refused = br#"{"error":{"grpc_code":14,"message":"etcdserver: no leader"}}"#;
-        assert_eq!(prefix().watched(refused), Ok(Watched::Ended("etcdserver: no leader".into())));
+        assert_eq!(prefix().watched(refused), Ok(WatchLine::Ended("etcdserver: no leader".into())));
         for bad in [
             "",
             "{",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use baton_membership::{Etcd, FromMembers, Order, Register, Report, Settings, ToMembers};
+use baton_membership::{Etcd, FromMembers, MembersSettings, Order, Register, Report, ToMembers};
 use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -24,8 +24,12 @@ pub(crate) struct Host {
 impl Host {
     /// Begins to follow this etcd.
     pub(crate) fn start(etcd: Option<Etcd>, state_file: &Path) -> Self {
-        let settings =
-            Settings { etcd, dns: Vec::new(), dns_servers: Vec::new(), state_file: state_file.to_owned() };
+        let settings = MembersSettings {
+            etcd,
+            dns: Vec::new(),
+            dns_servers: Vec::new(),
+            state_file: state_file.to_owned(),
+        };
         let (socket, its_end) = baton_sys::passing::message_pair().expect("a pair");
         let mut file = File::from(
             rustix::fs::memfd_create("settings", rustix::fs::MemfdFlags::CLOEXEC).expect("a file"),

@@ -6,7 +6,7 @@ mod port;
 mod relay;
 mod store;
 
-use baton_membership::{Etcd, Login};
+use baton_membership::{Etcd, EtcdUser};
 
 use host::{Host, names};
 use port::free_port;
@@ -174,7 +174,7 @@ fn another_endpoint_is_asked_and_users_log_in() {
         let error = report.etcd.as_ref().and_then(|etcd| etcd.error.clone());
         error.is_some_and(|error| error.contains("user name is empty"))
     });
-    store.login = Some(Login { user: "root".into(), password: "secret".into() });
+    store.login = Some(EtcdUser { user: "root".into(), password: "secret".into() });
     let dead = format!("http://127.0.0.1:{}", free_port());
     let settings = Etcd { endpoints: vec![dead, store.url()], ..store.settings() };
     let mut front = Host::start(Some(settings), &folder.join("front.json"));

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_membership::{Etcd, Login};
+use baton_membership::{Etcd, EtcdUser};
 
 use crate::port::free_port;
 
@@ -24,7 +24,7 @@ pub(crate) struct Store {
     peer_port: u16,
     child: Option<Child>,
     /// What proves that it is root, once users count.
-    pub(crate) login: Option<Login>,
+    pub(crate) login: Option<EtcdUser>,
 }
 
 impl Store {
@@ -126,7 +126,7 @@ impl Store {
         if self.scheme == "https" {
             command.args(["--cacert"]).arg(self.folder().join("ca.pem"));
         }
-        if let Some(Login { user, password }) = &self.login {
+        if let Some(EtcdUser { user, password }) = &self.login {
             command.args(["--user", &format!("{user}:{password}")]);
         }
         command.args(arguments).output().expect("etcdctl")

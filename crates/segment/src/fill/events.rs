@@ -44,7 +44,7 @@ pub enum Answer {
 /// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As its framing says, after so many bytes of the object; that is where a body of unknown length ends.
+    /// The body ended as its framing says, after so many bytes of the object; that is where a body of unknown length ends.
     Complete {
         /// The offset behind the last byte.
         at: u64,
@@ -119,7 +119,7 @@ pub enum Action {
 
 /// Bounds of an object's fills.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct FillSettings {
     /// How far a fill may be ahead of its fastest reader, in blocks, at least 1; so many of its last blocks stay in memory.
     pub ahead_blocks: u32,
     /// Fills at a time, at least 1.
@@ -128,7 +128,7 @@ pub struct Settings {
     pub readers_max: usize,
 }
 
-impl Default for Settings {
+impl Default for FillSettings {
     /// A second or two of film; a client and some seeks; as many as would wait for a popular film that is not here yet.
     fn default() -> Self {
         Self { ahead_blocks: 4, fills_max: 8, readers_max: 4000 }

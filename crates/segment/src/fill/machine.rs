@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::events::{Action, CutReason, End, FillId, ReaderId, Settings, Version};
+use super::events::{Action, CutReason, End, FillId, FillSettings, ReaderId, Version};
 use super::parts::{Fill, FillState, Reader};
 use crate::layout::{BlockNumber, Layout};
 
@@ -14,7 +14,7 @@ pub(super) type Stored<'a> = &'a dyn Fn(BlockNumber) -> bool;
 #[derive(Debug)]
 pub struct Filling {
     pub(super) layout: Layout,
-    pub(super) settings: Settings,
+    pub(super) settings: FillSettings,
     pub(super) version: Version,
     /// Whether the version is one that an origin has told.
     pub(super) is_known: bool,
@@ -32,7 +32,7 @@ const FAILURES_MAX: u32 = 2;
 impl Filling {
     /// An object with what is stored of it: its version, or none if nothing is.
     #[must_use]
-    pub fn new(layout: Layout, settings: Settings, stored: Option<Version>) -> Self {
+    pub fn new(layout: Layout, settings: FillSettings, stored: Option<Version>) -> Self {
         Self {
             layout,
             settings,
@@ -51,7 +51,7 @@ impl Filling {
     #[must_use]
     pub fn begun(
         layout: Layout,
-        settings: Settings,
+        settings: FillSettings,
         version: Version,
         blocks: Range<BlockNumber>,
         ignores_ranges: bool,

@@ -20,6 +20,6 @@ mod machine;
 mod not_stored;
 mod parts;
 
-pub use events::{Action, Answer, CutReason, End, FillId, ReaderId, Settings, Version};
+pub use events::{Action, Answer, CutReason, End, FillId, FillSettings, ReaderId, Version};
 pub use machine::Filling;
 pub use not_stored::NotStoredMemory;

@@ -30,7 +30,7 @@ use crate::units::UnitId;
 
 /// What an index is made for.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct IndexSettings {
     /// How objects are divided.
     pub layout: Layout,
     /// The most bytes of blocks, at least 1.
@@ -60,7 +60,7 @@ const VICTIMS_TRIED: usize = 16;
 impl Index {
     /// An empty index.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: IndexSettings) -> Self {
         let policy = settings.policy.machine(settings.aim, settings.bytes_max, settings.seed);
         Self {
             stock: Stock::new(settings.layout, policy),

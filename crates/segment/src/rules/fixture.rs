@@ -13,7 +13,7 @@ pub(crate) fn with_request<T>(method: &str, fields: &str, ask: impl FnOnce(&Requ
     ask(&RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap())
 }
 
-/// The same for one that the cache may answer.
+/// Calls `ask` with a request that the cache may answer.
 pub(crate) fn with_asked<T>(fields: &str, ask: impl FnOnce(&Asked<'_>) -> T) -> T {
     with_request("GET", fields, |head| ask(&Asked::of(&RouteRules::default(), head).unwrap()))
 }

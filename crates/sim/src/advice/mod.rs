@@ -12,7 +12,7 @@ mod words;
 use baton_dispatch::PolicyName::{LardH, LeastConnections};
 
 use self::replay::{Half, Replay, Unmatched};
-use self::search::{Needed, Search};
+use self::search::{NodeRange, Search};
 pub use self::wish::Wish;
 use self::wish::{MEMORY, MEMORY_AS_IT_IS, POLICIES, REQUESTS_MIN};
 use self::words::{Findings, hardly_any_log, size};
@@ -61,7 +61,7 @@ pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish
     let (plain, ours) = found.split_at(found.len() / 2);
     // What the figure shows: the second half, unmatched targets new.
     let (plain_shown, ours_shown) = (plain[0], ours[0]);
-    let (plain, ours) = (Needed::of(plain), Needed::of(ours));
+    let (plain, ours) = (NodeRange::of(plain), NodeRange::of(ours));
     let findings = Findings { statistics: &statistics, replay: &replay, wish, cache_bytes, plain, ours };
     if !ours.is_an_answer() {
         report.words = findings.too_short();

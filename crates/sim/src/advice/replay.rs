@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_dispatch::target_hash;
 
-use crate::trace::{Request, TargetFacts, TargetId, Trace};
+use crate::trace::{TargetFacts, TargetId, Trace, TraceRequest};
 
 /// Requests per node that are measured at the least: thirty times as many as its connections, so that the beginning and
 /// the end of a run matter little.
@@ -73,7 +73,7 @@ impl<'a> Replay<'a> {
                 if *is_first && unmatched == Unmatched::New {
                     let known = targets[request.target() as usize];
                     let hash = target_hash(&[known.hash.to_le_bytes(), round.to_le_bytes()].concat());
-                    replayed.push(Request::whole(targets.len() as TargetId));
+                    replayed.push(TraceRequest::whole(targets.len() as TargetId));
                     targets.push(TargetFacts { hash, ..known });
                 } else {
                     replayed.push(*request);
@@ -83,19 +83,19 @@ impl<'a> Replay<'a> {
         Trace::new(self.log.name.clone(), targets, replayed).with_past(self.log.requests().to_vec())
     }
 
-    fn requests(&self, half: Half) -> &'a [Request] {
+    fn requests(&self, half: Half) -> &'a [TraceRequest] {
         let (first, second) = self.log.requests().split_at(self.log.requests().len() / 2);
         if half == Half::First { first } else { second }
     }
 }
 
 /// Which requests are the first for a file that `other` does not have.
-fn first_requests(log: &Trace, requests: &[Request], other: &[Request]) -> Vec<bool> {
+fn first_requests(log: &Trace, requests: &[TraceRequest], other: &[TraceRequest]) -> Vec<bool> {
     let mut seen = vec![false; log.targets().len()];
     for request in other {
         seen[request.target() as usize] = true;
     }
-    let is_first = |request: &Request| {
+    let is_first = |request: &TraceRequest| {
         let is_read = request.has_body() && !log.target(request.target()).dynamic;
         is_read && !std::mem::replace(&mut seen[request.target() as usize], true)
     };
@@ -110,7 +110,7 @@ mod tests {
         let file = |hash| TargetFacts { hash, bytes: 10 * hash, dynamic: false };
         let program = TargetFacts { dynamic: true, ..file(9) };
         // 0 is in both halves, 1 in the first, 2 and the program in the second.
-        let requests = [0, 1, 1, 0, 2, 3, 2, 0].map(Request::whole).to_vec();
+        let requests = [0, 1, 1, 0, 2, 3, 2, 0].map(TraceRequest::whole).to_vec();
         Trace::new("t".into(), vec![file(1), file(2), file(3), program], requests)
     }
 

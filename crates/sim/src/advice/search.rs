@@ -67,14 +67,14 @@ impl Search {
 
 /// The number of nodes that a site needs, as far as its log tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Needed {
+pub(super) struct NodeRange {
     /// At the least; none if not even [`NEEDED_MAX`] are enough.
     pub(super) least: Option<usize>,
     /// At the most; none as above.
     pub(super) most: Option<usize>,
 }
 
-impl Needed {
+impl NodeRange {
     /// Of several replays of one log.
     pub(super) fn of(found: &[Option<usize>]) -> Self {
         let nodes = || found.iter().map(|nodes| nodes.unwrap_or(usize::MAX));
@@ -97,7 +97,7 @@ impl Needed {
     }
 }
 
-impl fmt::Display for Needed {
+impl fmt::Display for NodeRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.least, self.most) {
             (Some(least), Some(most)) if least == most => write!(f, "{least}"),
@@ -123,9 +123,9 @@ mod tests {
             (&[Some(200), None], "200 to more than 256", false),
             (&[None, None], "more than 256", true),
         ] {
-            let needed = Needed::of(found);
+            let needed = NodeRange::of(found);
             assert_eq!((needed.to_string().as_str(), needed.is_an_answer()), (shown, is_an_answer));
         }
-        assert_eq!(Needed::of(&[Some(2), Some(3)]).and(1).to_string(), "3 to 4");
+        assert_eq!(NodeRange::of(&[Some(2), Some(3)]).and(1).to_string(), "3 to 4");
     }
 }

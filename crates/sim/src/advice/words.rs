@@ -3,7 +3,7 @@
 use baton_dispatch::PolicyName::LardH;
 
 use super::replay::Replay;
-use super::search::{NEEDED_MAX, Needed};
+use super::search::{NEEDED_MAX, NodeRange};
 use super::wish::{MEMORY, MEMORY_AS_IT_IS, POLICIES, REQUESTS_MIN, Wish};
 use crate::report::brief;
 use crate::trace::Statistics;
@@ -16,9 +16,9 @@ pub(super) struct Findings<'a> {
     /// The memory of a node as it is.
     pub(super) cache_bytes: u64,
     /// By load alone, with memory as it is.
-    pub(super) plain: Needed,
+    pub(super) plain: NodeRange,
     /// By our own policy.
-    pub(super) ours: Needed,
+    pub(super) ours: NodeRange,
 }
 
 impl Findings<'_> {
@@ -139,10 +139,10 @@ fn site(statistics: &Statistics) -> String {
     )
 }
 
-fn policy_advice(statistics: &Statistics, cache_bytes: u64, plain: Needed, ours: Needed) -> String {
+fn policy_advice(statistics: &Statistics, cache_bytes: u64, plain: NodeRange, ours: NodeRange) -> String {
     let working_set = statistics.bytes_covering(0.99).unwrap_or(0);
-    let most = |needed: Needed| needed.most.unwrap_or(usize::MAX);
-    let least = |needed: Needed| needed.least.unwrap_or(usize::MAX);
+    let most = |needed: NodeRange| needed.most.unwrap_or(usize::MAX);
+    let least = |needed: NodeRange| needed.least.unwrap_or(usize::MAX);
     if most(plain) == 1 && most(ours) == 1 {
         "One node is enough: there is nothing to distribute, except to a spare one.".into()
     } else if ours.most.is_some() && plain.least.is_none() {

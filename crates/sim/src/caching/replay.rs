@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use baton_segment::index::{Facts, Index, ObjectId, Removed, Settings};
+use baton_segment::index::{Facts, Index, IndexSettings, ObjectId, Removed};
 use baton_segment::layout::{BlockNumber, Grouping};
 use baton_segment::rules::KeyHash;
 use hashbrown::HashSet;
@@ -79,7 +79,7 @@ struct Reader {
 
 impl<'a> Replay<'a> {
     fn new(scenario: &CacheScenario, workload: &'a Workload) -> Self {
-        let index = Index::new(Settings {
+        let index = Index::new(IndexSettings {
             layout: scenario.layout(),
             bytes_max: scenario.bytes_max,
             objects_max: 1 << 31,

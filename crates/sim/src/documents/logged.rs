@@ -4,7 +4,7 @@ use std::fmt;
 
 use hashbrown::HashSet;
 
-use super::site::{Document, Site};
+use super::site::{Document, DocumentSite};
 use crate::trace::{Referral, Trace};
 
 /// No page of a log was asked for without a referrer: nothing tells where walks begin.
@@ -29,7 +29,7 @@ const ENTRY_SHARE: f64 = 0.01;
 ///
 /// # Errors
 /// Walks cannot begin anywhere.
-pub fn site_of_log(trace: &Trace, referrals: &[Referral]) -> Result<Site, NoEntryPoint> {
+pub fn site_of_log(trace: &Trace, referrals: &[Referral]) -> Result<DocumentSite, NoEntryPoint> {
     let targets = trace.targets().iter();
     let mut documents: Vec<Document> = targets
         .map(|target| Document { bytes: target.bytes, stays: target.dynamic, ..Document::default() })
@@ -62,18 +62,18 @@ pub fn site_of_log(trace: &Trace, referrals: &[Referral]) -> Result<Site, NoEntr
     if starts.is_empty() {
         return Err(NoEntryPoint);
     }
-    Ok(Site { name: trace.name.clone(), documents, starts })
+    Ok(DocumentSite { name: trace.name.clone(), documents, starts })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Request, TargetFacts};
+    use crate::trace::{TargetFacts, TraceRequest};
 
     /// A trace of so many targets, the last of which is dynamic.
     fn trace(targets: u32) -> Trace {
         let facts = |id| TargetFacts { hash: id, bytes: 100, dynamic: id == u64::from(targets) - 1 };
-        Trace::new("log".into(), (0..u64::from(targets)).map(facts).collect(), vec![Request::whole(0)])
+        Trace::new("log".into(), (0..u64::from(targets)).map(facts).collect(), vec![TraceRequest::whole(0)])
     }
 
     fn referral(from: Option<u32>, to: u32) -> Referral {

@@ -1,11 +1,11 @@
 //! Sites that are made: pages that link to each other at random, with objects of their own and objects that all embed.
 
-use super::site::{Document, Site};
+use super::site::{Document, DocumentSite};
 use crate::trace::{Parameters, ParametersError};
 
 /// Parameters of a site. As text: `pages=100,links=10,images=2`, each optional.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Made {
+pub struct SiteParameters {
     /// Pages, 1 to 100,000; the first ones are entry points.
     pub pages: u32,
     /// Well-known entry points, 1 to `pages`.
@@ -26,7 +26,7 @@ pub struct Made {
     pub file_kb: f64,
 }
 
-impl Default for Made {
+impl Default for SiteParameters {
     fn default() -> Self {
         Self {
             pages: 117,
@@ -44,18 +44,21 @@ impl Default for Made {
 
 /// Sites like the four of Baker and Moon, 1999, by number of documents, links and bytes, known at second hand (decision
 /// 0052).
-const PRESETS: [(&str, Made); 4] = [
+const PRESETS: [(&str, SiteParameters); 4] = [
     // A guide with pictures: 349 documents, 1,433 links, 750 KB.
-    ("lod", Made { pages: 117, entries: 1, links: 10, page_kb: 2.2, images: 2, image_kb: 2.1, ..EMPTY }),
+    (
+        "lod",
+        SiteParameters { pages: 117, entries: 1, links: 10, page_kb: 2.2, images: 2, image_kb: 2.1, ..EMPTY },
+    ),
     // An archive of a mailing list, with buttons on each page: 1,534 documents, 28,998 links, 5,918 KB.
-    ("mapug", Made { pages: 1530, links: 15, page_kb: 3.9, image_kb: 1.0, shared: 4, ..EMPTY }),
+    ("mapug", SiteParameters { pages: 1530, links: 15, page_kb: 3.9, image_kb: 1.0, shared: 4, ..EMPTY }),
     // Statistics, their bars one image: 402 documents, 57,531 links, 8,468 KB.
-    ("sblog", Made { pages: 401, links: 142, page_kb: 21.0, image_kb: 1.0, shared: 1, ..EMPTY }),
+    ("sblog", SiteParameters { pages: 401, links: 142, page_kb: 21.0, image_kb: 1.0, shared: 1, ..EMPTY }),
     // Large pictures on one list: 130 files of 1 to 2.8 MB, 247 MB.
-    ("sequoia", Made { pages: 1, page_kb: 8.0, files: 130, file_kb: 1900.0, ..EMPTY }),
+    ("sequoia", SiteParameters { pages: 1, page_kb: 8.0, files: 130, file_kb: 1900.0, ..EMPTY }),
 ];
 
-const EMPTY: Made = Made {
+const EMPTY: SiteParameters = SiteParameters {
     pages: 1,
     entries: 1,
     links: 0,
@@ -67,7 +70,7 @@ const EMPTY: Made = Made {
     file_kb: 1.0,
 };
 
-impl Made {
+impl SiteParameters {
     /// The names of the sites that are like published ones.
     pub const NAMES: [&str; 4] = [PRESETS[0].0, PRESETS[1].0, PRESETS[2].0, PRESETS[3].0];
 
@@ -107,7 +110,7 @@ impl Made {
 
     /// Makes the site.
     #[must_use]
-    pub fn site(&self, name: &str, seed: u64) -> Site {
+    pub fn site(&self, name: &str, seed: u64) -> DocumentSite {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut documents: Vec<Document> = (0..self.pages)
             .map(|page| Document {
@@ -147,7 +150,7 @@ impl Made {
             let id = add(&mut documents, self.file_kb);
             documents[(file % self.pages) as usize].links.push(id);
         }
-        Site { name: name.to_owned(), documents, starts: (0..self.entries).collect() }
+        DocumentSite { name: name.to_owned(), documents, starts: (0..self.entries).collect() }
     }
 }
 
@@ -169,7 +172,7 @@ mod tests {
             ("sequoia", 131, 130, 247_000),
         ];
         for (name, documents, links, kb) in published {
-            let facts = Made::named(name).unwrap().site(name, 1).facts();
+            let facts = SiteParameters::named(name).unwrap().site(name, 1).facts();
             let near = |ours: f64, published: f64| (ours / published - 1.0).abs() < 0.1;
             assert!(near(facts.documents as f64, f64::from(documents)), "{name}: {facts:?}");
             assert!(near(facts.bytes as f64 / 1024.0, f64::from(kb)), "{name}: {facts:?}");
@@ -182,8 +185,15 @@ mod tests {
 
     #[test]
     fn every_document_can_be_reached() {
-        let made =
-            Made { pages: 50, entries: 2, links: 3, images: 1, shared: 2, files: 9, ..Made::default() };
+        let made = SiteParameters {
+            pages: 50,
+            entries: 2,
+            links: 3,
+            images: 1,
+            shared: 2,
+            files: 9,
+            ..SiteParameters::default()
+        };
         let site = made.site("", 3);
         let mut reached = vec![false; site.documents.len()];
         let mut todo: Vec<u32> = site.entry_points();
@@ -200,10 +210,10 @@ mod tests {
 
     #[test]
     fn parameters_are_read_and_refused() {
-        let expected = Made { pages: 10, entries: 10, shared: 3, ..Made::default() };
-        assert_eq!(Made::parse("pages=10,shared=3,entries=20"), Ok(expected));
+        let expected = SiteParameters { pages: 10, entries: 10, shared: 3, ..SiteParameters::default() };
+        assert_eq!(SiteParameters::parse("pages=10,shared=3,entries=20"), Ok(expected));
         for wrong in ["pages=0", "sites=3", "links", "page_kb=nan", "shared=101"] {
-            assert!(Made::parse(wrong).is_err(), "{wrong}");
+            assert!(SiteParameters::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -16,8 +16,8 @@ mod site;
 mod walker;
 
 pub use logged::{NoEntryPoint, site_of_log};
-pub use made::Made;
+pub use made::SiteParameters;
 pub use outcome::DocumentOutcome;
 pub use scenario::{DocumentScenario, HotPage, Machine};
 pub(crate) use simulation::simulate;
-pub use site::{Site, SiteFacts};
+pub use site::{DocumentSite, SiteFacts};

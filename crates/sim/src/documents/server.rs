@@ -29,7 +29,7 @@ pub(super) enum Job {
 pub(super) struct Server {
     pub(super) station: Station<Job>,
     /// Documents that are lent to it and have arrived.
-    pub(super) copies: HashMap<u32, Held, foldhash::fast::FixedState>,
+    pub(super) copies: HashMap<u32, DocumentCopy, foldhash::fast::FixedState>,
     /// Requests for documents that are on their way from the home server.
     pub(super) waiting: HashMap<u32, Vec<Request>, foldhash::fast::FixedState>,
     /// Answers since the measuring began.
@@ -42,7 +42,7 @@ pub(super) struct Server {
 
 /// A copy of a document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct DocumentCopy {
     /// When the home server looked up where its links lead.
     pub(super) as_of_ns: u64,
     /// When the home server last said that it has not changed.

@@ -13,8 +13,8 @@ use baton_dispatch::migration::{DocumentId, HomeServer, LoadMetric, Location, Mo
 
 use super::outcome::{DocumentOutcome, WINDOW_S, settling_s};
 use super::scenario::DocumentScenario;
-use super::server::{Held, Job, Request, Server};
-use super::site::Site;
+use super::server::{DocumentCopy, Job, Request, Server};
+use super::site::DocumentSite;
 use super::walker::{Step, Walker};
 use crate::queueing::{EventQueue, Work};
 
@@ -25,7 +25,7 @@ const HOME: u32 = 0;
 /// Runs a scenario. `so_far` is told now and then how many simulated seconds have passed.
 pub(crate) fn simulate(
     scenario: &DocumentScenario,
-    site: &Site,
+    site: &DocumentSite,
     so_far: &mut dyn FnMut(u64),
 ) -> DocumentOutcome {
     let mut simulation = Simulation::new(scenario, site);
@@ -44,7 +44,7 @@ pub(crate) fn simulate(
 
 struct Simulation<'a> {
     scenario: &'a DocumentScenario,
-    site: &'a Site,
+    site: &'a DocumentSite,
     hot_page: Option<u32>,
     events: EventQueue<Event>,
     now_ns: u64,
@@ -83,7 +83,7 @@ enum Event {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a DocumentScenario, site: &'a Site) -> Self {
+    fn new(scenario: &'a DocumentScenario, site: &'a DocumentSite) -> Self {
         let mut home = HomeServer::new(scenario.migration.clone(), 0);
         site.tell(&mut home);
         for _ in 1..scenario.servers {
@@ -265,7 +265,9 @@ impl<'a> Simulation<'a> {
         if is_lent {
             let before = server.copies.get(&document).filter(|_| !is_sent);
             let as_of_ns = before.map_or(self.now_ns, |held| held.as_of_ns);
-            server.copies.insert(document, Held { as_of_ns, checked_ns: self.now_ns, is_asking: false });
+            server
+                .copies
+                .insert(document, DocumentCopy { as_of_ns, checked_ns: self.now_ns, is_asking: false });
         }
         for request in server.waiting.remove(&document).unwrap_or_default() {
             self.work(peer, if is_lent { Job::Answer(request) } else { Job::Redirect(request) });
@@ -380,7 +382,7 @@ impl<'a> Simulation<'a> {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::made::Made;
+    use super::super::made::SiteParameters;
     use super::super::scenario::{HotPage, Machine};
     use super::*;
 
@@ -391,14 +393,14 @@ mod tests {
         scenario
     }
 
-    fn run(scenario: &DocumentScenario, site: &Site) -> DocumentOutcome {
+    fn run(scenario: &DocumentScenario, site: &DocumentSite) -> DocumentOutcome {
         simulate(scenario, site, &mut |_| ())
     }
 
     /// A page of a kilobyte takes 5,000 + 80 us.
     #[test]
     fn a_connection_costs_what_it_costs() {
-        let mut site = Made { pages: 1, images: 0, ..Made::default() }.site("", 1);
+        let mut site = SiteParameters { pages: 1, images: 0, ..SiteParameters::default() }.site("", 1);
         site.documents[0].bytes = 1024;
         let outcome = run(&DocumentScenario { seconds: 120, ..DocumentScenario::published() }, &site);
         assert!((outcome.connections_per_s - 1e6 / 5080.0).abs() < 1.0, "{}", outcome.connections_per_s);
@@ -409,7 +411,7 @@ mod tests {
     /// An entry page and another one: all that may move moves, and both servers have half of the work.
     #[test]
     fn links_take_the_load_along() {
-        let site = Made { pages: 2, links: 1, images: 0, ..Made::default() }.site("", 1);
+        let site = SiteParameters { pages: 2, links: 1, images: 0, ..SiteParameters::default() }.site("", 1);
         let mut scenario = DocumentScenario { clients_per_server: 3, ..quick(2, 120) };
         scenario.set("steps=2,imbalance_percent=100000").unwrap();
         let outcome = run(&scenario, &site);
@@ -423,7 +425,7 @@ mod tests {
     /// Walks that begin at a lent page, by its address at home, are redirected.
     #[test]
     fn who_comes_by_an_old_address_is_redirected() {
-        let site = Made { pages: 2, links: 1, images: 0, ..Made::default() }.site("", 1);
+        let site = SiteParameters { pages: 2, links: 1, images: 0, ..SiteParameters::default() }.site("", 1);
         let mut scenario = DocumentScenario { hot: Some(HotPage { share: 1.0 }), ..quick(2, 120) };
         scenario.set("steps=1,imbalance_percent=100000").unwrap();
         let outcome = run(&scenario, &site);
@@ -435,7 +437,7 @@ mod tests {
     #[test]
     fn a_full_queue_turns_clients_away() {
         let mut scenario = DocumentScenario { seconds: 60, ..DocumentScenario::published() };
-        let site = Made::default().site("", 1);
+        let site = SiteParameters::default().site("", 1);
         assert_eq!(run(&scenario, &site).refused, 0.0);
         scenario.machine.queue = 2.0;
         assert!(run(&scenario, &site).refused > 0.0);
@@ -444,7 +446,7 @@ mod tests {
     /// A peer asks the home server for each copy once in its time, and not at each request.
     #[test]
     fn copies_are_fetched_once_and_checked_in_time() {
-        let site = Made { pages: 2, links: 1, images: 0, ..Made::default() }.site("", 1);
+        let site = SiteParameters { pages: 2, links: 1, images: 0, ..SiteParameters::default() }.site("", 1);
         for (validate_s, copies) in [(1000.0, 1..2), (10.0, 10..13)] {
             let mut scenario = quick(2, 120);
             scenario.machine = Machine { validate_s, steps: 2.0, ..Machine::default() };
@@ -464,7 +466,7 @@ mod tests {
     /// A document that was called back while its copy was on the way: who waits for it at the peer is sent home.
     #[test]
     fn a_copy_that_comes_too_late_sends_clients_home() {
-        let site = Made::default().site("", 1);
+        let site = SiteParameters::default().site("", 1);
         let scenario = quick(2, 60);
         let mut simulation = Simulation::new(&scenario, &site);
         let request = Request { client: 0, document: 1, is_page: true };
@@ -481,7 +483,8 @@ mod tests {
     /// Whatever moves and wherever it was asked for, each client has what it waits for on its way.
     #[test]
     fn no_request_is_lost() {
-        let site = Made { pages: 30, links: 4, images: 1, shared: 2, ..Made::default() }.site("", 1);
+        let site = SiteParameters { pages: 30, links: 4, images: 1, shared: 2, ..SiteParameters::default() }
+            .site("", 1);
         let (mut recalls, mut redirects, mut refusals) = (0, 0, 0);
         for seed in 0..12 {
             let mut scenario = DocumentScenario { seed, ..quick(2 + seed as usize % 4, 60) };

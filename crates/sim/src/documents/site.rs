@@ -4,7 +4,7 @@ use baton_dispatch::migration::{DocumentId, HomeServer};
 
 /// A site.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Site {
+pub struct DocumentSite {
     /// What to call it in figures.
     pub name: String,
     pub(super) documents: Vec<Document>,
@@ -39,7 +39,7 @@ pub struct SiteFacts {
     pub embedded_most: usize,
 }
 
-impl Site {
+impl DocumentSite {
     /// The numbers.
     #[must_use]
     pub fn facts(&self) -> SiteFacts {

@@ -5,7 +5,7 @@
 
 use hashbrown::HashMap;
 
-use super::site::Site;
+use super::site::DocumentSite;
 
 /// A client.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl Walker {
     }
 
     /// Has the page that it visits, with links of a moment.
-    pub(super) fn handle_page(&mut self, site: &Site, page: u32, as_of_ns: u64) {
+    pub(super) fn handle_page(&mut self, site: &DocumentSite, page: u32, as_of_ns: u64) {
         self.seen.insert(page, as_of_ns);
         self.refusals = 0;
         self.look_at(site, page);
@@ -67,7 +67,7 @@ impl Walker {
     }
 
     /// The next step; to be asked until it waits or begins again.
-    pub(super) fn next(&mut self, site: &Site, helpers: u32, random: &mut fastrand::Rng) -> Step {
+    pub(super) fn next(&mut self, site: &DocumentSite, helpers: u32, random: &mut fastrand::Rng) -> Step {
         loop {
             let as_of_ns = self.seen.get(&self.page).copied();
             // The page itself is on its way.
@@ -102,7 +102,7 @@ impl Walker {
         if self.seen.contains_key(&self.page) { self.in_flight } else { 1 }
     }
 
-    fn look_at(&mut self, site: &Site, page: u32) {
+    fn look_at(&mut self, site: &DocumentSite, page: u32) {
         let embedded = site.documents[page as usize].embedded.iter().copied();
         self.to_fetch.clear();
         self.to_fetch.extend(embedded.filter(|object| !self.seen.contains_key(object)));
@@ -111,13 +111,14 @@ impl Walker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::Made;
+    use super::super::made::SiteParameters;
     use super::*;
 
     /// Follows a client through whole walks: nothing twice, no more than the helpers at a time, all that pages embed.
     #[test]
     fn walks_request_everything_once() {
-        let site = Made { pages: 6, links: 3, images: 3, shared: 2, ..Made::default() }.site("", 1);
+        let site = SiteParameters { pages: 6, links: 3, images: 3, shared: 2, ..SiteParameters::default() }
+            .site("", 1);
         let mut random = fastrand::Rng::with_seed(1);
         let mut walker = Walker::default();
         for walk in 1..50 {
@@ -166,7 +167,7 @@ mod tests {
         let waits: Vec<u64> = (0..8).map(|_| walker.handle_refusal()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 64]);
         walker.begin(0, 1);
-        walker.handle_page(&Made::default().site("", 1), 0, 0);
+        walker.handle_page(&SiteParameters::default().site("", 1), 0, 0);
         assert_eq!(walker.handle_refusal(), 1);
     }
 }

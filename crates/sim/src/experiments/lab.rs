@@ -8,7 +8,7 @@ use crate::model::{Outcome, Scenario};
 use crate::report::Run;
 use crate::runner::Runner;
 use crate::trace::{CHESS, IBM, RICE};
-use crate::trace::{Fit, HotTargets, Published, Trace, Zipf, synthesize, with_hot_targets};
+use crate::trace::{Fit, HotTargets, LogStatistics, Trace, Zipf, synthesize, with_hot_targets};
 
 /// A trace by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,7 +134,7 @@ impl<'a> Lab<'a> {
 
     fn make(&mut self, workload: Workload) -> (Arc<Trace>, Option<Fit>) {
         let scaled = |requests: u64| ((requests as f64 * self.scale) as u64).max(1);
-        let synthetic = |published: &Published| {
+        let synthetic = |published: &LogStatistics| {
             let (trace, fit) = synthesize(published, scaled(published.requests_default), self.seed);
             (Arc::new(trace), Some(fit))
         };

@@ -6,7 +6,7 @@ use super::sweep::{NODES, POLICIES};
 use super::{Lab, Plan, Sweep, Workload};
 use crate::model::Scenario;
 use crate::report::{Claim, Figure, Line, Mark, Report};
-use crate::trace::{IBM, Published, RICE, Trace};
+use crate::trace::{IBM, LogStatistics, RICE, Trace};
 
 /// Coverage curves: requests and bytes of the most frequent targets.
 pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
@@ -33,7 +33,7 @@ pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-fn coverage(published: &Published, trace: &Trace) -> Figure {
+fn coverage(published: &LogStatistics, trace: &Trace) -> Figure {
     let counts = trace.counts();
     let mut by_rank: Vec<u32> = (0..counts.len() as u32).collect();
     by_rank.sort_by_key(|&id| trace.rank(id));

@@ -34,7 +34,7 @@ struct File {
 
 /// An evicted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Evicted {
+pub(crate) struct EvictedFile {
     pub(crate) target: TargetId,
     pub(crate) bytes: u64,
     pub(crate) value: u64,
@@ -82,11 +82,11 @@ impl Cache {
         target: TargetId,
         bytes: u64,
         now_ns: u64,
-        mut evict: impl FnMut(Evicted),
+        mut evict: impl FnMut(EvictedFile),
     ) {
         let fits = self.contains(target) || self.make_room(bytes, &mut evict);
         // After the evictions: they raise `L`.
-        let file = Evicted { target, bytes, value: self.value_of_use(now_ns)(bytes) };
+        let file = EvictedFile { target, bytes, value: self.value_of_use(now_ns)(bytes) };
         if fits {
             self.put(file);
         } else {
@@ -95,7 +95,7 @@ impl Cache {
     }
 
     /// Puts a file in that comes from another node's cache, with the value that it has there.
-    pub(crate) fn insert_valued(&mut self, file: Evicted) {
+    pub(crate) fn insert_valued(&mut self, file: EvictedFile) {
         if self.contains(file.target) || self.make_room(file.bytes, &mut |_| ()) {
             self.put(file);
         }
@@ -153,7 +153,7 @@ impl Cache {
     }
 
     /// Makes room; false if a file of this size is not kept at all.
-    fn make_room(&mut self, bytes: u64, evict: &mut impl FnMut(Evicted)) -> bool {
+    fn make_room(&mut self, bytes: u64, evict: &mut impl FnMut(EvictedFile)) -> bool {
         if bytes > self.file_bytes_max.min(self.capacity_bytes) {
             return false;
         }
@@ -165,7 +165,7 @@ impl Cache {
         true
     }
 
-    fn put(&mut self, file: Evicted) {
+    fn put(&mut self, file: EvictedFile) {
         if !self.contains(file.target) {
             self.used_bytes += file.bytes;
             self.files.insert(file.target, File { value: file.value, bytes: file.bytes });
@@ -173,7 +173,7 @@ impl Cache {
         }
     }
 
-    fn evict_least(&mut self) -> Option<Evicted> {
+    fn evict_least(&mut self) -> Option<EvictedFile> {
         self.settle_head();
         let Reverse((value, target)) = self.queue.pop()?;
         let file = self.files.remove(&target)?;
@@ -181,7 +181,7 @@ impl Cache {
         if self.replacement == Replacement::Gds {
             self.inflation = self.inflation.max(value);
         }
-        Some(Evicted { target, bytes: file.bytes, value })
+        Some(EvictedFile { target, bytes: file.bytes, value })
     }
 
     /// Gives the head of the queue its own value, until one stays at the head.

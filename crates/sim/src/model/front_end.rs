@@ -6,12 +6,12 @@ use baton_dispatch::{Admission, CacheOrder, Cluster, Decision, NodeId, Policy, P
 
 use super::Replacement;
 use super::scenario::{NodeChange, Scenario, Sharing};
-use crate::trace::Request;
+use crate::trace::TraceRequest;
 
 /// A request that has arrived and has no node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    pub(crate) request: Request,
+    pub(crate) request: TraceRequest,
     /// When it arrived, in nanoseconds; none if it arrives at the moment of its admission.
     pub(crate) arrived_ns: Option<u64>,
 }

@@ -127,7 +127,7 @@ struct NodeMeasures {
     /// Since when it serves.
     up_since_ns: Option<u64>,
     up_ns: u64,
-    /// The same, when only a part of it works counted by that part.
+    /// The time that it serves; where only a part of it works, that part of the time.
     worth_ns: f64,
     parts: Parts,
     /// Work that was done before measuring began, in nanoseconds.

@@ -6,7 +6,7 @@
 
 use baton_dispatch::PolicyName;
 
-use super::cache::Evicted;
+use super::cache::EvictedFile;
 use super::node::{Job, RequestId, StationId};
 use super::simulation::{Loan, Simulation};
 use crate::queueing::Work;
@@ -71,7 +71,7 @@ impl Simulation<'_> {
     }
 
     /// Gives a file that one node has no room for to the node with the oldest of all.
-    fn pass_on(&mut self, from: u32, file: Evicted) {
+    fn pass_on(&mut self, from: u32, file: EvictedFile) {
         let others = || (0..self.nodes.len() as u32).filter(|&node| node != from);
         let is_kept = others().any(|node| self.has(node, file.target));
         for node in &mut self.nodes {

@@ -18,7 +18,7 @@ use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
 use super::scenario::{Arrivals, Change, NODES_MAX, NodeChange, Scenario};
 use crate::queueing::{EventQueue, Work};
-use crate::trace::{Request, Trace};
+use crate::trace::{Trace, TraceRequest};
 
 /// Runs a scenario. `progress` is called now and then with the number of answers so far.
 #[must_use]
@@ -65,7 +65,7 @@ pub(crate) struct Simulation<'a> {
 /// A request in the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Active {
-    pub(crate) request: Request,
+    pub(crate) request: TraceRequest,
     /// Its node; none if this slot is free.
     pub(crate) node: Option<u32>,
     front_end: u32,
@@ -243,7 +243,7 @@ impl<'a> Simulation<'a> {
         self.measures.handle_decision(decision.why);
         let Some(node) = decision.node else { return false };
         self.front_ends.each[front_end].queue.pop_front();
-        self.hand_over(front_end, node, waiting);
+        self.handoff(front_end, node, waiting);
         true
     }
 
@@ -256,7 +256,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn hand_over(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
+    fn handoff(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
         self.front_ends.begin(front_end, node);
         let active = Active {
             request: waiting.request,
@@ -415,7 +415,7 @@ impl<'a> Simulation<'a> {
 }
 
 /// What policies know of a request.
-fn target_of(trace: &Trace, request: Request) -> Target {
+fn target_of(trace: &Trace, request: TraceRequest) -> Target {
     let target = trace.target(request.target());
     Target { hash: target.hash, bytes_hint: Some(target.bytes), dynamic: target.dynamic }
 }

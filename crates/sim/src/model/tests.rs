@@ -6,7 +6,7 @@ use baton_dispatch::{NodeId, PolicyName};
 use super::simulation::Simulation;
 use super::*;
 use crate::queueing::Station;
-use crate::trace::{Request, TargetFacts, Trace, Zipf};
+use crate::trace::{TargetFacts, Trace, TraceRequest, Zipf};
 
 /// Panics if something is lost, counted twice, or beyond a bound.
 fn check_invariants(simulation: &Simulation<'_>, admitted_before: &[u64]) -> Vec<u64> {
@@ -135,7 +135,7 @@ fn requests_without_a_node_are_reported() {
 fn trace_of(bytes: &[u64], requests: &[u32]) -> Trace {
     let target =
         |(hash, bytes): (usize, &u64)| TargetFacts { hash: hash as u64, bytes: *bytes, dynamic: false };
-    let requests = requests.iter().map(|&target| Request::whole(target)).collect();
+    let requests = requests.iter().map(|&target| TraceRequest::whole(target)).collect();
     Trace::new("t".into(), bytes.iter().enumerate().map(target).collect(), requests)
 }
 
@@ -170,7 +170,7 @@ fn a_file_is_read_once_for_all_and_sent_block_by_block() {
 #[test]
 fn memory_saves_the_disk() {
     let trace = trace_of(&[1000], &[0]);
-    let requests = vec![Request::whole(0), Request::head_only(0)];
+    let requests = vec![TraceRequest::whole(0), TraceRequest::head_only(0)];
     let heads = Trace::new("t".into(), trace.targets().to_vec(), requests);
     let scenario = Scenario::published(PolicyName::Wrr, 1);
     let outcome = run_checked(&scenario, &heads);
@@ -186,7 +186,7 @@ fn memory_saves_the_disk() {
 #[test]
 fn dynamic_targets_cost_computing_time() {
     let program = TargetFacts { hash: 1, bytes: 512, dynamic: true };
-    let trace = Trace::new("t".into(), vec![program], vec![Request::whole(0); 10]);
+    let trace = Trace::new("t".into(), vec![program], vec![TraceRequest::whole(0); 10]);
     let outcome = run_checked(&Scenario::published(PolicyName::Wrr, 1), &trace);
     near(outcome.seconds, 10.0 * (145.0 + 10_000.0 + 40.0 + 145.0));
     assert_eq!(outcome.disk_busy, 0.0);

@@ -50,19 +50,19 @@ mod tests {
     use baton_dispatch::PolicyName;
 
     use crate::model::{Scenario, simulate};
-    use crate::trace::{Request, TargetFacts, Trace};
+    use crate::trace::{TargetFacts, Trace, TraceRequest};
 
     /// Files that were requested before are in the memory of every node; those that do not fit are the oldest ones.
     #[test]
     fn nodes_begin_with_what_the_past_left() {
         let scenario = Scenario::published(PolicyName::Wrr, 2);
         let file = |hash| TargetFacts { hash, bytes: 1 << 20, dynamic: false };
-        let trace = |past: Vec<Request>| {
-            let requests = [0, 1, 2, 0, 1, 2].map(Request::whole).to_vec();
+        let trace = |past: Vec<TraceRequest>| {
+            let requests = [0, 1, 2, 0, 1, 2].map(TraceRequest::whole).to_vec();
             Trace::new("t".into(), (0..40).map(file).collect(), requests).with_past(past)
         };
         let missed = |past: &[u32]| {
-            simulate(&scenario, &trace(past.iter().copied().map(Request::whole).collect()), &mut |_| ())
+            simulate(&scenario, &trace(past.iter().copied().map(TraceRequest::whole).collect()), &mut |_| ())
                 .miss_ratio
         };
         assert_eq!(missed(&[0, 1, 2]), 0.0);

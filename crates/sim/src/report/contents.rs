@@ -10,7 +10,7 @@ use crate::trace::{Fit, Statistics};
 /// A report of several runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// As on the command line.
+    /// The name as on the command line.
     pub name: String,
     /// A line.
     pub title: String,

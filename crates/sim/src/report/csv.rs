@@ -45,7 +45,7 @@ const COLUMNS: [(&str, Cell); 23] = [
     ("reassignments", |run| run.outcome.reassignments.to_string()),
 ];
 
-/// As RFC 4180 has it, where needed.
+/// Quotes a cell where RFC 4180 needs it.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))

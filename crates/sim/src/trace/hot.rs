@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Request, TargetFacts, TargetId, Trace};
+use super::{TargetFacts, TargetId, Trace, TraceRequest};
 
 /// The targets to add.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub fn with_hot_targets(trace: &Trace, hot: HotTargets, seed: u64) -> Trace {
         dynamic: false,
     }));
     let requests = trace.requests().iter().map(|request| {
-        if random.f64() < hot.share { Request::whole(first + random.u32(..hot.count)) } else { *request }
+        if random.f64() < hot.share { TraceRequest::whole(first + random.u32(..hot.count)) } else { *request }
     });
     let name = format!("{} + {:.0} % hot", trace.name, 100.0 * hot.share);
     Trace::new(name, targets, requests.collect())
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn hot_targets_get_their_share() {
         let cold = TargetFacts { hash: 1, bytes: 1, dynamic: false };
-        let trace = Trace::new("t".into(), vec![cold], vec![Request::whole(0); 10_000]);
+        let trace = Trace::new("t".into(), vec![cold], vec![TraceRequest::whole(0); 10_000]);
         let hot = HotTargets { count: 2, share: 0.3, bytes: 20_480 };
         let counts = with_hot_targets(&trace, hot, 1).counts();
         assert_eq!(counts.iter().sum::<u64>(), 10_000);

@@ -29,13 +29,13 @@ struct OfCaddy<'a> {
     #[serde(borrow)]
     ts: Time<'a>,
     #[serde(borrow)]
-    request: Request<'a>,
+    request: TraceRequest<'a>,
     status: u64,
     size: u64,
 }
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct TraceRequest<'a> {
     #[serde(borrow)]
     method: Cow<'a, str>,
     #[serde(borrow)]
@@ -88,7 +88,7 @@ fn of_baton(line: OfBaton<'_>) -> Result<LogEntry<'_>, BadLine> {
 }
 
 fn of_caddy(line: OfCaddy<'_>) -> Result<LogEntry<'_>, BadLine> {
-    let Request { method, uri, headers } = line.request;
+    let TraceRequest { method, uri, headers } = line.request;
     if uri.is_empty() {
         return Err(BadLine::BadRequest);
     }

@@ -13,7 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use hashbrown::HashMap;
 
 use super::referrals::{Referral, Referrals};
-use super::{BadLine, LogEntry, Method, Request, TargetFacts, TargetId, Trace, parse_line};
+use super::{BadLine, LogEntry, Method, TargetFacts, TargetId, Trace, TraceRequest, parse_line};
 
 /// The longest line that is looked at, in bytes: four times the longest request head that servers usually take.
 const LINE_BYTES_MAX: u64 = 32 * 1024;
@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub struct LogReader {
     ids: HashMap<u64, TargetId, foldhash::fast::FixedState>,
     targets: Vec<TargetFacts>,
-    entries: Vec<(i64, Request)>,
+    entries: Vec<(i64, TraceRequest)>,
     /// If they are asked for: they take twice as much memory as the requests.
     referrals: Option<Referrals>,
     summary: LogSummary,
@@ -183,7 +183,7 @@ impl LogReader {
         // Clients that hang up get less than the whole, and some ask for a range.
         target.bytes = target.bytes.max(entry.bytes);
         target.dynamic |= is_dynamic(entry.method, path, entry.target.len() > path.len());
-        let request = if with_body { Request::whole(id) } else { Request::head_only(id) };
+        let request = if with_body { TraceRequest::whole(id) } else { TraceRequest::head_only(id) };
         self.entries.push((entry.time_s, request));
         if let Some(referrals) = &mut self.referrals {
             referrals.take(id, path, entry.referrer.as_deref().map(|url| (url, path_of(url))));
@@ -347,11 +347,11 @@ mod tests {
         let (trace, summary) = read(&[later.as_bytes(), earlier.as_bytes()]);
         let [a, b] = [0, 1];
         let expected = [
-            Request::whole(a),
-            Request::head_only(b),
-            Request::head_only(b),
-            Request::whole(a),
-            Request::whole(b),
+            TraceRequest::whole(a),
+            TraceRequest::head_only(b),
+            TraceRequest::head_only(b),
+            TraceRequest::whole(a),
+            TraceRequest::whole(b),
         ];
         assert_eq!(trace.requests(), expected);
         assert_eq!(trace.target(a).bytes, 500, "the whole, not the range");

@@ -26,7 +26,7 @@ pub use line::parse_line;
 pub use log_reader::{FirstBad, LeftOut, LogError, LogReader, LogSummary};
 pub(crate) use parameters::Parameters;
 pub use parameters::ParametersError;
-pub use published::{CHESS, IBM, Published, RICE};
+pub use published::{CHESS, IBM, LogStatistics, RICE};
 pub use referrals::Referral;
 pub use statistics::{Coverage, Statistics};
 pub use synthetic::{Fit, FitPoint, synthesize};
@@ -48,9 +48,9 @@ pub struct TargetFacts {
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request(u32);
+pub struct TraceRequest(u32);
 
-impl Request {
+impl TraceRequest {
     /// The most targets that a trace may have.
     pub const TARGETS_MAX: u32 = Self::WITHOUT_BODY;
     const WITHOUT_BODY: u32 = 1 << 31;
@@ -88,8 +88,8 @@ pub struct Trace {
     /// What to call it in figures.
     pub name: String,
     targets: Vec<TargetFacts>,
-    requests: Vec<Request>,
-    past: Vec<Request>,
+    requests: Vec<TraceRequest>,
+    past: Vec<TraceRequest>,
     /// Each target's rank by falling number of requests, from 0.
     ranks: Vec<u32>,
 }
@@ -100,7 +100,7 @@ impl Trace {
     /// # Panics
     /// If a request names a target that is not there.
     #[must_use]
-    pub fn new(name: String, targets: Vec<TargetFacts>, requests: Vec<Request>) -> Self {
+    pub fn new(name: String, targets: Vec<TargetFacts>, requests: Vec<TraceRequest>) -> Self {
         let counts = count(&targets, &requests);
         let mut by_count: Vec<TargetId> = (0..counts.len() as u32).collect();
         by_count.sort_by_key(|&id| (std::cmp::Reverse(counts[id as usize]), id));
@@ -116,14 +116,14 @@ impl Trace {
     /// # Panics
     /// If a request names a target that is not there.
     #[must_use]
-    pub fn with_past(self, past: Vec<Request>) -> Self {
+    pub fn with_past(self, past: Vec<TraceRequest>) -> Self {
         assert!(past.iter().all(|request| (request.target() as usize) < self.targets.len()));
         Self { past, ..self }
     }
 
     /// Requests that were answered before.
     #[must_use]
-    pub fn past(&self) -> &[Request] {
+    pub fn past(&self) -> &[TraceRequest] {
         &self.past
     }
 
@@ -141,7 +141,7 @@ impl Trace {
 
     /// All requests, in order.
     #[must_use]
-    pub fn requests(&self) -> &[Request] {
+    pub fn requests(&self) -> &[TraceRequest] {
         &self.requests
     }
 
@@ -165,7 +165,7 @@ impl Trace {
     }
 }
 
-fn count(targets: &[TargetFacts], requests: &[Request]) -> Vec<u64> {
+fn count(targets: &[TargetFacts], requests: &[TraceRequest]) -> Vec<u64> {
     let mut counts = vec![0; targets.len()];
     for request in requests {
         counts[request.target() as usize] += 1;
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn ranks_follow_the_number_of_requests() {
         let target = |hash| TargetFacts { hash, bytes: 1, dynamic: false };
-        let requests = [2, 1, 2, 0, 2, 0].map(Request::whole).to_vec();
+        let requests = [2, 1, 2, 0, 2, 0].map(TraceRequest::whole).to_vec();
         let trace = Trace::new("t".into(), vec![target(7), target(8), target(9)], requests);
         assert_eq!([0, 1, 2].map(|id| trace.rank(id)), [1, 2, 0]);
         assert_eq!(trace.prefix(2).rank(0), 2, "not requested in the prefix");
@@ -188,8 +188,9 @@ mod tests {
 
     #[test]
     fn a_request_keeps_its_target_with_and_without_a_body() {
-        let last = Request::TARGETS_MAX - 1;
-        for (request, has_body) in [(Request::whole(last), true), (Request::head_only(last), false)] {
+        let last = TraceRequest::TARGETS_MAX - 1;
+        for (request, has_body) in [(TraceRequest::whole(last), true), (TraceRequest::head_only(last), false)]
+        {
             assert_eq!((request.target(), request.has_body()), (last, has_body));
         }
     }

@@ -5,7 +5,7 @@
 
 /// Statistics of a log, from which [`super::synthesize`] makes a trace.
 #[derive(Clone, Copy, Debug)]
-pub struct Published {
+pub struct LogStatistics {
     /// What to call the trace.
     pub name: &'static str,
     /// Number of targets.
@@ -29,7 +29,7 @@ pub struct Published {
 }
 
 /// Logs of seven servers of a university over two months, merged.
-pub const RICE: Published = Published {
+pub const RICE: LogStatistics = LogStatistics {
     name: "rice",
     targets: 37_703,
     bytes: 1418 * MB,
@@ -45,7 +45,7 @@ pub const RICE: Published = Published {
 };
 
 /// The main server of a large company over three and a half days of June 1998.
-pub const IBM: Published = Published {
+pub const IBM: LogStatistics = LogStatistics {
     name: "ibm",
     targets: 38_527,
     bytes: 1029 * MB,
@@ -60,7 +60,7 @@ pub const IBM: Published = Published {
 };
 
 /// The server of a chess match in May 1997: many requests to few targets, which one node's memory holds.
-pub const CHESS: Published = Published {
+pub const CHESS: LogStatistics = LogStatistics {
     name: "chess",
     targets: 600,
     bytes: 24 * MB,

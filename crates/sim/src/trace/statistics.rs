@@ -83,7 +83,7 @@ impl Statistics {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Request, TargetFacts};
+    use super::super::{TargetFacts, TraceRequest};
     use super::*;
 
     /// Ten requests: six for a file of 1 byte, three for one of 10 bytes, one for one of 100; and one for a program.
@@ -91,7 +91,7 @@ mod tests {
     fn coverage_counts_bytes_of_the_most_frequent_files() {
         let file = |bytes| TargetFacts { hash: bytes, bytes, dynamic: false };
         let program = TargetFacts { hash: 0, bytes: 1 << 30, dynamic: true };
-        let requests = [2, 0, 0, 0, 0, 0, 0, 1, 1, 1, 3].map(Request::whole).to_vec();
+        let requests = [2, 0, 0, 0, 0, 0, 0, 1, 1, 1, 3].map(TraceRequest::whole).to_vec();
         let trace = Trace::new("t".into(), vec![file(1), file(10), file(100), program], requests);
         let statistics = Statistics::of(&trace);
         let bytes: Vec<u64> = statistics.coverage.iter().map(|point| point.bytes).collect();

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::popularity::{Shape, bisect};
-use super::{Published, Request, Statistics, TargetFacts, TargetId, Trace};
+use super::{LogStatistics, Statistics, TargetFacts, TargetId, Trace, TraceRequest};
 
 /// How closely a synthetic trace fits the published statistics.
 #[derive(Clone, Debug, Serialize)]
@@ -25,7 +25,7 @@ pub struct Fit {
 pub struct FitPoint {
     /// Its name and unit.
     pub what: String,
-    /// As published.
+    /// The figure that was published.
     pub published: f64,
     /// Of the trace.
     pub ours: f64,
@@ -33,7 +33,7 @@ pub struct FitPoint {
 
 /// Makes a trace of about `requests` requests.
 #[must_use]
-pub fn synthesize(published: &Published, requests: u64, seed: u64) -> (Trace, Fit) {
+pub fn synthesize(published: &LogStatistics, requests: u64, seed: u64) -> (Trace, Fit) {
     let mut random = fastrand::Rng::with_seed(seed);
     let spread = spread_sizes(published.targets as usize, random.f64());
     let growth = bisect(0.0, GROWTH_MAX, |growth| {
@@ -63,7 +63,7 @@ pub(super) fn draw(
     requests: u64,
     rarest_window: f64,
     random: &mut fastrand::Rng,
-) -> Vec<Request> {
+) -> Vec<TraceRequest> {
     // The time in the upper bits, for sorting; the target in the lower.
     let mut order: Vec<u64> = Vec::with_capacity(requests as usize);
     for (rank, share) in shares.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(super) fn draw(
         }));
     }
     order.sort_unstable();
-    order.into_iter().map(|request| Request::whole(request as TargetId)).collect()
+    order.into_iter().map(|request| TraceRequest::whole(request as TargetId)).collect()
 }
 
 /// Sizes relative to the median, without regard to rank. The golden ratio spreads large and small ones evenly over
@@ -97,7 +97,7 @@ fn sizes(spread: &[f64], growth: f64, total: u64) -> Vec<f64> {
 }
 
 /// The published coverage, by number of targets.
-fn shape(published: &Published, sizes: &[f64]) -> Shape {
+fn shape(published: &LogStatistics, sizes: &[f64]) -> Shape {
     let mut points = Vec::new();
     let (mut targets, mut bytes) = (0, 0.0);
     for &(covering, share) in published.coverage {
@@ -111,7 +111,7 @@ fn shape(published: &Published, sizes: &[f64]) -> Shape {
     Shape { hottest_share: published.hottest_share, points, last_share: 1.0 / published.requests as f64 }
 }
 
-fn compare(published: &Published, trace: &Trace) -> Fit {
+fn compare(published: &LogStatistics, trace: &Trace) -> Fit {
     let ours = Statistics::of(trace);
     let mut points = vec![
         point("targets", published.targets.into(), trace.targets().len() as f64),

@@ -32,7 +32,7 @@ impl FromStr for Zipf {
         let mut zipf = Self::default();
         let (mut targets, mut requests) = (f64::from(zipf.targets), zipf.requests as f64);
         Parameters::new("targets=40000,alpha=0.9,kb=16,requests=1000000")
-            .number("targets", 1.0..=f64::from(super::Request::TARGETS_MAX - 1), &mut targets)
+            .number("targets", 1.0..=f64::from(super::TraceRequest::TARGETS_MAX - 1), &mut targets)
             .number("alpha", 0.0..=5.0, &mut zipf.alpha)
             .number("kb", 0.001..=1e9, &mut zipf.kb)
             .number("requests", 1.0..=REQUESTS_MAX, &mut requests)

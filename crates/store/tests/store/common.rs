@@ -5,11 +5,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use baton_buf::Piece;
-use baton_store::{BlockId, Blocking, DiskState, Key, NotDurable, Reuse, Settings, Store};
+use baton_store::{BlockId, Blocking, DiskState, Key, NotDurable, Reuse, Store, StoreSettings};
 
 /// Bounds that tests reach.
-pub(crate) fn settings(folder: &Path) -> Settings {
-    Settings {
+pub(crate) fn settings(folder: &Path) -> StoreSettings {
+    StoreSettings {
         folder: Some(folder.to_owned()),
         bytes_max: 4 << 20,
         objects_max: 1000,
@@ -21,7 +21,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
 }
 
 /// Opens a store and waits until its journal has been read.
-pub(crate) fn open(settings: Settings) -> Store {
+pub(crate) fn open(settings: StoreSettings) -> Store {
     let store = Store::open(settings).unwrap();
     sync(&store).unwrap();
     assert_eq!(store.stats().disk, DiskState::Working);

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use baton_store::{Key, NotStored, Reuse, Settings, Store};
+use baton_store::{Key, NotStored, Reuse, Store, StoreSettings};
 
 use crate::common::*;
 
@@ -60,8 +60,8 @@ fn a_killed_process_leaves_the_truth() {
     assert!(kept_ever > 0 && !removed.is_empty(), "{kept_ever} were confirmed, {} removed", removed.len());
 }
 
-fn bounds(folder: &Path) -> Settings {
-    Settings { bytes_max: 1 << 20, ..settings(folder) }
+fn bounds(folder: &Path) -> StoreSettings {
+    StoreSettings { bytes_max: 1 << 20, ..settings(folder) }
 }
 
 /// Puts and removes objects, and says what is confirmed, until it is killed.

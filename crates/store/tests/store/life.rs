@@ -1,7 +1,7 @@
 //! What is put is there, also for the next process; what is removed is not.
 
 use baton_buf::{Piece, Slice};
-use baton_store::{Blocking, DiskState, Key, NotStored, Reuse, Settings, Store};
+use baton_store::{Blocking, DiskState, Key, NotStored, Reuse, Store, StoreSettings};
 
 use crate::common::*;
 
@@ -108,8 +108,12 @@ fn a_removal_counts_although_the_journal_has_not_been_read() {
 #[test]
 fn bounds_hold_and_say_which() {
     let folder = tempfile::tempdir().unwrap();
-    let bounds =
-        Settings { bytes_max: 2 << 16, objects_max: 2, memory_bytes_max: 1000, ..settings(folder.path()) };
+    let bounds = StoreSettings {
+        bytes_max: 2 << 16,
+        objects_max: 2,
+        memory_bytes_max: 1000,
+        ..settings(folder.path())
+    };
     let store = open(bounds);
     put_object(&store, 1, 1);
     put_object(&store, 2, 1);
@@ -167,7 +171,7 @@ fn a_block_may_be_held_and_on_the_disk() {
 
 #[test]
 fn without_a_folder_there_is_memory() {
-    let store = Store::open(Settings { memory_bytes_max: 1000, ..Settings::default() }).unwrap();
+    let store = Store::open(StoreSettings { memory_bytes_max: 1000, ..StoreSettings::default() }).unwrap();
     assert_eq!(store.stats().disk, DiskState::Off);
     put_object(&store, 1, 1);
     let block = id(1, 1, 0);
@@ -214,7 +218,7 @@ fn another_size_of_blocks_begins_an_empty_store() {
     put_object(&store, 1, 1);
     put_block(&store, &id(1, 1, 0), 60_000);
     drop(store);
-    let store = open(Settings { block_bytes_max: 128 << 10, ..settings(folder.path()) });
+    let store = open(StoreSettings { block_bytes_max: 128 << 10, ..settings(folder.path()) });
     assert_eq!(check_all(&store), (0, 0));
     put_object(&store, 1, 1);
     put_block(&store, &id(1, 1, 0), 100_000);
@@ -226,7 +230,7 @@ fn another_size_of_blocks_begins_an_empty_store() {
 #[test]
 fn a_mark_is_never_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(Settings { queue_bytes_max: 0, objects_max: 0, ..settings(folder.path()) });
+    let store = open(StoreSettings { queue_bytes_max: 0, objects_max: 0, ..settings(folder.path()) });
     assert!(store.put_object(Key::from(1), 1, 1, Vec::new()).is_err());
     store.put_mark(Key::from(2), 7, b"first".to_vec());
     store.put_mark(Key::from(2), 7, b"second".to_vec());

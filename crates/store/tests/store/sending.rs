@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 
 use baton_buf::{FileSlice, Piece};
-use baton_store::{Blocking, NotStored, Reuse, Settings, Store};
+use baton_store::{Blocking, NotStored, Reuse, Store, StoreSettings};
 
 use crate::common::*;
 
@@ -13,7 +13,7 @@ const LEN: usize = 64 << 10;
 /// A store with room for one block, the block as a range of a file, and a client.
 fn one_slot() -> (tempfile::TempDir, Store, FileSlice, (TcpStream, TcpStream)) {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(Settings { bytes_max: LEN as u64, ..settings(folder.path()) });
+    let store = open(StoreSettings { bytes_max: LEN as u64, ..settings(folder.path()) });
     put_object(&store, 1, 1);
     put_block(&store, &id(1, 1, 0), LEN);
     sync(&store).unwrap();
@@ -79,7 +79,8 @@ fn clients_of_a_block_share_its_open_file() {
 #[test]
 fn blocks_that_are_unlikely_to_be_read_again_leave_the_memory() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    let store = open(Settings { bytes_max: 64 << 20, queue_bytes_max: 64 << 20, ..settings(folder.path()) });
+    let store =
+        open(StoreSettings { bytes_max: 64 << 20, queue_bytes_max: 64 << 20, ..settings(folder.path()) });
     put_object(&store, 1, 1);
     for number in 0..400 {
         store.put_block(&id(1, 1, number), vec![1; LEN].into(), Reuse::Unlikely).unwrap();

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_store::{Blocking, Key, Reuse, Settings};
+use baton_store::{Blocking, Key, Reuse, StoreSettings};
 
 use crate::common::*;
 
 #[test]
 fn what_a_loop_holds_stays_while_others_evict() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(Settings { bytes_max: 1 << 20, ..settings(folder.path()) });
+    let store = open(StoreSettings { bytes_max: 1 << 20, ..settings(folder.path()) });
     let (hits, sent_from_disk) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         // Meanwhile the journal is written anew.

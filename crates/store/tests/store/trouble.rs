@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use baton_buf::Slice;
-use baton_store::{DiskState, DiskTrouble, Key, NotStored, Reuse, Settings, Store, prepare_folder};
+use baton_store::{DiskState, DiskTrouble, Key, NotStored, Reuse, Store, StoreSettings, prepare_folder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::common::*;
@@ -67,7 +67,7 @@ fn a_folder_that_vanishes_is_created_again() {
 #[test]
 fn the_reserve_of_the_file_system_is_left_free() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(Settings { reserve_bytes: u64::MAX, ..settings(folder.path()) }).unwrap();
+    let store = Store::open(StoreSettings { reserve_bytes: u64::MAX, ..settings(folder.path()) }).unwrap();
     sync(&store).unwrap();
     assert_eq!(store.stats().disk, DiskState::Limited);
     put_object(&store, 1, 1);

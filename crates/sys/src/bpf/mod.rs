@@ -304,7 +304,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
-/// As [`bpf`], for commands that make a descriptor, which the kernel opens close-on-exec.
+/// Calls [`bpf`] for commands that make a descriptor, which the kernel opens close-on-exec.
 ///
 /// # Safety
 /// As for [`bpf`].

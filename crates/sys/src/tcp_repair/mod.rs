@@ -288,7 +288,7 @@ fn bytes_to_send(socket: impl AsFd, request: u32) -> io::Result<usize> {
 
 // Of linux/tcp.h; the libc crate lacks them.
 const REPAIR_ON: i32 = 1;
-/// As 0, which sends a window probe, but without it.
+/// Ends repair as 0 does, but without its window probe.
 const REPAIR_OFF_WITHOUT_PROBE: i32 = -1;
 const NO_QUEUE: i32 = 0;
 const RECEIVE_QUEUE: i32 = 1;

@@ -23,7 +23,7 @@ use super::forwarded::{Forwarded, head};
 
 /// What a request leads to.
 #[derive(Debug)]
-pub(super) struct Rehearsed {
+pub(super) struct Rehearsal {
     /// The head of the response, up to the empty line.
     pub(super) response: String,
     /// What an origin or an application gets, if one does.
@@ -64,7 +64,7 @@ impl DryRun {
         tuning: Tuning,
         listener: usize,
         request: &[u8],
-    ) -> io::Result<Rehearsed> {
+    ) -> io::Result<Rehearsal> {
         let address = ListenAddress::Unix(self.room.socket());
         let options =
             ListenOptions { backlog: 1, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
@@ -104,7 +104,7 @@ impl DryRun {
     }
 
     /// Is the client, and whatever origin is asked.
-    fn rehearse(&self, request: &[u8]) -> io::Result<Rehearsed> {
+    fn rehearse(&self, request: &[u8]) -> io::Result<Rehearsal> {
         let mut client = UnixStream::connect(self.room.socket())?;
         client.write_all(request)?;
         let mut forwarded = None;
@@ -120,7 +120,7 @@ impl DryRun {
                 let request = Forwarded::read(&mut origin)?;
                 forwarded.get_or_insert(request);
             } else {
-                return Ok(Rehearsed { response: read_head(&mut client)?, forwarded });
+                return Ok(Rehearsal { response: read_head(&mut client)?, forwarded });
             }
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use baton_dispatch::migration::LoadMetric;
 use baton_sim::compare_documents;
-use baton_sim::documents::{DocumentScenario, HotPage, Made, Site};
+use baton_sim::documents::{DocumentScenario, DocumentSite, HotPage, SiteParameters};
 use baton_sim::model::NODES_MAX;
 use baton_sim::trace::LogSummary;
 use clap::{Args, ValueEnum, ValueHint};
@@ -94,12 +94,14 @@ impl Documents {
     }
 
     /// Sites that are made, if all arguments name such; else the one of the logs.
-    fn sites(&self) -> Result<(Vec<Site>, Option<LogSummary>), Failure> {
+    fn sites(&self) -> Result<(Vec<DocumentSite>, Option<LogSummary>), Failure> {
         let mut made = Vec::new();
         for name in self.sites.iter().filter_map(|path| path.to_str()) {
-            match (Made::named(name), name.strip_prefix("site:")) {
+            match (SiteParameters::named(name), name.strip_prefix("site:")) {
                 (Some(site), _) => made.push(site.site(name, self.output.seed)),
-                (None, Some(parameters)) => made.push(Made::parse(parameters)?.site(name, self.output.seed)),
+                (None, Some(parameters)) => {
+                    made.push(SiteParameters::parse(parameters)?.site(name, self.output.seed))
+                }
                 (None, None) => {}
             }
         }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use baton_dispatch::PolicyName;
 use baton_segment::policy::PolicyName as CachePolicyName;
-use baton_sim::documents::Made;
+use baton_sim::documents::SiteParameters;
 use baton_sim::experiments::{Experiment, Lab};
 use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
 use baton_sim::report::Report;
@@ -371,7 +371,7 @@ fn list() -> String {
     }
     text += &format!(
         "\nSites of documents that migrate (baton sim documents): {}, site:pages=N,...\n",
-        Made::NAMES.join(", ")
+        SiteParameters::NAMES.join(", ")
     );
     text += "\nTraces: rice, ibm, chess, zipf, zipf:targets=N,alpha=A,kb=K,requests=N, or access logs\n";
     text += "\nNode profiles (--profile), and their settings (--set NAME=VALUE,...):\n";

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use baton_sim::documents::{Site, site_of_log};
-use baton_sim::trace::{CHESS, IBM, LogReader, LogSummary, Published, RICE, Trace, Zipf, synthesize};
+use baton_sim::documents::{DocumentSite, site_of_log};
+use baton_sim::trace::{CHESS, IBM, LogReader, LogStatistics, LogSummary, RICE, Trace, Zipf, synthesize};
 
 use super::super::output::Failure;
 
@@ -19,7 +19,7 @@ pub(super) fn make_or_read(traces: &[PathBuf], seed: u64) -> Result<(Trace, Opti
 /// A trace that is made, not read.
 pub(super) enum BuiltIn<'a> {
     /// From published statistics.
-    Published(&'static Published),
+    Published(&'static LogStatistics),
     /// By Zipf's law, with these parameters.
     Zipf(&'a str),
 }
@@ -57,7 +57,7 @@ pub(super) fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failur
 }
 
 /// Reads logs, who sent clients where included; an error if no walk can begin.
-pub(super) fn read_site(paths: &[PathBuf]) -> Result<(Site, LogSummary), Failure> {
+pub(super) fn read_site(paths: &[PathBuf]) -> Result<(DocumentSite, LogSummary), Failure> {
     let mut reader = LogReader::with_referrals();
     for path in paths {
         reader.read_path(path)?;

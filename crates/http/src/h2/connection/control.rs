@@ -9,7 +9,7 @@ use crate::h2::event::Event;
 use crate::h2::frame::{FrameHead, StreamId, flag, kind, u31};
 use crate::h2::priority::Priority;
 use crate::h2::settings::{HEADER_TABLE_BYTES, SETTING_BYTES, id, settings_in};
-use crate::h2::streams::{Known, Receiving, Sending};
+use crate::h2::streams::{Receiving, Sending, StreamStatus};
 
 impl Connection {
     pub(super) fn handle_settings(
@@ -127,9 +127,9 @@ impl Connection {
             return Ok(None);
         }
         match self.streams.find(id) {
-            Known::Idle if !self.is_beyond_goaway(id) => Err(Violation::IdleStream.into()),
-            Known::Idle | Known::Reset | Known::Closed => Ok(None),
-            Known::At(slot) => {
+            StreamStatus::Idle if !self.is_beyond_goaway(id) => Err(Violation::IdleStream.into()),
+            StreamStatus::Idle | StreamStatus::Reset | StreamStatus::Closed => Ok(None),
+            StreamStatus::At(slot) => {
                 let stream = self.streams.at_mut(slot);
                 if stream.sending == Sending::Closed {
                     return Ok(None);
@@ -152,11 +152,11 @@ impl Connection {
         let Ok(code) = payload.try_into() else { return Err(Violation::FrameLength.into()) };
         let code = ErrorCode::of_wire(u32::from_be_bytes(code));
         let known = self.streams.find(id);
-        if known == Known::Idle && !self.is_beyond_goaway(id) {
+        if known == StreamStatus::Idle && !self.is_beyond_goaway(id) {
             return Err(Violation::IdleStream.into());
         }
         self.budget.spend(Bound::ClientResets, now_ms)?;
-        let Known::At(slot) = known else { return Ok(None) };
+        let StreamStatus::At(slot) = known else { return Ok(None) };
         if self.streams.at(slot).sending == Sending::Closed {
             return Ok(None);
         }
@@ -187,19 +187,19 @@ impl Connection {
         self.budget.spend(Bound::PriorityFrames, now_ms)?;
         let priority = Priority::parse(value);
         match self.streams.find(id) {
-            Known::At(slot) => {
+            StreamStatus::At(slot) => {
                 self.leave_queue(slot);
                 self.streams.at_mut(slot).priority = priority;
                 self.queue_up(slot);
             }
-            Known::Idle => {
+            StreamStatus::Idle => {
                 self.early.retain(|(other, _)| *other != id);
                 if self.early.len() == EARLY_PRIORITIES_MAX {
                     self.early.pop_front();
                 }
                 self.early.push_back((id, priority));
             }
-            Known::Reset | Known::Closed => {}
+            StreamStatus::Reset | StreamStatus::Closed => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::h2::bounds::{Bound, DATA_BYTES_MIN, SMALL_DATA_MAX};
 use crate::h2::error::{ConnectionError, Violation};
 use crate::h2::event::Event;
 use crate::h2::frame::{FRAME_HEAD_BYTES, FrameHead, StreamId, flag};
-use crate::h2::streams::{Known, Receiving, Slot};
+use crate::h2::streams::{Receiving, Slot, StreamStatus};
 
 impl Connection {
     /// Reads the head of a frame, and what is there of its payload.
@@ -95,11 +95,11 @@ impl Connection {
     /// The stream whose body goes on; `None` if what comes for it is ignored.
     fn open_body(&self, id: u32) -> Result<Option<Slot>, Violation> {
         match self.streams.find(id) {
-            Known::Idle if self.is_beyond_goaway(id) => Ok(None),
-            Known::Idle => Err(Violation::IdleStream),
-            Known::Closed => Err(Violation::ClosedStream),
-            Known::Reset => Ok(None),
-            Known::At(slot) => match self.streams.at(slot).receiving {
+            StreamStatus::Idle if self.is_beyond_goaway(id) => Ok(None),
+            StreamStatus::Idle => Err(Violation::IdleStream),
+            StreamStatus::Closed => Err(Violation::ClosedStream),
+            StreamStatus::Reset => Ok(None),
+            StreamStatus::At(slot) => match self.streams.at(slot).receiving {
                 Receiving::Open => Ok(Some(slot)),
                 Receiving::Ignored => Ok(None),
                 Receiving::Ended => Err(Violation::ClosedStream),

@@ -8,7 +8,7 @@ use crate::h2::event::Event;
 use crate::h2::frame::{FrameHead, StreamId, flag, push_reset};
 use crate::h2::head::{HeadText, Request};
 use crate::h2::malformed::{HeadError, Malformed};
-use crate::h2::streams::{Known, Receiving, Slot};
+use crate::h2::streams::{Receiving, Slot, StreamStatus};
 use crate::{BodyFraming, HeadLimits, RequestHead};
 
 impl Connection {
@@ -63,13 +63,17 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         match self.streams.find(block.stream) {
-            Known::Idle if self.is_beyond_goaway(block.stream) => self.skip_block(&block, text, now_ms),
-            Known::Idle => self.handle_request(&block, text, limits, now_ms),
-            Known::Reset => self.skip_block(&block, text, now_ms),
+            StreamStatus::Idle if self.is_beyond_goaway(block.stream) => {
+                self.skip_block(&block, text, now_ms)
+            }
+            StreamStatus::Idle => self.handle_request(&block, text, limits, now_ms),
+            StreamStatus::Reset => self.skip_block(&block, text, now_ms),
             // Of lower numbers it is not known whether they were used. A new stream has a higher one (section 5.1.1).
-            Known::Closed if block.stream < self.streams.highest() => Err(Violation::StreamNumber.into()),
-            Known::Closed => Err(Violation::ClosedStream.into()),
-            Known::At(slot) => match self.streams.at(slot).receiving {
+            StreamStatus::Closed if block.stream < self.streams.highest() => {
+                Err(Violation::StreamNumber.into())
+            }
+            StreamStatus::Closed => Err(Violation::ClosedStream.into()),
+            StreamStatus::At(slot) => match self.streams.at(slot).receiving {
                 Receiving::Open => self.handle_trailers(slot, &block, text, now_ms).map(Some),
                 Receiving::Ignored => self.skip_block(&block, text, now_ms),
                 Receiving::Ended => Err(Violation::ClosedStream.into()),

@@ -24,7 +24,7 @@ struct Reader {
 
 /// Readers whose places are remembered. Of an object with more, all parts are wanted anyway.
 const READERS_MAX: usize = 32;
-/// As many readers of other objects weigh as much as an object's own.
+/// So many readers of other objects weigh as much as an object's own.
 const PRIOR_READERS: f32 = 4.0;
 
 impl Viewing {

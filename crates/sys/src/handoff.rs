@@ -214,7 +214,7 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let mut sets = capabilities(None).unwrap();
             if !sets.effective.contains(set | ALL_NEEDED) {
-                eprintln!("LEFT OUT of the tests of hand_off: needs root");
+                eprintln!("LEFT OUT of the tests of handoff: needs root");
                 return None;
             }
             (sets.effective, sets.permitted) = (set, set);

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use baton_config::{Config, Site};
 use baton_engine::listen::ListenAddress;
 use baton_site::plan::ClusterWay;
-use baton_sys::hand_off::{Lack, front_end_lacks, node_lacks};
+use baton_sys::handoff::{Lack, front_end_lacks, node_lacks};
 use baton_sys::interfaces::addresses;
 
 /// A line for what is there, or lines for what is missing; nothing where no connection is to move.
