@@ -13,9 +13,11 @@ pub(crate) enum Fate {
     Guard,
 }
 
-/// The fate of directives with this name.
-pub(crate) fn fate(name: &str) -> Fate {
-    if TRANSLATED.contains(&name) {
+/// The fate of a directive with this name and first argument.
+pub(crate) fn fate(name: &str, value: &str) -> Fate {
+    if let Some((_, values)) = NEEDLESS_WITH.iter().find(|(known, _)| *known == name) {
+        if values.contains(&value) { Fate::Needless } else { Fate::LeftOut }
+    } else if TRANSLATED.contains(&name) {
         Fate::Translated
     } else if NEEDLESS.contains(&name) || NEEDLESS_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
         Fate::Needless
@@ -50,6 +52,7 @@ const TRANSLATED: &[&str] = &[
     "events",
     "expires",
     "fastcgi_connect_timeout",
+    "fastcgi_hide_header",
     "fastcgi_param",
     "fastcgi_pass",
     "fastcgi_read_timeout",
@@ -72,11 +75,14 @@ const TRANSLATED: &[&str] = &[
     "listen",
     "location",
     "proxy_connect_timeout",
+    "proxy_hide_header",
     "proxy_pass",
     "proxy_read_timeout",
     "proxy_redirect",
     "proxy_send_timeout",
     "proxy_set_header",
+    "proxy_ssl_certificate",
+    "proxy_ssl_certificate_key",
     "proxy_ssl_name",
     "proxy_ssl_trusted_certificate",
     "proxy_ssl_verify",
@@ -96,6 +102,7 @@ const TRANSLATED: &[&str] = &[
     "ssl_certificate_key",
     "ssl_client_certificate",
     "ssl_crl",
+    "ssl_protocols",
     "ssl_verify_client",
     "try_files",
     "types",
@@ -113,7 +120,6 @@ const NEEDLESS: &[&str] = &[
     "absolute_redirect",
     "accept_mutex",
     "aio",
-    "charset",
     "charset_types",
     "chunked_transfer_encoding",
     "client_body_buffer_size",
@@ -122,14 +128,10 @@ const NEEDLESS: &[&str] = &[
     "connection_pool_size",
     "daemon",
     "directio",
-    "etag",
     "fastcgi_index",
     "fastcgi_keep_conn",
     "fastcgi_split_path_info",
-    "gzip_static",
-    "http2",
     "http3",
-    "if_modified_since",
     "ignore_invalid_headers",
     "keepalive_disable",
     "large_client_header_buffers",
@@ -141,8 +143,6 @@ const NEEDLESS: &[&str] = &[
     "log_not_found",
     "log_subrequest",
     "master_process",
-    "max_ranges",
-    "merge_slashes",
     "multi_accept",
     "output_buffers",
     "pcre_jit",
@@ -150,8 +150,6 @@ const NEEDLESS: &[&str] = &[
     "port_in_redirect",
     "postpone_output",
     "proxy_buffering",
-    "proxy_cache_bypass",
-    "proxy_http_version",
     "proxy_max_temp_file_size",
     "proxy_request_buffering",
     "proxy_socket_keepalive",
@@ -159,7 +157,6 @@ const NEEDLESS: &[&str] = &[
     "proxy_ssl_session_reuse",
     "quic_retry",
     "read_ahead",
-    "real_ip_recursive",
     "request_pool_size",
     "reset_timedout_connection",
     "sendfile",
@@ -172,11 +169,26 @@ const NEEDLESS: &[&str] = &[
     "ssl_early_data",
     "ssl_ecdh_curve",
     "ssl_prefer_server_ciphers",
-    "ssl_protocols",
     "tcp_nodelay",
     "tcp_nopush",
     "types_hash_max_size",
     "use",
+];
+
+/// What Baton does in any case, and the values with which nginx does it, too.
+const NEEDLESS_WITH: &[(&str, &[&str])] = &[
+    ("charset", &["utf-8", "UTF-8", "off"]),
+    ("etag", &["on"]),
+    ("gzip_static", &["on", "off"]),
+    ("http2", &["on"]),
+    ("http2_max_concurrent_streams", &["128"]),
+    ("if_modified_since", &["exact"]),
+    ("max_ranges", &[]),
+    ("merge_slashes", &["on"]),
+    ("proxy_http_version", &["1.0", "1.1"]),
+    ("proxy_intercept_errors", &["off"]),
+    ("fastcgi_intercept_errors", &["off"]),
+    ("real_ip_recursive", &["on"]),
 ];
 
 const NEEDLESS_BEGINNINGS: &[&str] = &[
@@ -223,10 +235,12 @@ mod tests {
     #[test]
     fn guards_are_not_mistaken_for_tuning() {
         for name in ["auth_delay", "limit_rate", "ssl_verify_depth", "secure_link_md5"] {
-            assert_eq!(fate(name), Fate::Guard, "{name}");
+            assert_eq!(fate(name, "x"), Fate::Guard, "{name}");
         }
-        assert_eq!(fate("ssl_session_cache"), Fate::Needless);
-        assert_eq!(fate("sub_filter"), Fate::LeftOut);
-        assert_eq!(fate("server_name"), Fate::Translated);
+        assert_eq!(fate("ssl_session_cache", "off"), Fate::Needless);
+        assert_eq!(fate("sub_filter", "a"), Fate::LeftOut);
+        assert_eq!(fate("server_name", "a"), Fate::Translated);
+        assert_eq!(fate("merge_slashes", "on"), Fate::Needless);
+        assert_eq!(fate("merge_slashes", "off"), Fate::LeftOut);
     }
 }

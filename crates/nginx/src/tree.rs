@@ -1,5 +1,6 @@
 //! Directives and their blocks, with included files in the place of their `include`.
 
+use crate::known_files;
 use crate::note::{Note, Weight};
 use crate::place::{SourcePosition, SyntaxError};
 use crate::token::{Token, Tokens};
@@ -67,6 +68,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn file(&mut self, name: &str, text: &str, depth: Depth) -> Result<Vec<Directive>, SyntaxError> {
+        if let Some(at) = text.find('\0') {
+            let line = text[..at].matches('\n').count() + 1;
+            let place = Place { file: name.into(), line, column: 1 };
+            return Err(SyntaxError { place, what: "a null byte: this is no text in UTF-8" });
+        }
         let mut tokens = Tokens::new(name, text);
         self.block(&mut tokens, depth, None)
     }
@@ -90,6 +96,14 @@ impl Reader<'_> {
             match token {
                 Token::Word(name) => {
                     let directive = self.directive(tokens, depth, place, name)?;
+                    if directive
+                        .arguments
+                        .iter()
+                        .any(|argument| argument.contains(char::REPLACEMENT_CHARACTER))
+                    {
+                        let text = "this is not in UTF-8: names of files and texts differ";
+                        self.notes.push(directive.note(Weight::LeftOut, text));
+                    }
                     match directive.name.as_str() {
                         "include" => directives.extend(self.included(&directive, depth)?),
                         _ => directives.push(directive),
@@ -148,7 +162,8 @@ impl Reader<'_> {
             return Err(SyntaxError { place: include.place.clone(), what });
         }
         let pattern = include.argument(0);
-        let Some(files) = self.includes.read(pattern) else {
+        let known = || Some(vec![(pattern.to_owned(), known_files::text(pattern)?.to_owned())]);
+        let Some(files) = self.includes.read(pattern).or_else(known) else {
             let text = format!("\"{pattern}\" cannot be read: what it says, guards included, is missing");
             self.notes.push(include.note(Weight::Guard, text));
             return Ok(Vec::new());
@@ -233,10 +248,16 @@ pub(crate) mod tests {
             ("a { b }", "t:1:7", "`;` is missing before this"),
             (";", "t:1:1", "the name of a directive is missing"),
             ("include self;", "self:1:1", "files include each other too deeply"),
+            ("a;\nb \0;", "t:2:1", "a null byte: this is no text in UTF-8"),
         ] {
             let error = read("t", text, &mut Listed(vec![("self", "include self;")])).unwrap_err();
             assert_eq!((error.place.to_string().as_str(), error.what), (place, what), "{text}");
         }
+        let long = "a;\n".repeat(1_000_000);
+        assert_eq!(read("t", &long, &mut Listed(vec![])).unwrap_err().what, "there are too many directives");
+        assert!(read("t", &"# a\n".repeat(1_000_000), &mut Listed(vec![])).unwrap().0.is_empty());
+        let latin = read("t", "root /srv/\u{fffd}; # \u{fffd}", &mut Listed(vec![])).unwrap().1;
+        assert_eq!(latin.len(), 1, "{latin:?}");
         let deep = "a {".repeat(40);
         assert_eq!(read("t", &deep, &mut Listed(vec![])).unwrap_err().what, "blocks are nested too deeply");
     }

@@ -78,7 +78,7 @@ fn files() {
         "root /srv; location /pictures/ { alias /data/pictures/; autoindex on; } location /films { root /data; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/pictures/\"\nroot = \"/data/pictures\"\nbrowse = true\n\
          [[site.route]]\npath = \"/films\"\nroot = \"/data\"\nstrip_prefix = false\n\
-         [[site.route]]\nregex = \"^/films[^/]\"\nroot = \"/data\"\nstrip_prefix = false\n",
+         [[site.route]]\nexact = \"/pictures\"\n[[site.route]]\nregex = \"^/films[^/]\"\nroot = \"/data\"\nstrip_prefix = false\n",
     );
 }
 
@@ -120,7 +120,16 @@ fn answers_and_redirections() {
          [[site]]\nlisten = [\"0.0.0.0:8080\"]\nhosts = [\"b.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \
          \"https://b.example$uri\", status = 301 }\n",
     );
-    becomes("return 301 https://$host$request_uri;", "redirect_https = 443\n");
+    let whole = "server { listen 80 default_server; return 301 https://$host$request_uri; } \
+                 server { listen 443 ssl; server_name a.example *.b.example; ssl_certificate /c; ssl_certificate_key /k; root /srv; }";
+    assert!(tables(whole).starts_with(
+        "[[site]]\nlisten = [\"0.0.0.0:80\"]\nhosts = [\"a.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \
+         \"https://a.example$uri\", status = 301 }\n"
+    ));
+    becomes(
+        "return 301 https://$host$request_uri;",
+        "[[site.route]]\npath = \"/\"\nrespond = { status = 404 }\n",
+    );
     becomes(
         "return 301 $scheme://www.a.example$request_uri;",
         "[[site.route]]\npath = \"/\"\nredirect = { to = \"http://www.a.example$uri\", status = 301 }\n",
@@ -181,12 +190,12 @@ fn locations() {
         r"root /srv; location = /ping { return 200 x; } location ^~ /a/ { alias /b/; } location ~* ^/c/\d+$ { deny all; }",
         "root = \"/srv\"\n[[site.route]]\nexact = \"/ping\"\nrespond = { status = 200, body = \"x\", media_type = \"text/plain\" }\n\
          [[site.route]]\npath = \"/a/\"\nbefore_patterns = true\nroot = \"/b\"\n[[site.route]]\nregex = \"(?i)^/c/\\\\d+$\"\n\
-         respond = { status = 403 }\n",
+         respond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n",
     );
     // A regular expression within a location holds below its path only.
     becomes(
         r"root /srv; location /up.loads/ { location ~ \.php$ { deny all; } }",
-        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*(?:\\\\.php$)\"\nrespond = { status = 403 }\n\
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*\\\\.php$\"\nrespond = { status = 403 }\n\
          [[site.route]]\npath = \"/up.loads/\"\n",
     );
     becomes(
@@ -221,7 +230,8 @@ fn what_holds_for_the_whole_server() {
     let text = "user web; events { worker_connections 512; } http { keepalive_timeout 20; access_log /var/log/a; server_tokens off; underscores_in_headers on; }";
     let expected = "[server]\nuser = \"web\"\n[limits]\nconnections_max = 512\nunderscores_in_headers = true\n[timeouts]\nidle_ms = 20000\n[log]\naccess = \"/var/log/a\"\n";
     assert_eq!(tables(text), expected);
-    assert_eq!(converted(text).notes, []);
+    let notes = converted(text).notes;
+    assert_eq!((notes.len(), notes[0].weight), (1, Weight::LeftOut), "no server: {notes:?}");
 }
 
 /// Goal: what is left out is said, with its place and its weight, in the report and in the result.
@@ -280,12 +290,13 @@ fn what_cannot_be_guarded_is_closed() {
     }
     becomes(
         "root /srv; auth_basic x; location /open/ { auth_basic off; }",
-        "root = \"/srv\"\n[[site.route]]\npath = \"/\"\nrespond = { status = 403 }\n[[site.route]]\npath = \"/open/\"\n",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/\"\nrespond = { status = 403 }\n[[site.route]]\npath = \"/open/\"\n\
+         [[site.route]]\nexact = \"/open\"\nrespond = { status = 403 }\n",
     );
     becomes(
         "root /srv; location /a/ { limit_except GET POST { deny all; } } location /b/ { return 403 $uri; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nmethods = [\"GET\", \"POST\"]\n[[site.route]]\npath = \"/b/\"\n\
-         respond = { status = 403 }\n[[site.route]]\nexact = \"/b\"\n",
+         respond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n[[site.route]]\nexact = \"/b\"\n",
     );
     becomes("root /srv; allow all; deny all;", "root = \"/srv\"\n");
 }
@@ -392,4 +403,96 @@ fn slow_bodies() {
         "root /srv; client_body_timeout 10s; location /up/ { client_body_timeout 2m; }",
         "body_ms = 10000\nroot = \"/srv\"\n[[site.route]]\npath = \"/up/\"\nbody_ms = 120000\n",
     );
+}
+
+/// Goal: a prefix of nginx holds wherever it ends, guards of it included; what is longer comes first.
+#[test]
+fn prefixes_end_anywhere() {
+    becomes(
+        "root /srv; location / { } location /admin { deny all; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/admin\"\nrespond = { status = 403 }\n\
+         [[site.route]]\nregex = \"^/admin[^/]\"\nrespond = { status = 403 }\n",
+    );
+    becomes(
+        "location /a { return 200 a; } location /ab/ { return 200 b; }",
+        "[[site.route]]\npath = \"/a\"\nrespond = { status = 200, body = \"a\", media_type = \"text/plain\" }\n\
+         [[site.route]]\npath = \"/ab/\"\nrespond = { status = 200, body = \"b\", media_type = \"text/plain\" }\n\
+         [[site.route]]\nexact = \"/ab\"\nrespond = { status = 200, body = \"a\", media_type = \"text/plain\" }\n\
+         [[site.route]]\nregex = \"^/ab/\"\nrespond = { status = 200, body = \"b\", media_type = \"text/plain\" }\n\
+         [[site.route]]\nregex = \"^/a[^/]\"\nrespond = { status = 200, body = \"a\", media_type = \"text/plain\" }\n",
+    );
+    // For Baton, `/foo/` would be for both.
+    let both =
+        tables("server { location /foo { return 301 /foo/; } location /foo/ { proxy_pass http://b; } }");
+    assert!(both.contains("exact = \"/foo\"\nredirect = { to = \"/foo/\", status = 301 }\n"), "{both}");
+    assert!(!both.contains("path = \"/foo\"\n"), "{both}");
+}
+
+/// Goal: a named location is reached through a path, below which the guards of the others hold.
+#[test]
+fn named_locations() {
+    let named = "location @app { proxy_pass http://unix:/run/app.sock; }";
+    let app = "path = \"/__app\"\nproxy = { to = \"unix:/run/app.sock:/\", host = \"origin\", rewrite_locations = false, \
+               body_bytes_max = 1048576 }\n";
+    let site = |text: &str| tables(&format!("server {{ root /srv; {text} {named} }}"));
+    let tried = site("location / { try_files $uri/index.html $uri @app; }");
+    assert!(tried.contains("try_files = [\"$path/index.html\", \"$path\", \"/__app$uri\"]"), "{tried}");
+    assert!(tried.contains(app), "{tried}");
+    assert!(site("error_page 404 = @app;").contains("try_files = [\"$path\", \"$path/\", \"/__app$uri\"]"));
+    let sent = site("location / { error_page 418 = @app; return 418; }");
+    assert!(sent.contains("path = \"/\"\nrewrite = { to = \"/__app$uri\" }\n"), "{sent}");
+    let guarded = site("location / { try_files $uri @app; } location /admin { deny all; }");
+    for closed in ["path = \"/__app/admin\"\nbefore_patterns = true\n", "regex = \"^/__app/admin[^/]\"\n"] {
+        assert!(guarded.contains(&format!("{closed}respond = {{ status = 403 }}\n")), "{closed}: {guarded}");
+    }
+    let inside = site(
+        "location / { try_files $uri @app; } location /a/ { allow 10.0.0.1; deny all; try_files $uri @app; }",
+    );
+    assert!(
+        inside.contains("to = \"unix:/run/app.sock:/a/\"")
+            && inside.matches("allow = [\"10.0.0.1\"]").count() == 2,
+        "{inside}"
+    );
+}
+
+/// Goal: what a request field or a protocol guarded is not lost without a word.
+#[test]
+fn guards_that_are_no_locations() {
+    for (text, part) in [
+        (
+            "location / { proxy_pass http://b; proxy_set_header X-Remote-User $remote_user; }",
+            "remove = [\"X-Remote-User\"]",
+        ),
+        (
+            "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; ssl_protocols TLSv1.3; root /srv;",
+            "tls",
+        ),
+        (r"root /srv; location ~ \.html$ { deny all; }", "index = []"),
+    ] {
+        let converted = converted(&format!("server {{ {text} }}"));
+        assert!(converted.notes.iter().any(|note| note.weight == Weight::Guard), "{text}");
+        assert!(converted.toml.contains(part), "{text}: {}", converted.toml);
+    }
+    let scripts =
+        tables(r"server { root /srv; index index.php; location ~ ^/uploads/.*\.php$ { deny all; } }");
+    assert!(scripts.contains("regex = \"^/uploads/(?:.*/)?$\"\nrespond = { status = 403 }\n"), "{scripts}");
+}
+
+/// Goal: files that are known are read where nginx is not installed, constants are put in, parts are taken as such.
+#[test]
+fn parts_and_constants() {
+    let known = converted(
+        "http { include /etc/nginx/mime.types; server { include snippets/fastcgi-php.conf; root /srv; } }",
+    );
+    assert!(known.notes.iter().all(|note| note.weight == Weight::Remark), "{:?}", known.notes);
+    becomes("set $base /srv/shop; set $pub ${base}/pub; root $pub;", "root = \"/srv/shop/pub\"\n");
+    let changed = converted("server { set $base /srv; root $base; location /a { set $base /b; } }");
+    assert!(
+        changed.notes.iter().any(|note| note.weight == Weight::LeftOut),
+        "not constant: {}",
+        changed.toml
+    );
+    let part = converted("location /a/ { return 404; }");
+    assert!(part.toml.contains("path = \"/a/\""), "{}", part.toml);
+    assert_eq!(part.notes.len(), 1, "{:?}", part.notes);
 }

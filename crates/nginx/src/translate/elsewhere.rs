@@ -87,7 +87,11 @@ impl Translator<'_> {
             match directive.name.as_str() {
                 "server" => servers.extend(self.server_of_upstream(directive, full)),
                 "least_conn" => keys.set("policy", "least-connections"),
-                "ip_hash" | "hash" | "random" => {
+                "random" => keys.set("policy", "power-of-two"),
+                "hash" if matches!(directive.argument(0), "$request_uri" | "$uri") => {
+                    keys.set("policy", "consistent-hash");
+                }
+                "ip_hash" | "hash" => {
                     let text = format!("\"{}\" has no counterpart: origins take turns", directive.name);
                     self.note(directive, Weight::LeftOut, text);
                 }
@@ -113,7 +117,7 @@ impl Translator<'_> {
                     Ok(weight) => keys.set("weight", weight.clamp(1, 100)),
                     Err(_) => self.leave_out(server),
                 },
-                Some(("max_fails" | "fail_timeout" | "max_conns", _)) => {}
+                Some(("max_fails" | "fail_timeout", _)) => {}
                 None if option == "backup" => keys.set("backup", true),
                 None if option == "down" => return None,
                 _ => self.leave_out(server),
@@ -126,6 +130,13 @@ impl Translator<'_> {
         let mut tls = Keys::default();
         if let Some(authorities) = scope.word("proxy_ssl_trusted_certificate") {
             tls.set("ca", self.path_of_configuration(authorities));
+        }
+        for (directive, key) in
+            [("proxy_ssl_certificate", "certificate"), ("proxy_ssl_certificate_key", "key")]
+        {
+            if let Some(file) = scope.word(directive).filter(|file| is_constant(file) && !file.is_empty()) {
+                tls.set(key, self.path_of_configuration(file));
+            }
         }
         if let Some(name) = scope.word("proxy_ssl_name").filter(|name| is_constant(name)) {
             tls.set("name", name);
@@ -277,6 +288,7 @@ const TOLD: &[(&str, &str)] = &[
     ("DOCUMENT_ROOT", "$document_root $realpath_root"),
     ("DOCUMENT_URI", "$document_uri $uri"),
     ("GATEWAY_INTERFACE", "CGI/1.1"),
+    ("HTTP_HOST", "$host $http_host $server_name"),
     ("HTTPS", "$https $fastcgi_https"),
     ("PATH_INFO", "$fastcgi_path_info $path_info"),
     (

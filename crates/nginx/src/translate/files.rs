@@ -10,10 +10,10 @@ use crate::values::{is_constant, milliseconds};
 use crate::written::{Keys, Value};
 
 impl Translator<'_> {
-    /// The keys that say how files are served. `prefix`: the path of the location, if it is none of the whole server.
-    pub(super) fn files(&mut self, scope: &Scope<'_>, prefix: Option<&str>) -> Keys {
+    /// The keys that say how files are served. `is_within`: the paths of the place have a prefix.
+    pub(super) fn files(&mut self, scope: &Scope<'_>, is_within: bool) -> Keys {
         let mut keys = Keys::default();
-        self.root(scope, prefix, &mut keys);
+        self.root(scope, is_within, &mut keys);
         if let Some(index) = scope.find("index") {
             let names = index.arguments.iter();
             let (names, others): (Vec<_>, Vec<_>) =
@@ -41,7 +41,7 @@ impl Translator<'_> {
         keys
     }
 
-    fn root(&mut self, scope: &Scope<'_>, prefix: Option<&str>, keys: &mut Keys) {
+    fn root(&mut self, scope: &Scope<'_>, is_within: bool, keys: &mut Keys) {
         let Some(root) = scope.all(&["root", "alias"]).last().copied() else { return };
         let path = root.argument(0);
         if !is_constant(path) || path.is_empty() {
@@ -56,8 +56,14 @@ impl Translator<'_> {
             }
         };
         let trimmed = path.trim_end_matches('/');
+        if root.name == "alias" && self.includes.exists(&path) {
+            let (folder, name) = trimmed.rsplit_once('/').unwrap_or_default();
+            keys.set("root", if folder.is_empty() { "/" } else { folder });
+            keys.set("fallback", name);
+            return;
+        }
         keys.set("root", if trimmed.is_empty() { "/" } else { trimmed });
-        if root.name == "root" && prefix.is_some_and(|prefix| prefix != "/") {
+        if root.name == "root" && is_within {
             keys.set("strip_prefix", false);
         }
     }
@@ -103,6 +109,8 @@ impl Translator<'_> {
             let [name, value, ..] = directive.arguments.as_slice() else { continue };
             if !is_constant(value) || RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
                 self.leave_out(directive);
+            } else if name.eq_ignore_ascii_case("Alt-Svc") {
+                self.note(directive, Weight::Remark, "HTTP/3 is not spoken: left out");
             } else if name.eq_ignore_ascii_case("Cache-Control") {
                 cache.push(value.clone());
             } else if !value.is_empty() {
@@ -124,7 +132,12 @@ impl Translator<'_> {
         } else if !cache.is_empty() {
             once.set("Cache-Control", cache);
         }
+        let hidden = scope.all(&["proxy_hide_header"]).into_iter().chain(scope.all(&["fastcgi_hide_header"]));
+        let hidden: Vec<_> = hidden.map(|field| field.argument(0).to_owned()).collect();
         let mut headers = Keys::default();
+        if !is_of_files && !hidden.is_empty() {
+            headers.set("remove", hidden);
+        }
         for (word, fields) in [("set", once), ("add", several)] {
             if !fields.is_empty() {
                 headers.set(word, fields);

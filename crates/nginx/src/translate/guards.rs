@@ -94,12 +94,13 @@ impl Translator<'_> {
     }
 
     /// Says which conditions of a place are left out.
-    pub(super) fn account_conditions(&mut self, block: &[Directive]) {
+    pub(super) fn account_conditions(&mut self, block: &[Directive], hosts: &[String]) {
         for condition in block.iter().filter(|directive| directive.name == "if") {
             let is_known = redirect::is_for_tls(condition)
                 || redirect::methods(condition).is_some()
                 || redirect::of_missing_files(condition).is_some()
-                || redirect::refuses(condition);
+                || redirect::refuses(condition)
+                || matches!(redirect::of_host(condition), Some((host, _)) if hosts.iter().any(|known| known == host));
             if !is_known {
                 let text = format!("\"if {}\" has no counterpart: left out", condition.arguments.join(" "));
                 self.note(condition, Weight::LeftOut, text);

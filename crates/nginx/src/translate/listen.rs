@@ -28,8 +28,7 @@ impl<'t> Translator<'t> {
             if self.ports.is_announced(&written) {
                 listens.announced = Some(listen);
             }
-            let is_tls = has(listen, "ssl") || has(listen, "quic");
-            let list = if is_tls { &mut listens.tls } else { &mut listens.clear };
+            let list = if self.ports.is_tls(&written) { &mut listens.tls } else { &mut listens.clear };
             if !list.contains(&written) {
                 list.push(written);
             }

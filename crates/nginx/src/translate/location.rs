@@ -44,7 +44,10 @@ pub(super) struct Spot<'t> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outer<'t> {
     Server,
-    Prefix(&'t str),
+    Prefix {
+        path: &'t str,
+        first: bool,
+    },
     /// A location with a regular expression, or of one path.
     Other,
 }
@@ -130,7 +133,8 @@ pub(super) fn place_of(name: &str) -> String {
     format!("/__{}", plain.collect::<String>())
 }
 
-fn rewritten_to(to: String) -> Keys {
+/// The answer of a route that goes on with another target.
+pub(super) fn rewritten_to(to: String) -> Keys {
     let mut target = Keys::default();
     target.set("to", to);
     let mut keys = Keys::default();
@@ -154,11 +158,17 @@ impl<'t> Spot<'t> {
         spots: &mut Vec<Self>,
     ) {
         for directive in block.iter().filter(|directive| directive.name == "location") {
-            let Some(matcher) = matcher(directive) else { continue };
+            let Some(mut matcher) = matcher(directive) else { continue };
+            if let (Matcher::Prefix { first, .. }, Outer::Prefix { first: true, .. }) = (&mut matcher, outer)
+            {
+                *first = true;
+            }
             let (scope, own) = (scope.within(&directive.block), own.within(&directive.block));
             spots.push(Self { matcher, directive, scope: scope.clone(), own: own.clone(), outer });
             let outer = match (matcher, outer) {
-                (Matcher::Prefix { path, .. }, Outer::Server | Outer::Prefix(_)) => Outer::Prefix(path),
+                (Matcher::Prefix { path, first }, Outer::Server | Outer::Prefix { .. }) => {
+                    Outer::Prefix { path, first }
+                }
                 _ => Outer::Other,
             };
             Self::gather(&directive.block, &scope, &own, outer, spots);
@@ -326,7 +336,10 @@ impl<'t> Translator<'t> {
         if let Some(methods) = self.methods(&spot.own) {
             allowed.set("methods", methods);
         }
-        self.account_conditions(&spot.directive.block);
+        self.account_conditions(&spot.directive.block, &[]);
+        if let Some(log) = Scope::of(&spot.directive.block).find("access_log") {
+            self.note(log, Weight::Remark, "requests of this place are in the site's log");
+        }
         self.account_real_ip(&spot.own);
         self.time(&spot.own, "client_body_timeout", "body_ms", &mut allowed);
         self.fill_with_content(route, path, spot, site);
@@ -411,11 +424,12 @@ impl<'t> Translator<'t> {
                 return self.fields_of(spot, route);
             }
         }
-        self.fill_with_files(route, path, spot, site);
+        self.fill_with_files(route, spot, site);
     }
 
-    fn fill_with_files(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
-        route.keys = self.files(&spot.own, Some(path));
+    fn fill_with_files(&mut self, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        let is_within = matches!(spot.matcher, Matcher::Prefix { path, .. } if path != "/");
+        route.keys = self.files(&spot.own, is_within);
         let says_fields = !spot.own.all(&["add_header", "expires"]).is_empty();
         if says_fields {
             self.fields(&spot.scope, true, &mut route.keys);
@@ -501,7 +515,9 @@ impl<'t> Translator<'t> {
 
     /// Fields of answers that are no files. Those of the site hold anyway, but for its rules about files.
     fn fields_of(&mut self, spot: &Spot<'t>, route: &mut Route) {
-        if !spot.own.all(&["add_header"]).is_empty() || spot.scope.find("expires").is_some() {
+        let hides =
+            ["proxy_hide_header", "fastcgi_hide_header"].iter().any(|name| spot.scope.find(name).is_some());
+        if hides || !spot.own.all(&["add_header"]).is_empty() || spot.scope.find("expires").is_some() {
             self.fields(&spot.scope, false, &mut route.keys);
         }
     }
@@ -520,9 +536,10 @@ impl<'t> Translator<'t> {
         }
         let flags = if any_case { "(?i)" } else { "" };
         Some(match (spot.outer, text.strip_prefix('^')) {
-            (Outer::Prefix(_), Some(_)) | (Outer::Server, _) => format!("{flags}{text}"),
-            (Outer::Prefix(path), None) => {
-                format!("{flags}^{}.*(?:{text})", quoted(path.trim_end_matches('/')))
+            (Outer::Prefix { .. }, Some(_)) | (Outer::Server, _) => format!("{flags}{text}"),
+            (Outer::Prefix { path, .. }, None) => {
+                let text = if text.contains('|') { format!("(?:{text})") } else { text.to_owned() };
+                format!("{flags}^{}.*{text}", quoted(path.trim_end_matches('/')))
             }
             (Outer::Other, _) => {
                 self.leave_out_location(spot);

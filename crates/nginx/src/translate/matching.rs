@@ -4,15 +4,26 @@
 //! one that ends in a slash is also for the path without it. So a location may need a second route.
 
 use super::guards::closed_with;
-use super::location::Route;
+use super::location::{Route, rewritten_to};
 use crate::written::{Keys, Value};
 
-/// All routes of a server whose locations became these.
-pub(super) fn arranged(mut routes: Vec<Route>) -> Vec<Route> {
+/// All routes of a server whose locations became these. `named`: the paths of named locations; `index`: the file that
+/// nginx looks for first in a folder, and then asks its locations for.
+pub(super) fn arranged(mut routes: Vec<Route>, named: &[String], index: &str) -> Vec<Route> {
+    let guards = routes.iter().flat_map(|route| guards_below(route, &routes, named)).collect::<Vec<_>>();
+    let of_index = routes.iter().filter_map(|route| of_index(route, index)).collect::<Vec<_>>();
+    routes.splice(0..0, guards);
+    let known =
+        |route: &Route| routes.iter().any(|other| (other.key, &other.value) == (route.key, &route.value));
+    let of_index: Vec<_> = of_index.into_iter().filter(|route| !known(route)).collect();
+    routes.extend(of_index);
     let has_pattern = routes.iter().any(|route| route.key == "regex");
-    let has_whole = routes.iter().any(|route| route.is_whole() && says_more_than_files(route));
+    let says_something = |route: &Route| !route.keys.is_empty() || route.to_https.is_some();
+    let spoken = routes.iter().filter(|route| says_something(route) && !route.prefix.is_empty());
+    let spoken: Vec<_> = spoken.map(|route| route.prefix.clone()).collect();
     routes.retain(|route| {
-        !route.keys.is_empty() || route.to_https.is_some() || has_pattern || has_whole || route.is_whole()
+        let is_exception = || spoken.iter().any(|other| route.prefix.starts_with(&**other));
+        says_something(route) || has_pattern || route.is_whole() || is_exception()
     });
     let without_slash = routes.iter().filter_map(|route| without_slash(route, &routes)).collect::<Vec<_>>();
     let (mut first, mut last) = (Vec::new(), Vec::new());
@@ -36,10 +47,6 @@ pub(super) fn arranged(mut routes: Vec<Route>) -> Vec<Route> {
         routes.iter().filter(|route| route.key == "exact").map(|route| route.value.clone()).collect();
     let without_slash = without_slash.into_iter().filter(|route| !known.contains(&route.value));
     first.into_iter().chain(routes).chain(without_slash).chain(last).collect()
-}
-
-fn says_more_than_files(route: &Route) -> bool {
-    route.to_https.is_some() || !route.keys.is_empty()
 }
 
 /// Whether the prefix, or a shorter one, is for paths that go on within its last segment.
@@ -95,10 +102,150 @@ fn replaces_path(route: &Route) -> bool {
     }
 }
 
+/// What guards a route guards its paths below those of named locations, too, which clients can ask for.
+fn guards_below(route: &Route, routes: &[Route], named: &[String]) -> Vec<Route> {
+    let is_refusal =
+        route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
+    if !is_refusal || route.is_whole() || named.contains(&route.prefix) {
+        return Vec::new();
+    }
+    let of = |place: &String| {
+        let target = routes.iter().find(|other| other.prefix == *place)?;
+        let leads = route
+            .keys
+            .get("try_files")
+            .is_some_and(|tried| tried.to_string().contains(&format!("\"{place}$uri\"")));
+        let value = match route.key {
+            "regex" => match route.value.strip_prefix('^') {
+                Some(behind) => format!("^{}{behind}", quoted(place)),
+                None => format!("^{}/.*(?:{})", quoted(place), route.value),
+            },
+            _ => format!("{place}{}", route.value),
+        };
+        let keys = if leads && route.key != "regex" {
+            let guards = route.keys.0.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned();
+            let mut keys = below(target, &value);
+            keys.0.extend(guards);
+            keys
+        } else {
+            closed_with(403)
+        };
+        let prefix = if route.prefix.is_empty() { String::new() } else { format!("{place}{}", route.prefix) };
+        Some(Route {
+            key: route.key,
+            value,
+            is_first: route.key == "path",
+            keys,
+            notes: Vec::new(),
+            to_https: None,
+            prefix,
+        })
+    };
+    named.iter().filter_map(of).collect()
+}
+
+const GUARDS: [&str; 5] = ["allow", "deny", "basic_auth", "rate_limit", "methods"];
+
+/// What a route says, for one of its paths: where an origin's path takes the place of the route's, with that of the rest.
+fn below(route: &Route, path: &str) -> Keys {
+    let mut keys = route.keys.clone();
+    let rest = path.strip_prefix(&*route.value).unwrap_or_default().trim_start_matches('/').to_owned();
+    if replaces_path(route)
+        && let Some((_, Value::Table(proxy))) = keys.0.iter_mut().find(|(key, _)| key == "proxy")
+        && let Some((_, to)) = proxy.0.iter_mut().find(|(key, _)| key == "to")
+    {
+        each_url(to, &|url| format!("{}/{rest}", url.trim_end_matches('/')));
+    }
+    keys
+}
+
+fn each_url(to: &mut Value, change: &dyn Fn(&str) -> String) {
+    match to {
+        Value::Text(url) => *url = change(url),
+        Value::List(all) => all.iter_mut().for_each(|one| each_url(one, change)),
+        Value::Table(one) => {
+            one.0.iter_mut().filter(|(key, _)| key == "to").for_each(|(_, to)| each_url(to, change))
+        }
+        Value::Number(_) | Value::Flag(_) => {}
+    }
+}
+
+/// A folder whose index has a location of its own is answered by that.
+fn of_index(route: &Route, index: &str) -> Option<Route> {
+    let folder =
+        route.value.strip_suffix(index).filter(|folder| route.key == "exact" && folder.ends_with('/'))?;
+    if route.keys.is_empty() {
+        return None;
+    }
+    let keys = rewritten_to(route.value.clone());
+    let value = folder.to_owned();
+    Some(Route {
+        key: "exact",
+        prefix: value.clone(),
+        value,
+        is_first: false,
+        keys,
+        notes: Vec::new(),
+        to_https: None,
+    })
+}
+
+/// Keys that say more than how the files of the site are served.
+const MORE_THAN_FIELDS: [&str; 12] = [
+    "allow",
+    "basic_auth",
+    "deny",
+    "fastcgi",
+    "methods",
+    "proxy",
+    "rate_limit",
+    "redirect",
+    "respond",
+    "rewrite",
+    "root",
+    "scgi",
+];
+
+/// What guards the names of a folder's index guards the folder, too: nginx asks its locations for the index. `Some(None)`:
+/// that cannot be said, as where the expression is about names in all folders.
+pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option<Route>> {
+    let guards =
+        || route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
+    let index = index.iter().filter(|_| route.key == "regex" && guards());
+    let start = index.clone().find_map(|name| before_ending(&route.value, name.rsplit_once('.')?.1))?;
+    let folder = start.strip_suffix(".*").or_else(|| start.strip_suffix(".+"));
+    Some(folder.filter(|folder| folder.contains('/')).map(|folder| {
+        let value = format!("{folder}{}$", if folder.ends_with('/') { "(?:.*/)?" } else { ".*/" });
+        Route {
+            key: "regex",
+            value,
+            keys: route.keys.clone(),
+            notes: Vec::new(),
+            prefix: String::new(),
+            ..*route
+        }
+    }))
+}
+
+/// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`.
+fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
+    let pattern = pattern.strip_suffix('$').or_else(|| pattern.strip_suffix("(/|$)")).unwrap_or(pattern);
+    match pattern.strip_suffix(')') {
+        Some(group) => {
+            let (start, names) = group.rsplit_once("\\.(")?;
+            names.trim_start_matches("?:").split('|').any(|name| name == ending).then_some(start)
+        }
+        None => pattern.strip_suffix(ending)?.strip_suffix("\\."),
+    }
+}
+
 /// What answers `/a` where the location is `/a/`: a redirection in front of an origin, else what is around it.
 fn without_slash(route: &Route, routes: &[Route]) -> Option<Route> {
     let path = route.prefix.strip_suffix('/').filter(|path| !path.is_empty() && route.key == "path")?;
     let goes_elsewhere = ["proxy", "fastcgi", "scgi"].iter().any(|key| route.keys.get(key).is_some());
+    let around = routes.iter().filter(|other| other.key == "path" && path.starts_with(&*other.prefix));
+    let around = around.max_by_key(|other| other.prefix.len());
+    let says_only_fields = |keys: &Keys| MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none());
     let keys = if goes_elsewhere && route.keys.get("root").is_none() {
         let mut redirect = Keys::default();
         redirect.set("to", format!("{}$rest", route.value));
@@ -106,13 +253,8 @@ fn without_slash(route: &Route, routes: &[Route]) -> Option<Route> {
         let mut keys = Keys::default();
         keys.set("redirect", redirect);
         keys
-    } else if ["respond", "redirect", "allow", "deny", "basic_auth", "rate_limit"]
-        .iter()
-        .any(|key| route.keys.get(key).is_some())
-    {
-        let around = routes.iter().filter(|other| other.key == "path" && path.starts_with(&*other.prefix));
-        let around = around.max_by_key(|other| other.prefix.len());
-        around.map(|around| around.keys.clone()).unwrap_or_default()
+    } else if !says_only_fields(&route.keys) || around.is_some_and(|around| !says_only_fields(&around.keys)) {
+        around.map(|around| below(around, path)).unwrap_or_default()
     } else {
         return None;
     };

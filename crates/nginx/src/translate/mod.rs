@@ -33,6 +33,7 @@ pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> 
     let servers = named("server");
     let ports = Ports::of(&servers);
     let mut translator = Translator::new(includes, (upstreams, zones, maps), ports);
+    translator.hosts_with_tls = hosts_with_tls(&servers);
     translator.account(main);
     translator.account(http);
     let mut sections = translator.whole(main, http);
@@ -42,4 +43,17 @@ pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> 
     sites.sort_by_key(|site| !site.is_default);
     sections.extend(sites.into_iter().flat_map(|site| site.sections));
     (Document { sections }, translator.notes)
+}
+
+/// The plain names of servers whose clients speak TLS.
+fn hosts_with_tls(servers: &[&Directive]) -> Vec<String> {
+    let with_tls =
+        servers.iter().filter(|server| ports::listens(server).iter().any(|listen| ports::has(listen, "ssl")));
+    let names =
+        with_tls.flat_map(|server| server.block.iter().filter(|directive| directive.name == "server_name"));
+    let is_plain =
+        |name: &&String| name.contains('.') && !name.contains(['*', '~', '$']) && !name.starts_with('.');
+    names
+        .flat_map(|names| names.arguments.iter().filter(is_plain).map(|name| name.to_ascii_lowercase()))
+        .collect()
 }

@@ -12,6 +12,8 @@ pub(super) struct Ports {
     of_v6: BTreeSet<u16>,
     /// Addresses, as they are written, whose connections begin with the PROXY protocol.
     announced: BTreeSet<String>,
+    /// Those with TLS, which is a property of the address, too.
+    with_tls: BTreeSet<String>,
 }
 
 /// An address of nginx.
@@ -39,16 +41,25 @@ impl Ports {
             }
         }
         // Only now it is known how an address is written.
-        let announced =
-            servers.iter().flat_map(|server| listens(server)).filter(|listen| has(listen, "proxy_protocol"));
-        let addresses = announced.filter_map(|listen| address(listen.argument(0)));
-        ports.announced = addresses.map(|address| ports.written(&address)).collect();
+        let written_with = |options: &[&str]| {
+            let all = servers.iter().flat_map(|server| listens(server));
+            let those = all.filter(|listen| options.iter().any(|option| has(listen, option)));
+            let addresses = those.filter_map(|listen| address(listen.argument(0)));
+            addresses.map(|address| ports.written(&address)).collect()
+        };
+        (ports.announced, ports.with_tls) =
+            (written_with(&["proxy_protocol"]), written_with(&["ssl", "quic"]));
         ports
     }
 
     /// Whether connections to an address begin with the PROXY protocol. It is so for all servers there if one says so.
     pub(super) fn is_announced(&self, written: &str) -> bool {
         self.announced.contains(written)
+    }
+
+    /// Whether clients of an address speak TLS.
+    pub(super) fn is_tls(&self, written: &str) -> bool {
+        self.with_tls.contains(written)
     }
 
     /// In the form that Baton reads. One socket takes both families where servers listen for both.

@@ -40,6 +40,14 @@ impl Translator<'_> {
             (None, true, _) => {}
             (None, false, Some(header)) if field == "proxy_protocol" => self.leave_out(header),
             (None, false, _) => {
+                let is_list = field.eq_ignore_ascii_case("X-Forwarded-For");
+                if let Some(header) =
+                    header.filter(|_| is_list && scope.word("real_ip_recursive") != Some("on"))
+                {
+                    let text =
+                        "the address is the last one that is no proxy, as with \"real_ip_recursive on\"";
+                    self.note(header, Weight::LeftOut, text);
+                }
                 table.set("header", field);
                 keys.set("real_ip", table);
             }

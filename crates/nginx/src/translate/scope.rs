@@ -20,6 +20,10 @@ impl<'t> Scope<'t> {
         Self { blocks }
     }
 
+    pub(super) fn innermost(&self) -> &'t [Directive] {
+        self.blocks.last().copied().unwrap_or_default()
+    }
+
     /// The last directive of this name in the innermost block that has one.
     pub(super) fn find(&self, name: &str) -> Option<&'t Directive> {
         self.all(&[name]).last().copied()

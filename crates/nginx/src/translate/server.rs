@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::guards::{Access, closed_with};
 use super::listen::Listens;
-use super::location::{Matcher, Route, Spot, Surroundings};
-use super::matching::arranged;
+use super::location::{Matcher, Route, Spot, Surroundings, place_of, rewritten_to};
+use super::matching::{arranged, guard_of_folders};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
@@ -35,6 +35,8 @@ impl<'t> Translator<'t> {
         else {
             return Site::default();
         };
+        let (mut hosts, bare) = (hosts, keys.keys.clone());
+        let moved = moved_hosts(server, &hosts);
         let is_https = match (keys.is_in_clear, keys.is_over_tls) {
             (true, false) => Some(false),
             (false, true) => Some(true),
@@ -72,9 +74,9 @@ impl<'t> Translator<'t> {
         if let Some(methods) = self.methods(&own) {
             keys.keys.set("methods", methods);
         }
-        self.account_conditions(&server.block);
+        self.account_conditions(&server.block, &hosts);
         self.time(&own, "client_body_timeout", "body_ms", &mut keys.keys);
-        let files = self.files(&scope, None);
+        let files = self.files(&scope, false);
         keys.keys.0.extend(files.0);
         self.fields(&scope, true, &mut keys.keys);
         if let Some(compression) = self.compression(&scope).filter(|value| *value != Value::Flag(false)) {
@@ -91,24 +93,31 @@ impl<'t> Translator<'t> {
             self.note(log, Weight::Remark, "all sites share one access log");
         }
         let mut routes = self.routes(server, &scope, &site);
+        self.guard_index(&scope, &mut keys.keys, &mut routes);
+        let to_https = routes.iter().any(|route| route.to_https.is_some());
+        if to_https && (hosts.is_empty() || hosts.iter().any(|host| host.contains('*'))) {
+            hosts = self.hosts_with_tls(server, &mut routes);
+        }
         hoist(&mut keys.keys, &mut routes);
         let notes = self.said_since(said);
         let below: HashSet<_> = routes.iter().flat_map(|route| route.notes.clone()).collect();
         let notes: Vec<_> = notes.into_iter().filter(|note| !below.contains(note)).collect();
-        let sections = match routes.iter().position(|route| route.to_https.is_some()) {
-            Some(at) if hosts.is_empty() || hosts.iter().any(|host| host.contains('*')) => {
-                routes.remove(at);
-                keys.keys.set("redirect_https", 443_u64);
-                self.note(server, Weight::Remark, "the redirection to https has the status 308");
-                sections(&hosts, &keys.keys, &routes, &notes)
-            }
+        let is_moved = |host: &String| moved.iter().any(|(from, _)| from == host);
+        let mut sections = match routes.iter().any(|route| route.to_https.is_some()) {
             // The location names the host, which each of these sites knows.
-            Some(_) => {
+            true => {
                 let each = hosts.iter().map(std::slice::from_ref);
                 each.flat_map(|host| sections(host, &keys.keys, &routes, &notes)).collect()
             }
-            None => sections(&hosts, &keys.keys, &routes, &notes),
+            false => {
+                let kept: Vec<_> = hosts.iter().filter(|host| !is_moved(host)).cloned().collect();
+                sections(&kept, &keys.keys, &routes, &notes)
+            }
         };
+        for (host, to) in &moved {
+            let whole = Route::whole(to.clone(), None);
+            sections.extend(self::sections(std::slice::from_ref(host), &bare, &[whole], &[]));
+        }
         Site { sections, is_default }
     }
 
@@ -121,19 +130,55 @@ impl<'t> Translator<'t> {
                 }
                 redirection(status, &to)
             }
-            Some(Rewrite::Within { to }) => {
-                let mut target = Keys::default();
-                target.set("to", to);
-                let mut keys = Keys::default();
-                keys.set("rewrite", target);
-                keys
-            }
+            Some(Rewrite::Within { to }) => rewritten_to(to),
             None => {
                 self.leave_out(rewrite);
                 return None;
             }
         };
         Some(Route { key: "regex", value: rewrite.argument(0).to_owned(), ..Route::whole(keys, None) })
+    }
+
+    /// Guards of the names of index files hold for folders, too; where that cannot be said, folders have no index.
+    fn guard_index(&mut self, scope: &Scope<'t>, site: &mut Keys, routes: &mut Vec<Route>) {
+        let index = scope
+            .find("index")
+            .map_or_else(|| vec!["index.html".to_owned()], |index| index.arguments.clone());
+        let guards: Vec<_> = routes.iter().filter_map(|route| guard_of_folders(route, &index)).collect();
+        if guards.iter().any(Option::is_none) {
+            let of_site = site.get("root").is_some().then_some(site);
+            let of_routes =
+                routes.iter_mut().map(|route| &mut route.keys).filter(|keys| keys.get("index").is_some());
+            of_site.into_iter().chain(of_routes).for_each(|keys| keys.set("index", Value::List(Vec::new())));
+            for spot in Spot::all(scope.innermost(), scope) {
+                if matches!(spot.matcher, Matcher::Pattern { .. }) && self.access(&spot.scope) != Access::Open
+                {
+                    let text =
+                        "guards index files: folders have no index until you guard them in another way";
+                    self.note(spot.directive, Weight::Guard, text);
+                }
+            }
+        }
+        routes.splice(0..0, guards.into_iter().flatten());
+    }
+
+    /// The names for which a server redirects that has none of its own: no redirection of Baton has the client's host.
+    fn hosts_with_tls(&mut self, server: &Directive, routes: &mut [Route]) -> Vec<String> {
+        let hosts = self.hosts_with_tls.clone();
+        if hosts.is_empty() {
+            let text = "no server with TLS has a name to which clients could be sent: they get 404";
+            self.note(server, Weight::LeftOut, text);
+            for route in routes.iter_mut().filter(|route| route.to_https.is_some()) {
+                (route.to_https, route.keys) = (None, closed_with(404));
+            }
+        } else {
+            self.note(
+                server,
+                Weight::Remark,
+                "clients that ask for names of no server with TLS are sent to its first name",
+            );
+        }
+        hosts
     }
 
     /// The names that it answers to; `None`: it has names, and Baton can have none of them.
@@ -204,6 +249,7 @@ impl<'t> Translator<'t> {
                 _ => keys.set("tls", certificates),
             }
             self.certificates_of_clients(scope, &mut keys);
+            self.protocols(scope);
         }
         if is_in_clear && is_over_tls && server.block.iter().any(redirect::is_for_tls) {
             keys.set("redirect_https", true);
@@ -228,6 +274,17 @@ impl<'t> Translator<'t> {
             pairs.push(Value::Table(pair));
         }
         pairs
+    }
+
+    /// Baton speaks TLS 1.2 and 1.3.
+    fn protocols(&mut self, scope: &Scope<'t>) {
+        let Some(protocols) = scope.find("ssl_protocols") else { return };
+        let has = |version: &str| protocols.arguments.iter().any(|protocol| protocol == version);
+        if !has("TLSv1.2") {
+            self.note(protocols, Weight::Guard, "clients of TLS 1.2 get in, too");
+        } else if !has("TLSv1.3") {
+            self.note(protocols, Weight::Remark, "clients of TLS 1.3 get in, too");
+        }
     }
 
     fn certificates_of_clients(&mut self, scope: &Scope<'t>, keys: &mut Keys) {
@@ -265,6 +322,15 @@ impl<'t> Translator<'t> {
             let is_page = target.starts_with('/') && is_constant(target) && !target.contains('?');
             let codes: Vec<_> = codes.iter().filter_map(|code| code.parse::<u16>().ok()).collect();
             let has_other_status = directive.arguments.iter().any(|word| word.starts_with('='));
+            let is_followed = |code: &u16| match (site.named_for(u64::from(*code), scope), code) {
+                (Some(_), 404) => true,
+                (Some(_), code) => returns(scope.innermost(), *code),
+                (None, _) => false,
+            };
+            let goes_on = directive.arguments.get(1).is_some_and(|sign| sign == "=") && codes == [404];
+            if !codes.is_empty() && (codes.iter().all(is_followed) || goes_on) {
+                continue;
+            }
             if !is_page || has_other_status || target.ends_with(".php") {
                 self.leave_out(directive);
                 continue;
@@ -349,7 +415,11 @@ impl<'t> Translator<'t> {
             }
             routes.insert(0, whole);
         }
-        arranged(routes)
+        let named = site.spots.iter().filter_map(|spot| match spot.matcher {
+            Matcher::Named(name) => Some(place_of(name)),
+            _ => None,
+        });
+        arranged(routes, &named.collect::<Vec<_>>(), scope.word("index").unwrap_or("index.html"))
     }
 }
 
@@ -363,11 +433,29 @@ fn redirection(status: u64, to: &str) -> Keys {
     keys
 }
 
+/// The hosts of a server whose requests an `if` sends elsewhere, and the answers. One host has to be left.
+fn moved_hosts(server: &Directive, hosts: &[String]) -> Vec<(String, Keys)> {
+    let conditions = server.block.iter().filter(|directive| directive.name == "if");
+    let moved = conditions.filter_map(|condition| match redirect::of_host(condition)? {
+        (host, Answer::Elsewhere { status, to }) => Some((host.to_owned(), redirection(status, &to))),
+        _ => None,
+    });
+    let moved: Vec<_> = moved.filter(|(host, _)| hosts.contains(host)).collect();
+    if moved.len() < hosts.len() { moved } else { Vec::new() }
+}
+
 /// Addresses and certificates of a site.
 struct Addresses {
     keys: Keys,
     is_in_clear: bool,
     is_over_tls: bool,
+}
+
+/// Whether a `return` in a block says this status.
+fn returns(block: &[Directive], status: u16) -> bool {
+    let is_it =
+        |directive: &Directive| directive.name == "return" && directive.argument(0) == status.to_string();
+    block.iter().any(|directive| is_it(directive) || returns(&directive.block, status))
 }
 
 fn whole_over_tls(status: u64) -> Route {

@@ -15,6 +15,8 @@ pub(super) struct Translator<'t> {
     pub(super) zones: Vec<&'t Directive>,
     pub(super) maps: Vec<&'t Directive>,
     pub(super) ports: Ports,
+    /// Names of servers with TLS.
+    pub(super) hosts_with_tls: Vec<String>,
     pub(super) notes: Vec<Note>,
     /// All notes, so that each is said once.
     said: HashSet<Note>,
@@ -26,7 +28,17 @@ impl<'t> Translator<'t> {
         (upstreams, zones, maps): (Vec<&'t Directive>, Vec<&'t Directive>, Vec<&'t Directive>),
         ports: Ports,
     ) -> Self {
-        Self { includes, upstreams, zones, maps, ports, notes: Vec::new(), said: HashSet::new() }
+        let hosts_with_tls = Vec::new();
+        Self {
+            includes,
+            upstreams,
+            zones,
+            maps,
+            ports,
+            hosts_with_tls,
+            notes: Vec::new(),
+            said: HashSet::new(),
+        }
     }
 
     /// Says something of a directive. What several places inherit is said once.
@@ -47,9 +59,9 @@ impl<'t> Translator<'t> {
     pub(super) fn account(&mut self, block: &[Directive]) {
         for directive in block {
             let name = &directive.name;
-            match fate(name) {
-                // What it says is a part of `expires`.
-                _ if name == "map" && directive.argument(0) == BY_MEDIA_TYPE => {}
+            match fate(name, directive.argument(0)) {
+                // What it says is a part of `expires`, or what origins are told anyway.
+                _ if name == "map" && [BY_MEDIA_TYPE, "$http_upgrade"].contains(&directive.argument(0)) => {}
                 Fate::Translated | Fate::Needless => {}
                 Fate::LeftOut => {
                     self.note(directive, Weight::LeftOut, format!("\"{name}\" has no counterpart: left out"));

@@ -34,7 +34,7 @@ impl Translator<'_> {
         let scope = Scope::of(main).within(http);
         let mut sections = Vec::new();
         for (header, keys) in [
-            ("[server]", server(&scope)),
+            ("[server]", self.user(&scope)),
             ("[limits]", self.limits(main, http, &scope)),
             ("[timeouts]", self.timeouts(&scope)),
             ("[log]", self.log(&scope)),
@@ -50,8 +50,37 @@ impl Translator<'_> {
     pub(super) fn account_one_for_all(&mut self, block: &[Directive]) {
         for directive in block.iter().filter(|directive| ONE_FOR_ALL.contains(&&*directive.name)) {
             let text = format!("\"{}\" is one for all sites: left out here", directive.name);
-            self.note(directive, Weight::LeftOut, text);
+            let weight = match directive.name.as_str() {
+                "underscores_in_headers" => Weight::LeftOut,
+                _ => Weight::Remark,
+            };
+            self.note(directive, weight, text);
         }
+    }
+
+    /// A user that does not exist here cannot be that of the workers.
+    fn user(&mut self, scope: &Scope<'_>) -> Keys {
+        let mut keys = Keys::default();
+        // The user of Debian's nginx is the package's choice, and php-fpm's user, too: Baton has one of its own.
+        let Some(user) = scope.find("user").filter(|user| user.argument(0) != "www-data") else {
+            return keys;
+        };
+        let known = self.includes.read("/etc/passwd").unwrap_or_default();
+        let is_here = |(_, text): &(String, String)| {
+            text.lines()
+                .any(|line| line.strip_prefix(user.argument(0)).is_some_and(|rest| rest.starts_with(':')))
+        };
+        if !known.is_empty() && !known.iter().any(is_here) {
+            let text =
+                "there is no such user here: workers have Baton's own, who must be able to read the files";
+            self.note(user, Weight::Remark, text);
+            return keys;
+        }
+        keys.set("user", user.argument(0));
+        if !user.argument(1).is_empty() {
+            keys.set("group", user.argument(1));
+        }
+        keys
     }
 
     fn limits(&mut self, main: &[Directive], http: &[Directive], scope: &Scope<'_>) -> Keys {
@@ -138,18 +167,6 @@ fn longest(block: &[Directive], names: &[&str], of: fn(&Directive) -> Option<u64
     let own =
         |directive: &Directive| of(directive).filter(|_| names.contains(&&*directive.name)).unwrap_or(0);
     block.iter().map(|directive| own(directive).max(longest(&directive.block, names, of))).max().unwrap_or(0)
-}
-
-fn server(scope: &Scope<'_>) -> Keys {
-    let mut keys = Keys::default();
-    // The user of Debian's nginx is the package's choice, and php-fpm's user, too: Baton has one of its own.
-    if let Some(user) = scope.find("user").filter(|user| user.argument(0) != "www-data") {
-        keys.set("user", user.argument(0));
-        if !user.argument(1).is_empty() {
-            keys.set("group", user.argument(1));
-        }
-    }
-    keys
 }
 
 /// Bytes that no body has: 1024 TiB.
