@@ -53,7 +53,7 @@ sanitize: ## The tests of the crates with `unsafe` code, with AddressSanitizer
 
 simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \
-		cargo test -p baton-engine --lib --locked simulation::any -- --nocapture
+		cargo test -p baton-session --test simulation --locked any -- --nocapture
 
 check: ## Format, lints, house rules, links, licences: what must be clean before a commit
 	cargo fmt --all --check

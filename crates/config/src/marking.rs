@@ -113,11 +113,11 @@ impl Kind for TrustKind {
 }
 
 impl TrustedClients {
-    fn plan(&self) -> baton_site::mark::Trust {
+    fn plan(&self) -> baton_site::mark::Believed {
         match self {
-            Self::Any(false) => baton_site::mark::Trust::None,
-            Self::Any(true) => baton_site::mark::Trust::All,
-            Self::Peers(peers) => baton_site::mark::Trust::Some(address_set(peers)),
+            Self::Any(false) => baton_site::mark::Believed::None,
+            Self::Any(true) => baton_site::mark::Believed::All,
+            Self::Peers(peers) => baton_site::mark::Believed::Some(address_set(peers)),
         }
     }
 }

@@ -1,15 +1,7 @@
-//! The connection machine and the server architectures that drive it.
+//! The server architectures, and what they are made of.
 //!
-//! ```text
-//!                 what flows                               what drives it
-//!   socket ─► Session ─► protocol ─► exchange              arch/  decides which thread or process runs a
-//!                │        bytes to    request to                  step of a session, and which may block
-//!                │        requests    answer               EventLoop, Helpers, …  are what arch/ is made of
-//!                └◄─ Outlet ◄── aggregate ─┘
-//! ```
-//!
-//! A session takes one client as far as it goes without waiting and says what it needs next.
-//! That is all an architecture has to know; see [`arch`].
+//! An architecture decides which thread or process runs a step of a session, and which may block: see [`arch`]. A loop lends
+//! the session a context for the step, does what the session needs then, and wakes it.
 
 mod acceptor;
 pub mod arch;

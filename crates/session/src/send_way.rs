@@ -6,8 +6,6 @@
 //! on the next. So no constant decides. The server times a small part of the responses, tries the other way now and
 //! then, and uses the cheaper one, separately for each class of sizes.
 
-use std::time::Duration;
-
 use baton_content::BodySource;
 use serde_json::{Value, json};
 
@@ -82,9 +80,9 @@ impl SendWays {
     }
 
     /// Records the cost of a response that was sent at once.
-    pub fn handle_cost(&mut self, trial: Trial, cost: Duration) {
+    pub fn handle_cost(&mut self, trial: Trial, cost_ns: u64) {
         let class = &mut self.classes[trial.class];
-        class.costs[trial.way as usize].add(cost);
+        class.costs[trial.way as usize].add(cost_ns);
         let other_way = other(class.chosen);
         let [chosen, rival] = [class.chosen, other_way].map(|way| class.costs[way as usize].median());
         if let (Some(chosen), Some(rival)) = (chosen, rival)
@@ -112,8 +110,8 @@ impl SendWays {
 }
 
 impl Costs {
-    fn add(&mut self, cost: Duration) {
-        self.recent[self.count % RECENT] = u32::try_from(cost.as_nanos()).unwrap_or(u32::MAX);
+    fn add(&mut self, cost_ns: u64) {
+        self.recent[self.count % RECENT] = u32::try_from(cost_ns).unwrap_or(u32::MAX);
         self.count += 1;
     }
 
@@ -165,7 +163,7 @@ mod tests {
                 let (way, trial) = ways.choose(size);
                 let cost = if way == BodySource::Memory { memory_ns } else { file_ns };
                 if let Some(trial) = trial {
-                    ways.handle_cost(trial, Duration::from_nanos(cost));
+                    ways.handle_cost(trial, cost);
                 }
                 way == BodySource::Memory
             })

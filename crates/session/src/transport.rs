@@ -9,7 +9,9 @@
 
 mod handshake;
 mod line;
-pub mod memory;
+#[cfg(test)]
+#[expect(dead_code, reason = "the simulation uses more of it")]
+pub(crate) mod memory;
 mod preamble;
 mod secured;
 #[cfg(test)]
@@ -20,7 +22,7 @@ pub(crate) mod tls_client;
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_http::Announced;
@@ -35,11 +37,11 @@ use rustix::io::Errno;
 use crate::outlet::SendfileMode;
 use crate::outlet::{Flush, Outlet, SendPolicy};
 use handshake::Handshaking;
-use line::Line;
 use preamble::{Preamble, Read};
 use secured::Secured;
 
 pub(crate) use handshake::HandshakeNeed;
+pub use line::Line;
 
 /// A client's end of a connection.
 ///
@@ -160,8 +162,22 @@ impl Transport {
         Some(Self { sent_by_others: passport.written, ..transport })
     }
 
+    /// The connection as another process would go on with it. A handshake that is to come stays as it is.
+    pub(crate) fn moved(self, passport: &Passport) -> Option<Self> {
+        let layer = match passport.part(PartKind::Tls) {
+            Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
+            None => self.layer,
+        };
+        let copy =
+            self.line.socket().map(|socket| socket.as_fd().try_clone_to_owned().expect("a descriptor"));
+        let line = copy.map_or(self.line, |copy| arrived(copy, passport));
+        let moved = Self::over(line, passport.peer, None);
+        // A poller that watches a socket anew says again that the input has ended.
+        Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
+    }
+
     /// A connection over any line.
-    fn over(line: Arc<dyn Line>, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
+    pub fn over(line: Arc<dyn Line>, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self {
             line,
             layer: match tls {

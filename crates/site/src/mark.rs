@@ -27,12 +27,12 @@ pub struct IdRule {
     /// The name of the field.
     pub field: String,
     /// Whose ids are taken.
-    pub trust: Trust,
+    pub trust: Believed,
 }
 
 /// The clients whose words are believed.
 #[derive(Clone, Debug)]
-pub enum Trust {
+pub enum Believed {
     /// None.
     None,
     /// All.
@@ -97,7 +97,7 @@ impl Marking {
         let mut fields: Vec<(&str, String)> = Vec::new();
         let id = self.id.as_ref().map(|rule| {
             let given = rule.trust.believes(client).then(|| head.only_field(&rule.field)).flatten();
-            (rule, given.filter(|id| is_id(id)).map_or_else(|| hex(ids.next()), str::to_owned))
+            (rule, given.filter(|id| is_id(id)).map_or_else(|| hex(ids.draw()), str::to_owned))
         });
         if let Some((rule, id)) = &id {
             fields.push((&rule.field, id.clone()));
@@ -106,8 +106,8 @@ impl Marking {
         let mut trace = given.map(str::to_owned);
         let mut dropped: &[&str] = &[];
         if trace.is_none() && self.begins_traces {
-            let own = hex(ids.next() | 1);
-            let parent = hex(ids.next() | 1);
+            let own = hex(ids.draw() | 1);
+            let parent = hex(ids.draw() | 1);
             fields.push((TRACEPARENT, format!("00-{own}-{}-01", &parent[16..])));
             // What else was said of another trace does not belong to this one (section 3.3.1.5).
             dropped = &["tracestate"];
@@ -120,7 +120,7 @@ impl Marking {
     }
 }
 
-impl Trust {
+impl Believed {
     fn believes(&self, client: Option<IpAddr>) -> bool {
         match self {
             Self::None => false,
@@ -167,7 +167,7 @@ pub struct Ids(Option<(RandomState, u64)>);
 
 impl Ids {
     /// The next one.
-    pub fn next(&mut self) -> u128 {
+    pub fn draw(&mut self) -> u128 {
         let (keys, count) = self.0.get_or_insert_with(|| (RandomState::new(), seed()));
         *count = count.wrapping_add(1);
         u128::from(keys.hash_one(*count)) << 64 | u128::from(keys.hash_one((*count, true)))
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn ids_differ() {
         let (mut one, mut other) = (Ids::default(), Ids::default());
-        let all: HashSet<_> = (0..1000).flat_map(|_| [one.next(), other.next()]).collect();
+        let all: HashSet<_> = (0..1000).flat_map(|_| [one.draw(), other.draw()]).collect();
         assert_eq!(all.len(), 2000);
     }
 

@@ -145,7 +145,7 @@ fn is_idempotent(method: Method) -> bool {
 /// What an extended CONNECT lacks (RFC 8441 section 5): the origin proves with it that it speaks WebSocket. The server
 /// stands for its client here.
 fn websocket_key(ids: &mut Ids) -> String {
-    base64::engine::general_purpose::STANDARD.encode(ids.next().to_be_bytes())
+    base64::engine::general_purpose::STANDARD.encode(ids.draw().to_be_bytes())
 }
 
 /// What a version of HTTP other than 1.1 asks for.

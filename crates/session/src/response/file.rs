@@ -53,7 +53,7 @@ pub(super) fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
 
 /// A boundary that the file contains with a probability of 2^-64, since no client can foresee it.
 pub(super) fn boundary(ids: &mut Ids) -> String {
-    format!("baton{:016x}", ids.next() as u64)
+    format!("baton{:016x}", ids.draw() as u64)
 }
 
 #[cfg(test)]

@@ -104,8 +104,7 @@ mod tests {
     use crate::job::JobDone;
     use crate::session::Stage;
     use crate::session::Wake;
-    use crate::transport::Transport;
-    use crate::transport::memory::connect;
+    use crate::transport::memory::{self, connect};
     use crate::transport::tls_client::{NAME, TlsClient, server};
 
     /// A session that begins with TLS, its client, and the context of a thread that must not block.
@@ -120,7 +119,7 @@ mod tests {
             let mut ctx = Context::without_sites(CacheSettings::default());
             ctx.clock.set(1_000_000, 1_000);
             let (server_end, client_end) = connect(1 << 20, true);
-            let transport = Transport::in_memory(server_end, "192.0.2.1:1".parse().unwrap(), Some(&server()));
+            let transport = memory::transport(server_end, "192.0.2.1:1".parse().unwrap(), Some(&server()));
             let session = Session::over(transport, 0, &mut ctx);
             Self { session, ctx, client: TlsClient::new(client_end, NAME) }
         }

@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, Shutdown};
 
 /// A way to the client and back.
-pub(crate) trait Line: Sink + Debug + Send + Sync {
+pub trait Line: Sink + Debug + Send + Sync {
     /// The socket; `None`: the line is none.
     fn socket(&self) -> Option<&ClientSocket>;
 

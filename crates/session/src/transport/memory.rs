@@ -3,22 +3,19 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_buf::{Aggregate, FileSlice, Piece, PipedSlice, Sink};
-use baton_passport::{PartKind, Passport};
 use baton_tls::{Alert, KernelTransmit, Server};
 use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
-use super::line::Line;
-use super::secured::Secured;
-use super::{Layer, Transport, arrived};
+use crate::transport::{Line, Transport};
 
 /// The server's end. Dropping it closes the connection.
 #[derive(Debug)]
-pub struct ServerEnd {
+pub(crate) struct ServerEnd {
     wire: Arc<Mutex<Wire>>,
     /// Whether ranges of files may leave by reference.
     sends_files: bool,
@@ -26,24 +23,20 @@ pub struct ServerEnd {
 
 /// The client's end.
 #[derive(Debug)]
-pub struct ClientEnd(Arc<Mutex<Wire>>);
+pub(crate) struct ClientEnd(Arc<Mutex<Wire>>);
 
 /// What an edge-triggered poller would tell the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Readiness {
-    /// There is something to read, or the input has ended.
-    pub readable: bool,
-    /// There is room for output.
-    pub writable: bool,
-    /// The client sends no more.
-    pub input_ends: bool,
-    /// The client takes no more either.
-    pub hung_up: bool,
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) input_ends: bool,
+    pub(crate) hung_up: bool,
 }
 
 /// How the server has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub(crate) enum Left {
     /// It still may send.
     Not,
     /// Its output has ended in order.
@@ -55,12 +48,10 @@ pub enum Left {
 /// What the server had not read when it closed the connection. Unread input makes that a reset, by which the client may
 /// lose what it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// It had read everything.
+pub(crate) enum Unread {
     Nothing,
     /// The poller had not announced it.
     Unannounced,
-    /// The poller had announced it.
     Announced,
 }
 
@@ -83,7 +74,7 @@ struct Wire {
 }
 
 /// Both ends of a connection with room for so many bytes of output.
-pub fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) {
+pub(crate) fn connect(room: usize, sends_files: bool) -> (ServerEnd, ClientEnd) {
     let wire = Wire {
         input: VecDeque::new(),
         input_ended: false,
@@ -105,25 +96,9 @@ fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
     wire.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Transport {
-    /// A connection in memory.
-    pub fn in_memory(end: ServerEnd, peer: SocketAddr, tls: Option<&Arc<Server>>) -> Self {
-        Self::over(Arc::new(end), Some(peer), tls)
-    }
-
-    /// The connection as another process would go on with it. A handshake that is to come stays as it is.
-    pub fn moved(self, passport: &Passport) -> Option<Self> {
-        let layer = match passport.part(PartKind::Tls) {
-            Some(packed) => Layer::Tls(Box::new(Secured::unpack(packed)?)),
-            None => self.layer,
-        };
-        let copy =
-            self.line.socket().map(|socket| socket.as_fd().try_clone_to_owned().expect("a descriptor"));
-        let line = copy.map_or(self.line, |copy| arrived(copy, passport));
-        let moved = Self::over(line, passport.peer, None);
-        // A poller that watches a socket anew says again that the input has ended.
-        Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
-    }
+/// A server's connection in memory.
+pub(crate) fn transport(end: ServerEnd, peer: SocketAddr, tls: Option<&Arc<Server>>) -> Transport {
+    Transport::over(Arc::new(end), Some(peer), tls)
 }
 
 impl Line for ServerEnd {
@@ -254,7 +229,7 @@ impl Sink for ServerEnd {
 
 impl ClientEnd {
     /// Sends bytes; nothing comes of it when the server has closed the connection.
-    pub fn send(&self, bytes: &[u8]) {
+    pub(crate) fn send(&self, bytes: &[u8]) {
         let mut wire = lock(&self.0);
         if !wire.server_closed && !wire.client_closed {
             wire.input.extend(bytes);
@@ -263,7 +238,7 @@ impl ClientEnd {
     }
 
     /// Makes room for more output.
-    pub fn make_room(&self, bytes: usize) {
+    pub(crate) fn make_room(&self, bytes: usize) {
         let mut wire = lock(&self.0);
         // An edge-triggered poller tells of room only where there was none.
         wire.readiness.writable |= wire.room == 0;
@@ -271,14 +246,14 @@ impl ClientEnd {
     }
 
     /// Sends no more.
-    pub fn end_input(&self) {
+    pub(crate) fn end_input(&self) {
         let mut wire = lock(&self.0);
         wire.input_ended = true;
         (wire.readiness.readable, wire.readiness.input_ends) = (true, true);
     }
 
     /// Leaves: what has been sent can still be read.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.end_input();
         let mut wire = lock(&self.0);
         wire.client_closed = true;
@@ -286,61 +261,61 @@ impl ClientEnd {
     }
 
     /// Leaves at once.
-    pub fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.close();
         lock(&self.0).reset_by_client = true;
     }
 
     /// Takes no output until there is room again.
-    pub fn fill(&self) {
+    pub(crate) fn fill(&self) {
         lock(&self.0).room = 0;
     }
 
     /// What there is to tell the server since this was asked last.
-    pub fn take_readiness(&self) -> Option<Readiness> {
+    pub(crate) fn take_readiness(&self) -> Option<Readiness> {
         let readiness = std::mem::take(&mut lock(&self.0).readiness);
         (readiness != Readiness::default()).then_some(readiness)
     }
 
     /// Takes the output that has not been taken yet.
-    pub fn take_output(&self) -> Vec<u8> {
+    pub(crate) fn take_output(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.0).output)
     }
 
     /// Whether there is something to tell the server.
-    pub fn has_readiness(&self) -> bool {
+    pub(crate) fn has_readiness(&self) -> bool {
         lock(&self.0).readiness != Readiness::default()
     }
 
     /// Whether the server could read without waiting.
-    pub fn has_input(&self) -> bool {
+    pub(crate) fn has_input(&self) -> bool {
         let wire = lock(&self.0);
         !wire.input.is_empty() || wire.input_ended
     }
 
     /// Whether the server could write without waiting.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let wire = lock(&self.0);
         wire.room > 0 || wire.client_closed
     }
 
     /// Bytes that the server has read.
-    pub fn bytes_read(&self) -> usize {
+    pub(crate) fn bytes_read(&self) -> usize {
         lock(&self.0).read
     }
 
     /// How the server has left; the client sees it behind the output.
-    pub fn server_left(&self) -> Left {
+    pub(crate) fn server_left(&self) -> Left {
         lock(&self.0).left
     }
 
     /// What the server had not read when it closed the connection.
-    pub fn unread_at_close(&self) -> Unread {
+    pub(crate) fn unread_at_close(&self) -> Unread {
         lock(&self.0).unread
     }
 
     /// Whether the server holds the connection no more.
-    pub fn is_closed_by_server(&self) -> bool {
+    pub(crate) fn is_closed_by_server(&self) -> bool {
         lock(&self.0).server_closed
     }
 }

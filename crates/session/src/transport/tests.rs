@@ -9,7 +9,7 @@ use baton_buf::{Buffer, FileSlice, OpenFile, Stop};
 use baton_telemetry::clock::Clock;
 use baton_tls::{FailureReason, Version};
 
-use super::memory::{Left, connect};
+use super::memory::{self, Left, connect};
 use super::tls_client::{NAME, TlsClient, server};
 use super::{HandshakeNeed, Received, Transport};
 use crate::outlet::SendfileMode;
@@ -21,7 +21,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 fn ends(room: usize) -> (Transport, TlsClient) {
     let (server_end, client_end) = connect(room, true);
     let peer = "192.0.2.1:1".parse().unwrap();
-    (Transport::in_memory(server_end, peer, Some(&server())), TlsClient::new(client_end, NAME))
+    (memory::transport(server_end, peer, Some(&server())), TlsClient::new(client_end, NAME))
 }
 
 /// Shakes hands; the client makes room for `room` bytes whenever there is none.
@@ -324,7 +324,7 @@ fn a_failed_handshake_has_its_reason() {
     assert_eq!(reason(transport.shake_hands()), FailureReason::Left);
 
     let (server_end, client_end) = connect(1 << 20, true);
-    let mut transport = Transport::in_memory(server_end, "192.0.2.1:1".parse().unwrap(), Some(&server()));
+    let mut transport = memory::transport(server_end, "192.0.2.1:1".parse().unwrap(), Some(&server()));
     let mut client = TlsClient::new(client_end, "other.test");
     client.send(b"");
     assert_eq!(reason(transport.shake_hands()), FailureReason::UnknownName);

@@ -8,7 +8,7 @@ use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::Stamp;
 
 thread_local! {
-    static COLD: RefCell<(fastrand::Rng, u8)> = RefCell::new((fastrand::Rng::with_seed(0), 0));
+    static COLD: RefCell<(fastrand::Rng, u8)> = const { RefCell::new((fastrand::Rng::with_seed(0), 0)) };
 }
 
 /// From now on, on this thread, so many in a hundred looks find nothing in memory, which ones by `seed`.

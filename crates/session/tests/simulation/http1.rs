@@ -1,7 +1,7 @@
 //! A client that speaks HTTP/1. It sends its requests in pieces, makes room for the answers, leaves when the seed says
 //! so, and compares every answer with the model.
 
-use baton_session::transport::memory::{Left, Unread};
+use crate::memory::{Left, Unread};
 
 use super::choices::Choices;
 use super::client::{CUT, Client, Habits, InputWait, Leaving, Moment, Progress};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use baton_session::transport::memory::{ClientEnd, Left, Readiness, Unread};
+use crate::memory::{ClientEnd, Left, Readiness, Unread};
 
 /// A client's end of a connection, and what it knows of the server's.
 pub(crate) trait Link: fmt::Debug {

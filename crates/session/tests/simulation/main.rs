@@ -22,6 +22,9 @@ mod http2;
 mod ledger;
 mod link;
 mod log;
+#[expect(dead_code, reason = "tests of the crate use more of it")]
+#[path = "../../src/transport/memory.rs"]
+mod memory;
 mod request;
 mod response;
 mod site;
@@ -37,8 +40,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-// Beside the client that speaks TLS, as in the crate.
-use baton_session::transport::memory;
+// Under the name by which the line in memory knows it.
+use baton_session::transport;
 use world::{Setting, World};
 
 /// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.

@@ -1,6 +1,6 @@
 //! A client's end with TLS on it: the library's client, over a connection in memory. Records arrive cut at any byte.
 
-use baton_session::transport::memory::{ClientEnd, Left, Readiness, Unread};
+use crate::memory::{ClientEnd, Left, Readiness, Unread};
 
 use super::link::Link;
 use crate::tls_client::{NAME, TlsClient};

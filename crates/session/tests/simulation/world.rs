@@ -25,8 +25,7 @@ use baton_session::protocol::StreamId;
 use baton_session::requests::Requests;
 use baton_session::send_way::{SendWay, SendWays};
 use baton_session::session::{Need, Session, Stage, Wake};
-use baton_session::transport::memory::Readiness;
-use baton_session::transport::{Transport, memory};
+use baton_session::transport::Transport;
 use baton_session::upstreams::Upstreams;
 use baton_site::limits::Limits;
 use baton_site::plan::Plan;
@@ -53,6 +52,7 @@ use super::site::Folder;
 use super::socket;
 use super::tls_link::TlsLink;
 use crate::disk;
+use crate::memory::{self, Readiness};
 use crate::tls_client::server;
 
 /// What simulations have in common.
@@ -744,9 +744,9 @@ fn connection(peer: SocketAddr, is_http2: bool, choices: &mut Choices) -> (Trans
     let (server_end, client_end) = memory::connect(room, choices.chance(70));
     if choices.chance(40) {
         let client_end = TlsLink::new(client_end, choices.one(&[20, 300, 2_000, 1_000_000]), is_http2);
-        return (Transport::in_memory(server_end, peer, Some(&server())), Box::new(client_end));
+        return (memory::transport(server_end, peer, Some(&server())), Box::new(client_end));
     }
-    (Transport::in_memory(server_end, peer, None), Box::new(client_end))
+    (memory::transport(server_end, peer, None), Box::new(client_end))
 }
 
 fn limits(choices: &mut Choices) -> Limits {

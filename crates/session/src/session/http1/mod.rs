@@ -7,8 +7,6 @@ mod lent_body;
 mod moving;
 mod waiting;
 
-use std::time::Duration;
-
 use baton_fcgi::AnswerOutcome;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
@@ -320,15 +318,14 @@ impl Http1Driver {
         // What sealing costs says nothing about connections in clear.
         let is_clear = wire.transport.tls().is_none();
         let trial = self.trial.take().filter(|_| is_clear && wire.transport.sends_files());
-        let started_ns = trial.map(|_| ctx.clock.exact_ns());
+        let started = trial.map(|_| ctx.clock.exact_ns());
         if matches!(wire.state, WireState::Ending(close) if close != LastClose::Reset) {
             wire.transport.end_behind_output();
         }
         let (sent, flush) = wire.send(&ctx.send, &mut ctx.scratch, &ctx.clock);
         // Only complete sends are comparable: the duration of any other depends on the client.
-        if let (Some(trial), Some(started_ns), Flush::Done) = (trial, started_ns, &flush) {
-            let cost = Duration::from_nanos(ctx.clock.exact_ns().saturating_sub(started_ns));
-            ctx.send_ways.handle_cost(trial, cost);
+        if let (Some(trial), Some(started), Flush::Done) = (trial, started, &flush) {
+            ctx.send_ways.handle_cost(trial, ctx.clock.exact_ns() - started);
         }
         ctx.tally.add(Metric::BytesSent, sent);
         self.handle_sent(sent, wire, ctx);

@@ -8,8 +8,7 @@ use baton_upstream::ResponseEvent;
 use crate::context::Context;
 use crate::session::tests::{body, context, head};
 use crate::session::{Need, Session, Stage};
-use crate::transport::Transport;
-use crate::transport::memory::{ClientEnd, connect};
+use crate::transport::memory::{self, ClientEnd, connect};
 
 /// The preface, SETTINGS, their acknowledgement.
 const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
@@ -23,7 +22,7 @@ fn get(path: &str, stream: u8) -> Vec<u8> {
 fn session(room: usize, ctx: &mut Context) -> (Session, ClientEnd) {
     ctx.clock.set(1_000_000, 1_000);
     let (server_end, client_end) = connect(room, true);
-    let transport = Transport::in_memory(server_end, "192.0.2.1:1".parse().unwrap(), None);
+    let transport = memory::transport(server_end, "192.0.2.1:1".parse().unwrap(), None);
     (Session::over(transport, 0, ctx), client_end)
 }
 

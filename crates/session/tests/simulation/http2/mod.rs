@@ -29,7 +29,6 @@ mod violation;
 use std::collections::{BTreeMap, VecDeque};
 
 use baton_http::h2::hpack::Decoder;
-use baton_session::transport::memory::Unread;
 
 use self::frame::{PREFACE, WINDOW_USUAL};
 use self::hpack::Encoder;
@@ -41,6 +40,7 @@ use super::client::{Client, Habits, InputWait, Leaving, Moment, Progress};
 use super::link::Link;
 use super::log::Line;
 use super::request::Request;
+use crate::memory::Unread;
 
 /// One client, from its connection to its end.
 #[derive(Debug)]

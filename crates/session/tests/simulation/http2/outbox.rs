@@ -61,6 +61,7 @@ impl Outbox {
 
     /// The next mark in the first `bytes_read` bytes.
     pub(super) fn take_read(&mut self, bytes_read: usize) -> Option<Mark> {
-        self.marks.pop_front_if(|(end, _)| *end <= bytes_read).map(|(_, mark)| mark)
+        self.marks.front().filter(|(end, _)| *end <= bytes_read)?;
+        self.marks.pop_front().map(|(_, mark)| mark)
     }
 }

@@ -1,13 +1,13 @@
 //! The laws of a session that waits for its client: it has nothing left to do, and does not wait for ever.
 
 use baton_session::protocol::StreamId;
-use baton_session::transport::memory::Left;
 
 use super::Http2Client;
 use super::inbound::NO_ERROR;
 use super::state::Farewell;
 use super::stream::Stream;
 use crate::client::{InputWait, Leaving};
+use crate::memory::Left;
 
 impl Http2Client {
     /// The server has written all that it has. What it has read it has dealt with.
