@@ -582,11 +582,10 @@ impl<'a> World<'a> {
                 }
                 Need::Body(stream, part) => {
                     let whose = self.seats[who].requests.of_stream(stream).unwrap();
+                    let (gateway, now_ms) = (&mut self.upstreams.gateway, self.now_ms);
                     match part {
-                        Ok(part) => {
-                            self.upstreams.gateway.push_body(whose, part.bytes, part.is_last, self.now_ms)
-                        }
-                        Err(why) => self.upstreams.gateway.fail_body(whose, why, self.now_ms),
+                        Ok(part) => gateway.push_body(whose, part.bytes, part.is_last, now_ms),
+                        Err(why) => gateway.fail_body(whose, why, now_ms),
                     }
                     let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
                     need = self.wake(who, wake);
