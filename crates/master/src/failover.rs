@@ -115,7 +115,7 @@ mod tests {
         workers.worker_mut(2).unwrap().serves = false;
         failover.update(true, &workers, &listeners);
         let accept = (ToWorker::AcceptFor { slot: 2, ids: vec![0] }, 1);
-        assert_eq!(messages(&theirs[0]), [accept.clone()]);
+        assert_eq!(messages(&theirs[0]), std::slice::from_ref(&accept));
         assert_eq!((messages(&theirs[1]), messages(&theirs[2])), (vec![accept.clone()], vec![]));
         failover.update(true, &workers, &listeners);
         assert_eq!(messages(&theirs[0]), [], "once");
