@@ -56,7 +56,7 @@ pub fn convert(name: &str, text: &str, includes: &mut dyn Includes) -> Result<Co
     let (toml, more) = translate::configuration(&tree, includes);
     notes.extend(more);
     if !toml.sections.iter().any(|section| section.header == "[[site]]") {
-        let place = Place { file: name.into(), line: 1, column: 1 };
+        let place = SourcePosition { file: name.into(), line: 1, column: 1 };
         notes.push(Note {
             place,
             weight: Weight::LeftOut,

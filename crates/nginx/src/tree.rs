@@ -70,7 +70,7 @@ impl Reader<'_> {
     fn file(&mut self, name: &str, text: &str, depth: Depth) -> Result<Vec<Directive>, SyntaxError> {
         if let Some(at) = text.find('\0') {
             let line = text[..at].matches('\n').count() + 1;
-            let place = Place { file: name.into(), line, column: 1 };
+            let place = SourcePosition { file: name.into(), line, column: 1 };
             return Err(SyntaxError { place, what: "a null byte: this is no text in UTF-8" });
         }
         let mut tokens = Tokens::new(name, text);
