@@ -174,7 +174,8 @@ fn applications() {
         ),
         "root = \"/srv\"\nindex = [\"index.php\"]\n[[site.route]]\npath = \"/\"\ntry_files = [\"$path\", \"$path/\", \"/index.php\"]\nfastcgi = { to = \
          \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n[[site.route]]\nregex = \"\\\\.php$\"\n\
-         fastcgi = { to = \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n",
+         fastcgi = { to = \"unix:/run/php.sock\", body_bytes_max = 1048576, scripts = [\".php\"] }\n[[site.route]]\nregex = \"^/.*\\\\.php/\"\n\
+         try_files = [\"$path\", \"$path/\", \"/index.php\"]\n",
     );
     becomes(
         "root /srv; location /app { fastcgi_pass 127.0.0.1:9000; fastcgi_param APP_ENV prod; fastcgi_param QUERY_STRING $query_string; }",
@@ -195,7 +196,7 @@ fn locations() {
     // A regular expression within a location holds below its path only.
     becomes(
         r"root /srv; location /up.loads/ { location ~ \.php$ { deny all; } }",
-        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads.*\\\\.php$\"\nrespond = { status = 403 }\n\
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^/up\\\\.loads/.*\\\\.php$\"\nrespond = { status = 403 }\n\
          [[site.route]]\npath = \"/up.loads/\"\n",
     );
     becomes(
@@ -215,13 +216,13 @@ fn locations() {
 
 #[test]
 fn addresses_and_certificates() {
-    let text = "server { listen 80; listen [::]:80; server_name b.example; }
+    let text = "server { listen 80; listen [::]:80; server_name b.example; root /b; }
         server { listen 80 default_server; listen 443 ssl http2; server_name .a.example; ssl_certificate a.pem; \
-        ssl_certificate_key /k.pem; if ($scheme = http) { return 301 https://$host$request_uri; } }";
+        ssl_certificate_key /k.pem; root /a; if ($scheme = http) { return 301 https://$host$request_uri; } }";
     assert_eq!(
         tables(text),
         "[[site]]\nlisten = [\":80\", \"0.0.0.0:443 tls\"]\nhosts = [\"a.example\", \"*.a.example\"]\ntls = { certificate = \
-         \"/etc/nginx/a.pem\", key = \"/k.pem\" }\nredirect_https = true\n[[site]]\nlisten = [\":80\"]\nhosts = [\"b.example\"]\n",
+         \"/etc/nginx/a.pem\", key = \"/k.pem\" }\nredirect_https = true\nroot = \"/a\"\n[[site]]\nlisten = [\":80\"]\nhosts = [\"b.example\"]\nroot = \"/b\"\n",
     );
 }
 
@@ -442,7 +443,7 @@ fn named_locations() {
     let sent = site("location / { error_page 418 = @app; return 418; }");
     assert!(sent.contains("path = \"/\"\nrewrite = { to = \"/__app$uri\" }\n"), "{sent}");
     let guarded = site("location / { try_files $uri @app; } location /admin { deny all; }");
-    for closed in ["path = \"/__app/admin\"\nbefore_patterns = true\n", "regex = \"^/__app/admin[^/]\"\n"] {
+    for closed in ["path = \"/__app/admin\"\n", "regex = \"^/__app/admin[^/]\"\n"] {
         assert!(guarded.contains(&format!("{closed}respond = {{ status = 403 }}\n")), "{closed}: {guarded}");
     }
     let inside = site(
@@ -453,6 +454,35 @@ fn named_locations() {
             && inside.matches("allow = [\"10.0.0.1\"]").count() == 2,
         "{inside}"
     );
+}
+
+/// Goal: an index with a location of its own is answered by that where nginx looks for an index, and nowhere else.
+#[test]
+fn indexes_with_locations() {
+    let site = |text: &str| {
+        tables(&format!("server {{ root /srv; {text} location = /index.html {{ expires -1; }} }}"))
+    };
+    let index = "exact = \"/\"\nrewrite = { to = \"/index.html\" }\n";
+    assert!(site("").contains(index));
+    assert!(
+        site("location / { allow 10.0.0.1; deny all; }")
+            .contains(&format!("{index}allow = [\"10.0.0.1\"]\n"))
+    );
+    for other in
+        ["location / { proxy_pass http://b; }", "location / { try_files $uri /x; }", "try_files $uri /x;"]
+    {
+        assert!(!site(other).contains("exact = \"/\"\n"), "{other}");
+    }
+}
+
+/// Goal: an expression within a location opens no longer prefix beside it.
+#[test]
+fn guards_beside_nested_expressions() {
+    let site = tables(
+        r"server { root /srv; location /a/ { location ~ \.txt$ { expires 1d; } } location /a/b/ { deny all; } }",
+    );
+    let (guard, nested) = (site.find("regex = \"^/a/b/\"\nrespond"), site.find("regex = \"^/a/.*"));
+    assert!(guard.is_some() && guard < nested, "{site}");
 }
 
 /// Goal: what a request field or a protocol guarded is not lost without a word.
@@ -492,6 +522,13 @@ fn parts_and_constants() {
         "not constant: {}",
         changed.toml
     );
+    let unknown =
+        "[[site]]\nlisten = [\"0.0.0.0:80\"]\n[[site.route]]\npath = \"/\"\nrespond = { status = 404 }\n";
+    for text in
+        ["server { root /srv/$host; }", "server { root /srv/$host; location / { try_files $uri =404; } }"]
+    {
+        assert_eq!(tables(text), unknown, "{text}");
+    }
     let part = converted("location /a/ { return 404; }");
     assert!(part.toml.contains("path = \"/a/\""), "{}", part.toml);
     assert_eq!(part.notes.len(), 1, "{:?}", part.notes);

@@ -18,6 +18,7 @@ mod browser;
 mod built;
 mod comparison;
 mod converted;
+mod differential;
 mod everywhere;
 mod faults;
 mod fpm;

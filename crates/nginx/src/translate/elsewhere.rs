@@ -164,7 +164,7 @@ impl Translator<'_> {
                 ("upgrade" | "connection" | "te", _) => {}
                 ("content-length" | "transfer-encoding" | "expect" | "keep-alive", "") => {}
                 ("content-length" | "transfer-encoding" | "expect" | "keep-alive", _) => {
-                    self.leave_out(field)
+                    self.leave_out(field);
                 }
                 (
                     "x-forwarded-for",
@@ -179,7 +179,7 @@ impl Translator<'_> {
                 (_, "") => removed.push(name.clone()),
                 (_, value) if is_constant(value) => set.set(name, value),
                 (known, _) if known.starts_with("x-forwarded-") || known == "forwarded" => {
-                    self.leave_out(field)
+                    self.leave_out(field);
                 }
                 // The client's own field by this name would be passed on.
                 (known, value)
@@ -240,7 +240,7 @@ impl Translator<'_> {
                 _ if value.is_empty() => {}
                 Some(told) if told.split(' ').any(|told| told == value) => {}
                 _ if is_constant(&value) && !["SCGI", "CONTENT_LENGTH"].contains(&name.as_str()) => {
-                    params.set(name, value)
+                    params.set(name, value);
                 }
                 None if name.starts_with("HTTP_") && value == format!("${}", name.to_ascii_lowercase()) => {}
                 _ => self.leave_out(param),

@@ -1,6 +1,7 @@
 //! How files are served, and which fields responses have.
 
-use super::location::{Surroundings, place_of};
+use super::location::{Spot, Surroundings};
+use super::route::place_of;
 use super::scope::Scope;
 use super::translator::{BY_MEDIA_TYPE, Translator};
 use crate::note::Weight;
@@ -41,11 +42,18 @@ impl Translator<'_> {
         keys
     }
 
+    /// Whether the folder of a place is not known: files of another one are no answer.
+    pub(super) fn has_unknown_root(scope: &Scope<'_>) -> bool {
+        let root = scope.all(&["root", "alias"]).last().copied();
+        root.is_some_and(|root| !is_constant(root.argument(0)) || root.argument(0).is_empty())
+    }
+
     fn root(&mut self, scope: &Scope<'_>, is_within: bool, keys: &mut Keys) {
         let Some(root) = scope.all(&["root", "alias"]).last().copied() else { return };
         let path = root.argument(0);
         if !is_constant(path) || path.is_empty() {
-            return self.leave_out(root);
+            let text = format!("\"{path}\" is not known: what serves its files is closed (404)");
+            return self.note(root, Weight::LeftOut, text);
         }
         let path = match path.starts_with('/') {
             true => path.to_owned(),
@@ -69,12 +77,8 @@ impl Translator<'_> {
     }
 
     /// What `try_files` of this place says; `None`: nothing, or what is done anyway.
-    pub(super) fn fallback<'t>(
-        &mut self,
-        own: &Scope<'t>,
-        scope: &Scope<'t>,
-        site: &Surroundings<'t>,
-    ) -> Option<Vec<String>> {
+    pub(super) fn fallback<'t>(&mut self, spot: &Spot<'t>, site: &Surroundings<'t>) -> Option<Vec<String>> {
+        let (own, scope) = (Scope::of(&spot.directive.block), &spot.scope);
         let Some(directive) = own.find("try_files") else {
             let missing = own.each("if").into_iter().find_map(redirect::of_missing_files);
             let target = missing.or_else(|| instead_of_404(scope, site))?;
@@ -85,6 +89,8 @@ impl Translator<'_> {
         let status = last.strip_prefix('=').and_then(|status| status.parse::<u16>().ok());
         let named = status.and_then(|status| site.named_for(u64::from(status), scope)).unwrap_or(last);
         let last = match (status, site.has_named(named)) {
+            // Below the path of the named location, expressions would not be asked: neither the guards among them.
+            (_, true) if spot.comes_first() && site.has_guarded_patterns() => None,
             (_, true) => Some(format!("{}$uri", place_of(named))),
             (Some(status), false) => Some(format!("={status}")),
             (None, false) => template(last).filter(|target| target.starts_with('/')),

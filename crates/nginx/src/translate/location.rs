@@ -1,11 +1,11 @@
 //! Routes from locations.
 
 use super::guards::{Access, closed_with};
-use super::matching::quoted;
 use super::passwords::PASSWORDS;
+use super::route::{Route, encoded, place_of, quoted, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
-use crate::note::{Note, Weight};
+use crate::note::Weight;
 use crate::redirect::{self, Answer};
 use crate::tree::Directive;
 use crate::values::{endings_of_scripts, is_of_php_scripts};
@@ -69,46 +69,26 @@ pub(super) struct Surroundings<'t> {
     pub(super) error_pages: Vec<String>,
 }
 
-/// A route.
-#[derive(Debug)]
-pub(super) struct Route {
-    /// What it is found by, and the value: `path`, `exact` or `regex`.
-    pub(super) key: &'static str,
-    pub(super) value: String,
-    /// Whether it comes before regular expressions.
-    pub(super) is_first: bool,
-    pub(super) keys: Keys,
-    pub(super) notes: Vec<Note>,
-    /// A redirection to the same host over TLS, with this status.
-    pub(super) to_https: Option<u64>,
-    /// What its paths begin with, as nginx reads it; empty for expressions.
-    pub(super) prefix: String,
-}
-
-impl Route {
-    /// Whether it is for all that no other route is for.
-    pub(super) fn is_whole(&self) -> bool {
-        self.key == "path" && self.value == "/"
-    }
-
-    /// One for all that no other route is for.
-    pub(super) fn whole(keys: Keys, to_https: Option<u64>) -> Self {
-        let (key, prefix) = ("path", "/".to_owned());
-        Self { key, value: prefix.clone(), is_first: false, keys, notes: Vec::new(), to_https, prefix }
-    }
-}
-
 impl<'t> Surroundings<'t> {
-    /// Whether a location whose expression could match any path leads to a named one, or one that comes before them.
-    fn is_reached_by_patterns(&self, name: &str) -> bool {
+    /// Whether a location that comes first leads to a named one.
+    fn is_reached_by_first(&self, name: &str) -> bool {
+        self.spots.iter().filter(|spot| spot.comes_first()).any(|spot| {
+            let tried = Scope::of(&spot.directive.block).find("try_files");
+            tried.is_some_and(|tried| tried.arguments.last().is_some_and(|last| last == name))
+        })
+    }
+
+    /// Whether what becomes an expression guards something.
+    pub(super) fn has_guarded_patterns(&self) -> bool {
         self.spots.iter().any(|spot| {
-            let is_before = match spot.matcher {
-                Matcher::Pattern { text, .. } => !text.starts_with("^/"),
-                Matcher::Prefix { first, .. } => first,
+            let refuses =
+                spot.own.find("return").is_some_and(|answer| answer.argument(0).starts_with(['4', '5']));
+            let is_expression = match spot.matcher {
+                Matcher::Pattern { .. } => true,
+                Matcher::Prefix { path, .. } => !path.ends_with('/'),
                 Matcher::Exact(_) | Matcher::Named(_) => false,
             };
-            let tried = Scope::of(&spot.directive.block).find("try_files");
-            is_before && tried.is_some_and(|tried| tried.arguments.last().is_some_and(|last| last == name))
+            is_expression && (spot.is_guarded() || refuses)
         })
     }
 
@@ -124,22 +104,6 @@ impl<'t> Surroundings<'t> {
         let name = page.arguments.last()?;
         self.has_named(name).then_some(name)
     }
-}
-
-/// The path that stands for a named location.
-pub(super) fn place_of(name: &str) -> String {
-    let name = name.trim_start_matches('@').bytes();
-    let plain = name.map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '-' });
-    format!("/__{}", plain.collect::<String>())
-}
-
-/// The answer of a route that goes on with another target.
-pub(super) fn rewritten_to(to: String) -> Keys {
-    let mut target = Keys::default();
-    target.set("to", to);
-    let mut keys = Keys::default();
-    keys.set("rewrite", target);
-    keys
 }
 
 impl<'t> Spot<'t> {
@@ -185,6 +149,23 @@ impl<'t> Spot<'t> {
     /// Whether it is an expression within another location.
     pub(super) fn is_nested(&self) -> bool {
         matches!(self.matcher, Matcher::Pattern { .. }) && self.outer != Outer::Server
+    }
+
+    /// The prefix within which it is an expression.
+    pub(super) fn nested_in(&self) -> Option<&'t str> {
+        match (self.matcher, self.outer) {
+            (Matcher::Pattern { .. }, Outer::Prefix { path, .. }) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether it comes before the expressions, or has one that could match any path.
+    pub(super) fn comes_first(&self) -> bool {
+        match self.matcher {
+            Matcher::Pattern { text, .. } => !text.starts_with("^/"),
+            Matcher::Prefix { first, .. } => first,
+            Matcher::Exact(_) | Matcher::Named(_) => false,
+        }
     }
 
     /// Whether it is guarded otherwise than its server.
@@ -261,7 +242,7 @@ impl<'t> Translator<'t> {
         };
         let is_first = match spot.matcher {
             Matcher::Prefix { first, .. } => first,
-            Matcher::Named(name) => site.is_reached_by_patterns(name),
+            Matcher::Named(name) => site.is_reached_by_first(name) && !site.has_guarded_patterns(),
             Matcher::Exact(_) | Matcher::Pattern { .. } => false,
         };
         let mut route =
@@ -404,7 +385,7 @@ impl<'t> Translator<'t> {
                         let endings = match spot.matcher {
                             Matcher::Pattern { text, .. } => endings_of_scripts(text),
                             Matcher::Prefix { path, .. } | Matcher::Exact(path) => {
-                                path.ends_with(".php").then(|| vec![".php".to_owned()]).unwrap_or_default()
+                                endings_of_scripts(if path.ends_with(".php") { "\\.php" } else { "" })
                             }
                             Matcher::Named(_) => Vec::new(),
                         };
@@ -430,11 +411,15 @@ impl<'t> Translator<'t> {
     fn fill_with_files(&mut self, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
         let is_within = matches!(spot.matcher, Matcher::Prefix { path, .. } if path != "/");
         route.keys = self.files(&spot.own, is_within);
+        if Self::has_unknown_root(&spot.scope) {
+            route.keys = closed_with(404);
+            return;
+        }
         let says_fields = !spot.own.all(&["add_header", "expires"]).is_empty();
         if says_fields {
             self.fields(&spot.scope, true, &mut route.keys);
         }
-        let fallback = self.fallback(&Scope::of(&spot.directive.block), &spot.scope, site);
+        let fallback = self.fallback(spot, site);
         let nested = site.spots.iter().find(|other| {
             spot.directive.block.iter().any(|inner| std::ptr::eq(inner, other.directive))
                 && other.php().is_some()
@@ -539,7 +524,12 @@ impl<'t> Translator<'t> {
             (Outer::Prefix { .. }, Some(_)) | (Outer::Server, _) => format!("{flags}{text}"),
             (Outer::Prefix { path, .. }, None) => {
                 let text = if text.contains('|') { format!("(?:{text})") } else { text.to_owned() };
-                format!("{flags}^{}.*{text}", quoted(path.trim_end_matches('/')))
+                match path.strip_suffix('/') {
+                    Some(path) if !text.starts_with("\\.") => {
+                        format!("{flags}^{}(?:/.*)?{text}", quoted(path))
+                    }
+                    _ => format!("{flags}^{}.*{text}", quoted(path)),
+                }
             }
             (Outer::Other, _) => {
                 self.leave_out_location(spot);
@@ -562,26 +552,6 @@ impl<'t> Translator<'t> {
 
 /// Directives that guard a place, and become rules of its route.
 const GUARDS_OF_PLACES: [&str; 5] = ["allow", "auth_basic", "auth_basic_user_file", "deny", "limit_req"];
-
-/// The path of a route as Baton reads it: as in a URL.
-fn encoded(path: &str) -> String {
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => encoded.push(char::from(byte)),
-            b'/' | b'-' | b'.' | b'_' | b'~' | b'!' | b'\'' | b'(' | b')' | b'+' | b',' | b'=' | b'@'
-            | b':' => {
-                encoded.push(char::from(byte));
-            }
-            _ => {
-                use std::fmt::Write as _;
-                // Writing to a string cannot fail.
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
-    encoded
-}
 
 /// Patterns of names that begin with a dot, which look ahead.
 const HIDDEN_NAMES: &[&str] = &[

@@ -4,14 +4,22 @@
 //! one that ends in a slash is also for the path without it. So a location may need a second route.
 
 use super::guards::closed_with;
-use super::location::{Route, rewritten_to};
+use super::route::{Route, quoted, rewritten_to};
 use crate::written::{Keys, Value};
 
 /// All routes of a server whose locations became these. `named`: the paths of named locations; `index`: the file that
-/// nginx looks for first in a folder, and then asks its locations for.
-pub(super) fn arranged(mut routes: Vec<Route>, named: &[String], index: &str) -> Vec<Route> {
+/// nginx looks for first in a folder, and then asks its locations for; `nested`: prefixes with expressions of their own.
+pub(super) fn arranged(
+    mut routes: Vec<Route>,
+    named: &[String],
+    index: Option<&str>,
+    nested: &[&str],
+) -> Vec<Route> {
     let guards = routes.iter().flat_map(|route| guards_below(route, &routes, named)).collect::<Vec<_>>();
-    let of_index = routes.iter().filter_map(|route| of_index(route, index)).collect::<Vec<_>>();
+    let of_index = routes.iter().filter_map(|route| of_index(route, &routes, index?)).collect::<Vec<_>>();
+    let beside =
+        routes.iter().filter(|route| is_guarded_within(route, nested)).map(|route| as_expression(route, ""));
+    let guards: Vec<_> = guards.into_iter().chain(beside).collect();
     routes.splice(0..0, guards);
     let known =
         |route: &Route| routes.iter().any(|other| (other.key, &other.value) == (route.key, &route.value));
@@ -25,12 +33,29 @@ pub(super) fn arranged(mut routes: Vec<Route>, named: &[String], index: &str) ->
         let is_exception = || spoken.iter().any(|other| route.prefix.starts_with(&**other));
         says_something(route) || has_pattern || route.is_whole() || is_exception()
     });
-    let without_slash = routes.iter().filter_map(|route| without_slash(route, &routes)).collect::<Vec<_>>();
-    let (mut first, mut last) = (Vec::new(), Vec::new());
-    for route in routes.iter().filter(|route| route.key == "path" && ends_within(route, &routes)) {
-        let list = if route.is_first { &mut first } else { &mut last };
-        list.push(within(route));
+    for route in &mut routes {
+        route.is_first &= has_pattern;
     }
+    let beyond_scripts = beyond_scripts(&routes);
+    let without_slash =
+        routes.iter().filter_map(|route| without_slash(route, &routes, named)).collect::<Vec<_>>();
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    let enclosing: Vec<_> = routes
+        .iter()
+        .filter(|route| encloses_first(route, &routes))
+        .map(|route| route.prefix.clone())
+        .collect();
+    for route in routes.iter().filter(|route| route.key == "path") {
+        let is_all = enclosing.contains(&route.prefix) || is_within(route, &routes);
+        let behind = match (is_all, is_open(&route.prefix)) {
+            (true, _) => "",
+            (false, true) => "[^/]",
+            (false, false) => continue,
+        };
+        let list = if route.is_first && has_pattern { &mut first } else { &mut last };
+        list.push(as_expression(route, behind));
+    }
+    last.extend(beyond_scripts);
     for list in [&mut first, &mut last] {
         list.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
     }
@@ -38,6 +63,7 @@ pub(super) fn arranged(mut routes: Vec<Route>, named: &[String], index: &str) ->
     let prefixes: Vec<_> =
         routes.iter().filter(|route| route.key == "path").map(|route| route.prefix.clone()).collect();
     for route in routes.iter_mut().filter(|route| route.key == "path") {
+        route.is_first &= !enclosing.contains(&route.prefix);
         if prefixes.contains(&format!("{}/", route.prefix)) {
             route.key = "exact";
             route.is_first = false;
@@ -49,28 +75,43 @@ pub(super) fn arranged(mut routes: Vec<Route>, named: &[String], index: &str) ->
     first.into_iter().chain(routes).chain(without_slash).chain(last).collect()
 }
 
-/// Whether the prefix, or a shorter one, is for paths that go on within its last segment.
-fn ends_within(route: &Route, routes: &[Route]) -> bool {
-    let is_open = |prefix: &str| prefix.len() > 1 && !prefix.ends_with('/');
-    is_open(&route.prefix)
-        || routes.iter().any(|other| {
-            other.key == "path"
-                && is_open(&other.prefix)
-                && route
-                    .prefix
-                    .strip_prefix(&*other.prefix)
-                    .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-        })
+/// Whether a prefix is for paths that go on within its last segment.
+fn is_open(prefix: &str) -> bool {
+    prefix.len() > 1 && !prefix.ends_with('/')
 }
 
-/// The same for paths that go on within the last segment of the prefix. What stands for the prefix itself cannot stand for
-/// these.
-fn within(route: &Route) -> Route {
-    let behind = if route.prefix.ends_with('/') { "" } else { "[^/]" };
-    let replaces_path = replaces_path(route)
+/// Whether a shorter prefix that goes on within its last segment is for the paths of this one, too.
+fn is_within(route: &Route, routes: &[Route]) -> bool {
+    routes.iter().filter(|other| other.key == "path" && is_open(&other.prefix)).any(|other| {
+        let rest = route.prefix.strip_prefix(&*other.prefix);
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+    })
+}
+
+/// Whether it comes before expressions, and one within it has to, which is one: then it can only be one, too.
+fn encloses_first(route: &Route, routes: &[Route]) -> bool {
+    let inner = routes.iter().filter(|other| other.key == "path" && other.is_first && is_open(&other.prefix));
+    route.is_first
+        && inner
+            .map(|other| &other.prefix)
+            .any(|inner| *inner != route.prefix && inner.starts_with(&*route.prefix))
+}
+
+/// Whether a route guards paths below a prefix whose expressions would be asked first.
+fn is_guarded_within(route: &Route, nested: &[&str]) -> bool {
+    let guards =
+        route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
+    let is_below = |prefix: &&str| route.prefix.len() > prefix.len() && route.prefix.starts_with(*prefix);
+    route.key == "path" && guards && nested.iter().any(is_below)
+}
+
+/// The same as an expression: for what goes on within the last segment, or for all paths. What stands for the prefix itself
+/// cannot stand for these.
+fn as_expression(route: &Route, behind: &str) -> Route {
+    let is_about_prefix = replaces_path(route)
         || route.keys.get("root").is_some() && route.keys.get("strip_prefix").is_none()
         || route.keys.get("redirect").is_some_and(|redirect| redirect.to_string().contains("$rest"));
-    let keys = if replaces_path { closed_with(404) } else { route.keys.clone() };
+    let keys = if is_about_prefix { closed_with(404) } else { route.keys.clone() };
     Route {
         key: "regex",
         value: format!("^{}{behind}", quoted(&route.prefix)),
@@ -101,6 +142,26 @@ fn replaces_path(route: &Route) -> bool {
         None => false,
     }
 }
+
+/// A route that runs scripts runs them with more behind their names, too, which `location ~ \.php$` is not for: what is
+/// around that location answers these paths.
+fn beyond_scripts(routes: &[Route]) -> Vec<Route> {
+    let runs = |route: &Route| route.keys.get("fastcgi").is_some();
+    if !routes.iter().any(|route| route.key == "regex" && route.value.ends_with(SCRIPTS) && runs(route)) {
+        return Vec::new();
+    }
+    let prefixes = routes.iter().filter(|route| route.key == "path");
+    let beyond = prefixes.map(|route| {
+        let mut beyond = as_expression(route, ".*\\.php/");
+        let has_scripts = |value: &Value| value.to_string().contains("scripts = ");
+        beyond.keys.0.retain(|(key, value)| key != "fastcgi" || !has_scripts(value));
+        beyond
+    });
+    beyond.collect()
+}
+
+/// How expressions end that are for scripts alone.
+const SCRIPTS: &str = "\\.php$";
 
 /// What guards a route guards its paths below those of named locations, too, which clients can ask for.
 fn guards_below(route: &Route, routes: &[Route], named: &[String]) -> Vec<Route> {
@@ -164,39 +225,55 @@ fn each_url(to: &mut Value, change: &dyn Fn(&str) -> String) {
         Value::Text(url) => *url = change(url),
         Value::List(all) => all.iter_mut().for_each(|one| each_url(one, change)),
         Value::Table(one) => {
-            one.0.iter_mut().filter(|(key, _)| key == "to").for_each(|(_, to)| each_url(to, change))
+            one.0.iter_mut().filter(|(key, _)| key == "to").for_each(|(_, to)| each_url(to, change));
         }
         Value::Number(_) | Value::Flag(_) => {}
     }
 }
 
-/// A folder whose index has a location of its own is answered by that.
-fn of_index(route: &Route, index: &str) -> Option<Route> {
-    let folder =
-        route.value.strip_suffix(index).filter(|folder| route.key == "exact" && folder.ends_with('/'))?;
-    if route.keys.is_empty() {
+/// A folder whose index has a location of its own is answered by that, behind the guards of what is around.
+fn of_index(route: &Route, routes: &[Route], index: &str) -> Option<Route> {
+    let folder = route.value.strip_suffix(index)?;
+    if route.key != "exact" || !folder.ends_with('/') || route.keys.is_empty() {
         return None;
     }
-    let keys = rewritten_to(route.value.clone());
+    let around = around(folder, routes).map_or(&[][..], |around| &around.keys.0);
+    let looks_for_index = around.iter().all(|(key, value)| match key.as_str() {
+        "proxy" | "redirect" | "respond" | "rewrite" | "scgi" => false,
+        "fastcgi" => value.to_string().contains("scripts = "),
+        "try_files" => value.to_string().contains("\"$path/\""),
+        _ => true,
+    });
+    let mut keys = rewritten_to(route.value.clone());
+    keys.0.extend(around.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned());
     let value = folder.to_owned();
-    Some(Route {
+    let (notes, prefix) = (Vec::new(), value.clone());
+    looks_for_index.then_some(Route {
         key: "exact",
-        prefix: value.clone(),
         value,
         is_first: false,
         keys,
-        notes: Vec::new(),
+        notes,
         to_https: None,
+        prefix,
     })
 }
 
+/// The route of the longest prefix of a path.
+fn around<'r>(path: &str, routes: &'r [Route]) -> Option<&'r Route> {
+    let around = routes.iter().filter(|other| other.key == "path" && path.starts_with(&*other.prefix));
+    around.max_by_key(|other| other.prefix.len())
+}
+
 /// Keys that say more than how the files of the site are served.
-const MORE_THAN_FIELDS: [&str; 12] = [
+const MORE_THAN_FIELDS: [&str; 14] = [
     "allow",
     "basic_auth",
     "deny",
     "fastcgi",
     "methods",
+    "headers",
+    "try_files",
     "proxy",
     "rate_limit",
     "redirect",
@@ -227,6 +304,11 @@ pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option
     }))
 }
 
+/// Whether an expression is about names that end as this one does.
+pub(super) fn is_about_file(pattern: &str, name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| before_ending(pattern, ending).is_some())
+}
+
 /// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`.
 fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
     let pattern = pattern.strip_suffix('$').or_else(|| pattern.strip_suffix("(/|$)")).unwrap_or(pattern);
@@ -240,13 +322,14 @@ fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
 }
 
 /// What answers `/a` where the location is `/a/`: a redirection in front of an origin, else what is around it.
-fn without_slash(route: &Route, routes: &[Route]) -> Option<Route> {
+fn without_slash(route: &Route, routes: &[Route], named: &[String]) -> Option<Route> {
     let path = route.prefix.strip_suffix('/').filter(|path| !path.is_empty() && route.key == "path")?;
     let goes_elsewhere = ["proxy", "fastcgi", "scgi"].iter().any(|key| route.keys.get(key).is_some());
-    let around = routes.iter().filter(|other| other.key == "path" && path.starts_with(&*other.prefix));
-    let around = around.max_by_key(|other| other.prefix.len());
+    let around = around(path, routes);
     let says_only_fields = |keys: &Keys| MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none());
-    let keys = if goes_elsewhere && route.keys.get("root").is_none() {
+    // There, the origin is asked for the path as it is.
+    let is_named = named.iter().any(|place| path.starts_with(&**place));
+    let keys = if goes_elsewhere && !is_named && route.keys.get("root").is_none() {
         let mut redirect = Keys::default();
         redirect.set("to", format!("{}$rest", route.value));
         redirect.set("status", 301_u64);
@@ -268,16 +351,4 @@ fn without_slash(route: &Route, routes: &[Route]) -> Option<Route> {
         to_https: None,
         prefix: path.to_owned(),
     })
-}
-
-/// A text as a regular expression that matches it alone.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len());
-    for character in text.chars() {
-        if r".+*?()|[]{}^$\#&-~".contains(character) {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted
 }

@@ -11,6 +11,7 @@ mod passwords;
 mod ports;
 mod rates;
 mod real_ip;
+mod route;
 mod scope;
 mod server;
 mod translator;

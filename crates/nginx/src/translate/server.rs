@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::guards::{Access, closed_with};
 use super::listen::Listens;
-use super::location::{Matcher, Route, Spot, Surroundings, place_of, rewritten_to};
-use super::matching::{arranged, guard_of_folders};
+use super::location::{Matcher, Spot, Surroundings};
+use super::matching::{arranged, guard_of_folders, is_about_file};
+use super::route::{Route, place_of, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
@@ -59,7 +60,7 @@ impl<'t> Translator<'t> {
             error_pages: error_pages(&scope),
         };
         let own = Scope::of(&server.block);
-        let fallback = self.fallback(&own, &scope, &site);
+        let fallback = self.fallback(&Spot::whole(server, &scope), &site);
         if let Access::Some(rules) = access {
             keys.keys.0.extend(rules.0);
         }
@@ -99,6 +100,10 @@ impl<'t> Translator<'t> {
             hosts = self.hosts_with_tls(server, &mut routes);
         }
         hoist(&mut keys.keys, &mut routes);
+        let serves_nothing = keys.keys.get("root").is_none() && !routes.iter().any(Route::is_whole);
+        if serves_nothing && (routes.is_empty() || Self::has_unknown_root(&scope)) {
+            routes.push(Route::whole(closed_with(404), None));
+        }
         let notes = self.said_since(said);
         let below: HashSet<_> = routes.iter().flat_map(|route| route.notes.clone()).collect();
         let notes: Vec<_> = notes.into_iter().filter(|note| !below.contains(note)).collect();
@@ -136,7 +141,8 @@ impl<'t> Translator<'t> {
                 return None;
             }
         };
-        Some(Route { key: "regex", value: rewrite.argument(0).to_owned(), ..Route::whole(keys, None) })
+        let (value, prefix) = (rewrite.argument(0).to_owned(), String::new());
+        Some(Route { key: "regex", value, prefix, ..Route::whole(keys, None) })
     }
 
     /// Guards of the names of index files hold for folders, too; where that cannot be said, folders have no index.
@@ -160,6 +166,15 @@ impl<'t> Translator<'t> {
             }
         }
         routes.splice(0..0, guards.into_iter().flatten());
+        for spot in Spot::all(scope.innermost(), scope) {
+            if let Matcher::Pattern { text, .. } = spot.matcher
+                && says_fields(&spot)
+                && index.iter().any(|name| is_about_file(text, name))
+            {
+                let text = "index files have the fields of their folder, not these";
+                self.note(spot.directive, Weight::LeftOut, text);
+            }
+        }
     }
 
     /// The names for which a server redirects that has none of its own: no redirection of Baton has the client's host.
@@ -419,7 +434,11 @@ impl<'t> Translator<'t> {
             Matcher::Named(name) => Some(place_of(name)),
             _ => None,
         });
-        arranged(routes, &named.collect::<Vec<_>>(), scope.word("index").unwrap_or("index.html"))
+        let named: Vec<_> = named.collect();
+        // What is tried for the whole server is tried in the place of an index.
+        let index = (!site.has_fallback).then(|| scope.word("index").unwrap_or("index.html"));
+        let nested: Vec<_> = site.spots.iter().filter_map(Spot::nested_in).collect();
+        arranged(routes, &named, index, &nested)
     }
 }
 
@@ -456,6 +475,12 @@ fn returns(block: &[Directive], status: u16) -> bool {
     let is_it =
         |directive: &Directive| directive.name == "return" && directive.argument(0) == status.to_string();
     block.iter().any(|directive| is_it(directive) || returns(&directive.block, status))
+}
+
+/// Whether a location of files says which fields they have.
+fn says_fields(spot: &Spot<'_>) -> bool {
+    let own = Scope::of(&spot.directive.block);
+    own.find("fastcgi_pass").is_none() && (own.find("add_header").is_some() || own.find("expires").is_some())
 }
 
 fn whole_over_tls(status: u64) -> Route {

@@ -48,6 +48,10 @@ impl Translator<'_> {
 
     /// Says which directives of a server or a location are one for all sites.
     pub(super) fn account_one_for_all(&mut self, block: &[Directive]) {
+        for types in block.iter().filter(|directive| directive.name == "types" && !directive.block.is_empty())
+        {
+            self.leave_out(types);
+        }
         for directive in block.iter().filter(|directive| ONE_FOR_ALL.contains(&&*directive.name)) {
             let text = format!("\"{}\" is one for all sites: left out here", directive.name);
             let weight = match directive.name.as_str() {

@@ -452,7 +452,8 @@ impl Delegated {
         let is_whole = match self.origin.head.get().framing {
             BodyFraming::None => true,
             BodyFraming::Length(length) => length == body.len(),
-            BodyFraming::Chunked | BodyFraming::Frames => false,
+            // As it came, it is not in memory.
+            _ => false,
         };
         is_whole.then_some(())?;
         let mut text = Vec::new();

@@ -1,0 +1,211 @@
+//! Files of nginx after the shapes of public ones, converted: nginx and Baton answer the same, URL by URL.
+//!
+//! Each file in `nginx_files` says its exit code (`# exit: 0`). With 0, every answer is nginx's. With another code answers
+//! may differ, but what nginx refuses is never open. URLs are derived from the locations of the file: the prefix, the
+//! prefix with a letter more, its index, another case, a slash more and less, a missing one; `# ask:` adds some.
+//! `BATON_NGINX_FILE=rails` tries the files whose names have that part.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use crate::common::folder::Folder;
+use crate::common::protocol::Protocol;
+use crate::converted::{Pair, seen};
+use crate::fpm::{Aid, Fpm};
+use crate::nginx::Nginx;
+
+const HOST: &str = "site.example";
+/// Pairs of servers that run at a time.
+const PAIRS: usize = 3;
+
+fn furnished() -> Folder {
+    let folder = Folder::new();
+    for name in [
+        "index.html",
+        "about.html",
+        "admin.html",
+        "admin-panel/index.html",
+        "admin/index.html",
+        "admin/users.txt",
+        "api.html",
+        "private/index.html",
+        "private/notes.txt",
+        "folder/index.html",
+        "style.css",
+        "app.js",
+        "assets/app.js",
+        "static/app.js",
+        "static/style.css",
+        "media/a.png",
+        "uploads/a.png",
+        "uploads/a.txt",
+        "docs/index.html",
+        "docs/a.html",
+        "robots.txt",
+        "favicon.ico",
+        "404.html",
+        "50x.html",
+        "maintenance.html",
+        ".well-known/acme-challenge/token",
+        ".git/config",
+        ".htaccess",
+        "backup.sql",
+        "web/index.html",
+        "web/b.css",
+        "cached/c.html",
+    ] {
+        folder.write(name, format!("{name}\n"));
+    }
+    for name in ["index.php", "admin.php", "admin/index.php", "wp-login.php", "uploads/evil.php"] {
+        let shown = "$_SERVER['SCRIPT_NAME'] . ' ' . $_SERVER['REQUEST_URI'] . ' ' . ($_SERVER['HTTPS'] ?? '') . json_encode($_GET)";
+        folder.write(name, format!("<?php header('X-Script: ' . basename(__FILE__)); echo {shown};"));
+    }
+    folder
+}
+
+/// What is asked for, as the file's locations say.
+fn urls(text: &str) -> BTreeSet<String> {
+    let usual = [
+        "/",
+        "/index.html",
+        "/none",
+        "/style.css",
+        "/none.css",
+        "/folder",
+        "/folder/",
+        "/admin.html",
+        "/admin-panel/",
+        "/admin/",
+        "/private/notes.txt",
+        "/folder/?a=b",
+        "/docs/a.html",
+    ];
+    let mut urls: BTreeSet<String> = usual.map(str::to_owned).into();
+    for line in text.lines().map(str::trim) {
+        if let Some(more) = line.strip_prefix("# ask:") {
+            urls.extend(more.split_whitespace().map(str::to_owned));
+        }
+        let Some(location) = line.strip_prefix("location ") else { continue };
+        let words: Vec<_> = location.split('{').next().unwrap_or_default().split_whitespace().collect();
+        match words[..] {
+            [path] | ["=" | "^~", path] if path.starts_with('/') => {
+                let bare = path.trim_end_matches('/');
+                urls.extend([
+                    path.to_owned(),
+                    format!("{bare}/"),
+                    format!("{path}x"),
+                    format!("{bare}.html"),
+                ]);
+                urls.extend([format!("{bare}-panel/"), format!("{path}index.html"), path.to_uppercase()]);
+                urls.extend([format!("{bare}/none"), if bare.is_empty() { "/" } else { bare }.to_owned()]);
+            }
+            [_, pattern] => {
+                for word in pattern
+                    .split(|character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character))
+                {
+                    if !word.is_empty() {
+                        urls.extend([
+                            format!("/style.{word}"),
+                            format!("/none.{word}"),
+                            format!("/{word}"),
+                            format!("/{word}/a.png"),
+                        ]);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    urls
+}
+
+/// Where they differ.
+fn differences(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).expect("a file");
+    let (folder, backend) = (furnished(), Folder::new());
+    let told = "$request_method $request_uri $http_host $http_x_forwarded_for $http_x_forwarded_proto $http_x_api_key $http_x_remote_user";
+    let origin = Nginx::start(
+        &backend,
+        &format!(
+            "location / {{ default_type text/plain; return 200 \"{told}\"; }} location /moved {{ return 302 /elsewhere; }} \
+             location /refused {{ return 403; }}"
+        ),
+    );
+    let fpm = text.contains("{php}").then(|| Fpm::start(&folder, "php", Aid::None, "pm.max_children = 2\n"));
+    let php = folder.base().join("php.sock").display().to_string();
+    let htpasswd = folder.base().join("htpasswd");
+    fs::write(&htpasswd, "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdOzBuTS8nPMlVDhZMLM5VCKGsKYLD0Hhy\n")
+        .expect("a file");
+    let pair = Pair::start(
+        folder,
+        &text.replace("{htpasswd}", &htpasswd.display().to_string()),
+        &php,
+        &origin.address().to_string(),
+    );
+    let mut found = Vec::new();
+    let expected = text.lines().find_map(|line| line.strip_prefix("# exit: ")?.parse().ok());
+    if pair.code != expected {
+        found.push(format!("exit code {:?}, expected {expected:?}: {}", pair.code, pair.report));
+    }
+    for url in urls(&text) {
+        let [nginx, baton] = pair.answers(Protocol::Http, HOST, &url);
+        let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400;
+        let own = format!("http://{HOST}");
+        // Fields without `always` are on Baton's errors, too; a folder without an index is no secret.
+        let is_alike = match nginx.status {
+            400.. => {
+                baton.status == nginx.status
+                    || (nginx.status, baton.status) == (403, 404)
+                        && url.split('?').next().is_some_and(|path| path.ends_with('/'))
+            }
+            _ => {
+                seen(&baton, &own) == seen(&nginx, &own) && (nginx.status != 200 || nginx.body == baton.body)
+            }
+        };
+        if was_opened || pair.code == Some(0) && !is_alike {
+            let shown = |response| format!("{:?}", seen(response, &own));
+            found.push(format!(
+                "{url}: nginx {}, Baton {} {:.200} | {:.200}",
+                shown(&nginx),
+                shown(&baton),
+                nginx.text(),
+                baton.text()
+            ));
+        }
+    }
+    drop(fpm);
+    found
+        .into_iter()
+        .map(|difference| format!("{}: {difference}\n", file.file_name().unwrap_or_default().display()))
+        .collect()
+}
+
+#[test]
+fn converted_files_answer_as_nginx_does() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_applications/nginx_files");
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).expect("files").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let only = std::env::var("BATON_NGINX_FILE").unwrap_or_default();
+    files.retain(|file| file.to_string_lossy().contains(&only));
+    let (left, found) = (Mutex::new(files), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..PAIRS {
+            scope.spawn(|| {
+                while let Some(file) = left.lock().expect("no panic").pop() {
+                    // The other files are tried all the same.
+                    let differences = catch_unwind(|| differences(&file));
+                    let differences = differences
+                        .unwrap_or_else(|_| vec![format!("{}: failed, see above\n", file.display())]);
+                    found.lock().expect("no panic").extend(differences);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("no panic");
+    assert!(found.is_empty(), "{}", found.concat());
+}
