@@ -177,7 +177,7 @@ pub(crate) struct TlsArguments {
         value_enum,
         default_value = "small,page,large,h2-small,h2-page,h2-large,h2c-small,h2c-page,h2c-large,full,resumed,idle"
     )]
-    pub(crate) workloads: Vec<tls::Workload>,
+    pub(crate) workloads: Vec<tls::TlsWorkload>,
     /// How often each server is measured under each workload; five rounds are the least for figures to publish
     #[arg(long, short = 'n', default_value_t = 5)]
     pub(crate) rounds: usize,
@@ -207,7 +207,7 @@ pub(crate) struct ProxyArguments {
         value_enum,
         default_value = "pass-small,pass-page,pass-large,hit-small,hit-page,hit-large"
     )]
-    pub(crate) workloads: Vec<proxy::Workload>,
+    pub(crate) workloads: Vec<proxy::ProxyWorkload>,
     /// How often each server is measured under each workload; seven rounds are the least for figures to publish
     #[arg(long, short = 'n', default_value_t = 7)]
     pub(crate) rounds: usize,

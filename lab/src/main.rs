@@ -24,7 +24,7 @@ use baton_lab::documents::{self, DocumentsSettings};
 use baton_lab::front_cost::{self, FrontCostSettings};
 use baton_lab::guards::{self, GuardsSettings};
 use baton_lab::instructions::{self, InstructionsSettings};
-use baton_lab::load::{Load, LoadSettings, Request, RequestList};
+use baton_lab::load::{Load, LoadRequest, LoadSettings, RequestList};
 use baton_lab::proxy::{self, ProxySettings};
 use baton_lab::relay::{self, RelaySettings};
 use baton_lab::restart::{self, RestartSettings};
@@ -94,7 +94,7 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
         sleep: arguments.sleep,
         verify: arguments.verify,
     };
-    let requests = targets.into_iter().map(|(_, path)| Request::page(path, None));
+    let requests = targets.into_iter().map(|(_, path)| LoadRequest::page(path, None));
     let requests = RequestList::new(address, arguments.close, requests);
     let report = Load::connect(&settings, requests)?.run()?;
     if arguments.json {

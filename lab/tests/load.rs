@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use baton_lab::files::write_all;
-use baton_lab::load::{Failure, Load, LoadReport, LoadSettings, Request, RequestList};
+use baton_lab::load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 
 /// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
 /// answer without bytes closes the connection. Returns its address and the count of connections that it accepted.
@@ -65,7 +65,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
 }
 
 fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
-    let requests = paths.iter().map(|(path, bytes)| Request::page(*path, *bytes));
+    let requests = paths.iter().map(|(path, bytes)| LoadRequest::page(*path, *bytes));
     let list = RequestList::new(settings.address, settings.connection_per_request, requests);
     Load::connect(settings, list).unwrap().run().unwrap()
 }
@@ -167,7 +167,7 @@ fn a_body_that_is_not_its_file_is_a_failure() {
     for (body, failures) in [(text, vec![]), (damaged, vec![(Failure::Changed, 1)])] {
         let (address, _) = serve(move |_, _| ok(&body));
         let settings = LoadSettings { verify: false, ..settings(address) };
-        let list = RequestList::new(address, false, [Request::file("/100k.html", 100 << 10)]);
+        let list = RequestList::new(address, false, [LoadRequest::file("/100k.html", 100 << 10)]);
         let report = Load::connect(&settings, list).unwrap().run().unwrap();
         assert_eq!(report.failures, failures.into_iter().collect(), "{:?}", report.first_failure);
     }

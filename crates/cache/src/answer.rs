@@ -17,7 +17,7 @@ use crate::object::Object;
 #[derive(Debug)]
 pub enum Look {
     /// The answer is here.
-    Answer(Answer),
+    Answer(CachedAnswer),
     /// The client wants nothing but what is here, and it is not: 504.
     NotCached(CacheWord),
     /// Ask with [`Ask::new`](crate::Ask::new): something has to be fetched, or waited for.
@@ -26,7 +26,7 @@ pub enum Look {
 
 /// An answer that is complete.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CachedAnswer {
     /// Its head, with the fields of the origin and of the cache.
     pub head: ResponseHead,
     /// Its body.

@@ -55,7 +55,7 @@ mod test_bench;
 mod visit;
 mod word;
 
-pub use answer::{Answer, Look};
+pub use answer::{CachedAnswer, Look};
 pub use ask::{Ask, AskKey};
 pub use baton_segment::policy::PolicyName;
 pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Scheme};
@@ -63,7 +63,7 @@ pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};
 pub use loop_cache::LoopCache;
 pub use purge::{PurgeOrder, PurgeOutbox, PurgeRefusal};
-pub use request::Request;
+pub use request::SourceRequest;
 pub use route::CachedRoute;
 pub use settings::{DiskSettings, Settings};
 pub use shared::SharedCache;

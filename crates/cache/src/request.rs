@@ -6,7 +6,7 @@ use crate::Ask;
 
 /// A request that the cache may answer.
 #[derive(Debug)]
-pub struct Request {
+pub struct SourceRequest {
     /// As it goes to the origin or application. If there is something to `ask`, without conditions and ranges, and in the
     /// form of [`Ask::forwarded`].
     pub upstream: Box<baton_upstream::Request>,

@@ -23,9 +23,7 @@ use crate::object::{Content, Object};
 use crate::purge::{PurgeOrder, PurgeOutbox};
 use crate::record::{ResponseRecord, kind, purge_from_bytes, purge_key, purge_to_bytes};
 use crate::visit::Visit;
-use crate::{
-    Answer, Ask, CacheCounters, CacheStats, CacheWord, CachedRoute, DiskStats, Look, Settings, Sources,
-};
+use crate::{Ask, CacheCounters, CacheStats, CacheWord, CachedRoute, DiskStats, Look, Settings, Sources};
 
 /// The cache of a process.
 #[derive(Debug)]
@@ -165,7 +163,7 @@ impl SharedCache {
                 let Some(body) = body else { return Ok(Look::Ask(ask)) };
                 Visit::note_short(&object.content, &bytes, now_ms);
                 self.note_saved(&object, body.len(), true, now_ms);
-                Ok(Look::Answer(Answer { head, body, word: CacheWord::Hit }))
+                Ok(Look::Answer(CachedAnswer { head, body, word: CacheWord::Hit }))
             }
             Some(Err(word)) => Ok(Look::NotCached(word)),
             None if asked.directives.only_if_cached => {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_cache::{LoopCache, Request, SharedCache};
+use baton_cache::{LoopCache, SharedCache, SourceRequest};
 use baton_upstream::{Gateway, RequestId, ResponseEvent};
 use rustix::event::epoll::EventFlags;
 
@@ -34,8 +34,8 @@ impl Upstreams {
     }
 
     /// Begins a request, and returns its name: the one that is `given`, with its source.
-    pub fn begin(&mut self, given: RequestId, request: Request, now_ms: u64) -> RequestId {
-        let Request { upstream, ask } = request;
+    pub fn begin(&mut self, given: RequestId, request: SourceRequest, now_ms: u64) -> RequestId {
+        let SourceRequest { upstream, ask } = request;
         match (&mut self.cache, ask) {
             (Some(cache), Some(ask)) => {
                 let name = RequestId::new(given.number() | OF_CACHE);

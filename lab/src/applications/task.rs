@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::comparison::Task;
-use crate::load::Request;
+use crate::load::LoadRequest;
 
 /// One length of response, from one kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
@@ -66,7 +66,7 @@ impl Task for Response {
         PROCESSES
     }
 
-    fn requests(self) -> Vec<Request> {
+    fn requests(self) -> Vec<LoadRequest> {
         let bytes = self.bytes();
         let path = match self {
             Self::Php60k | Self::Php1m => format!("/file.php?kb={}", bytes >> 10),
@@ -75,7 +75,7 @@ impl Task for Response {
             }
             Self::C32k | Self::C128k | Self::C1m | Self::C4m => format!("/app/ad?bytes={bytes}"),
         };
-        vec![Request::page(path, Some(bytes))]
+        vec![LoadRequest::page(path, Some(bytes))]
     }
 }
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::comparison::Task;
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::mix;
 
 /// One kind of load.
@@ -59,8 +59,8 @@ impl Task for Workload {
         self == Self::Close
     }
 
-    fn requests(self) -> Vec<Request> {
-        let one = |path: &str, bytes| vec![Request::file(path, bytes)];
+    fn requests(self) -> Vec<LoadRequest> {
+        let one = |path: &str, bytes| vec![LoadRequest::file(path, bytes)];
         match self {
             Self::Small | Self::Close | Self::Idle | Self::Log => one("/1k.html", 1 << 10),
             Self::Page => one("/16k.html", 16 << 10),
@@ -68,7 +68,7 @@ impl Task for Workload {
             Self::Large => one("/1m.html", 1 << 20),
             Self::Mix => mix::sequence(mix::DIRECTORIES, MIX_REQUESTS)
                 .into_iter()
-                .map(|file| Request::file(file.path(), file.bytes()))
+                .map(|file| LoadRequest::file(file.path(), file.bytes()))
                 .collect(),
         }
     }

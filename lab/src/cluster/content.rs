@@ -10,7 +10,7 @@ use baton_dispatch::target_hash;
 use baton_sim::trace::{TargetFacts, Trace, TraceRequest, Zipf};
 
 use crate::files;
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::mix::{self, MixFile};
 
 /// A kind of content.
@@ -102,21 +102,21 @@ impl Content {
     }
 
     /// The requests from number `first` on, over and over.
-    pub(crate) fn requests(&self, first: usize) -> Vec<Request> {
+    pub(crate) fn requests(&self, first: usize) -> Vec<LoadRequest> {
         let request = |file: u32| {
             let (path, bytes) = &self.files[file as usize];
-            Request::file(path, *bytes)
+            LoadRequest::file(path, *bytes)
         };
         self.from(first).take(self.order.len()).map(request).collect()
     }
 
     /// The requests for each of `parts` files: about the part of a node in a cluster that distributes by content. Also their
     /// bytes in memory.
-    pub(crate) fn part(&self, parts: usize) -> (Vec<Request>, u64) {
+    pub(crate) fn part(&self, parts: usize) -> (Vec<LoadRequest>, u64) {
         let is_in = |file: u32| (file as usize).is_multiple_of(parts.max(1));
         let request = |file: u32| {
             let (path, bytes) = &self.files[file as usize];
-            Request::file(path, *bytes)
+            LoadRequest::file(path, *bytes)
         };
         let requests = self.order.iter().copied().filter(|file| is_in(*file)).map(request).collect();
         let files = (0..).zip(&self.files).filter(|(file, _)| is_in(*file));

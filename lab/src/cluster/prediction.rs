@@ -16,7 +16,7 @@ use super::rack::{Rack, load};
 use super::settings::ClusterBounds;
 use crate::contender::Contender;
 use crate::files::FIXED;
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::rig::Image;
 
 /// How long a node works for a request whose file is in memory, and how fast it reads files that are not.
@@ -49,13 +49,13 @@ impl ServiceTimes {
         let entry = front.entry(rack.baton, rack.folder, &nodes.addresses())?.named("alone");
         let server = rack.start_front(&entry)?;
         let connections = (rack.bounds.connections / rack.bounds.nodes).max(1);
-        let us = |requests: Vec<Request>, warm_up: Duration| -> Result<(f64, f64)> {
+        let us = |requests: Vec<LoadRequest>, warm_up: Duration| -> Result<(f64, f64)> {
             load(&rack.hosts.client, server.address, connections, requests.clone(), warm_up)?;
             let report = load(&rack.hosts.client, server.address, connections, requests, MEASURED)?;
             let requests = report.requests as f64;
             Ok((1e6 / report.figures().requests_per_second, report.bytes as f64 / requests))
         };
-        let fixed = |(path, bytes): (&str, u64)| us(vec![Request::file(path, bytes)], WARM_UP);
+        let fixed = |(path, bytes): (&str, u64)| us(vec![LoadRequest::file(path, bytes)], WARM_UP);
         let (small, large) = (fixed(FIXED[0])?, fixed(FIXED[2])?);
         let (part, bytes) = content.part(rack.bounds.nodes);
         let before = nodes.file_bytes_max();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::comparison::Task;
-use crate::load::Request;
+use crate::load::LoadRequest;
 
 /// One kind of load: the page, in any coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,9 +31,9 @@ impl Task for Workload {
         32
     }
 
-    fn requests(self) -> Vec<Request> {
+    fn requests(self) -> Vec<LoadRequest> {
         let folder = if self.asks_the_origin() { PASSED } else { "" };
-        vec![Request::page(format!("{folder}{PAGE}"), None)]
+        vec![LoadRequest::page(format!("{folder}{PAGE}"), None)]
     }
 
     fn fields(self) -> &'static str {

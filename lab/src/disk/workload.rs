@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::files::{write_all, write_one};
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::mix::{self, MixFile};
 
 /// The files of the experiment, and the requests for them.
@@ -32,7 +32,7 @@ impl Content {
     }
 
     /// The SPECweb99-like mix; each turn asks for another part of an endless sequence.
-    pub(super) fn mix(self, turn: usize) -> Vec<Request> {
+    pub(super) fn mix(self, turn: usize) -> Vec<LoadRequest> {
         let mut sequence = mix::sequence(self.directories, MIX_LENGTH);
         sequence.rotate_left(turn * MIX_STEP % MIX_LENGTH);
         sequence.into_iter().map(request).collect()
@@ -40,7 +40,7 @@ impl Content {
 
     /// All files in turn, in a pseudo-random order: with less memory than content, each requested file has been
     /// evicted. Each turn begins at another position.
-    pub(super) fn cold(self, turn: usize) -> Vec<Request> {
+    pub(super) fn cold(self, turn: usize) -> Vec<LoadRequest> {
         let mut files: Vec<MixFile> = MixFile::all(self.directories).collect();
         // A number without a common factor with the number of files steps through all of them.
         let step = (1..).map(|more| files.len() * 3 / 8 + more).find(|step| gcd(*step, files.len()) == 1);
@@ -53,14 +53,14 @@ impl Content {
     }
 
     /// The files that stay in memory, because they are requested all the time.
-    pub(super) fn resident(self) -> Vec<Request> {
+    pub(super) fn resident(self) -> Vec<LoadRequest> {
         let paths = (0..RESIDENT_FILES).map(resident_path);
-        paths.map(|path| Request::file(path, RESIDENT_BYTES)).collect()
+        paths.map(|path| LoadRequest::file(path, RESIDENT_BYTES)).collect()
     }
 }
 
-fn request(file: MixFile) -> Request {
-    Request::file(file.path(), file.bytes())
+fn request(file: MixFile) -> LoadRequest {
+    LoadRequest::file(file.path(), file.bytes())
 }
 
 fn resident_path(number: usize) -> String {

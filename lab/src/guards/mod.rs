@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::comparison::{Contender, Rounds, Task, markdown};
 use crate::files;
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::rig::{Entry, Isolation, Machine, Running, own_folder};
 
 /// What to compare and how long.
@@ -99,8 +99,8 @@ impl Task for SmallFile {
         64
     }
 
-    fn requests(self) -> Vec<Request> {
-        vec![Request::file("/1k.html", 1 << 10)]
+    fn requests(self) -> Vec<LoadRequest> {
+        vec![LoadRequest::file("/1k.html", 1 << 10)]
     }
 
     fn fields(self) -> &'static str {

@@ -32,7 +32,7 @@ use client::{Client, Shared};
 pub(crate) use idle::{ANSWER_MAX, ask};
 use pace::Pace;
 pub use report::{Failure, Figures, LoadReport, Quantiles};
-pub use requests::{Request, RequestList};
+pub use requests::{LoadRequest, RequestList};
 
 /// What load to make.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use crate::files;
 
 /// One request and what its reply must look like.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LoadRequest {
     /// Path and query, beginning with '/'.
     pub path: String,
     /// The length that the body must have, if known. Otherwise the first reply sets it.
@@ -15,7 +15,7 @@ pub struct Request {
     pub is_file: bool,
 }
 
-impl Request {
+impl LoadRequest {
     /// For a file that the lab has written. The first body of each load is compared with it.
     #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
@@ -31,7 +31,7 @@ impl Request {
 
 #[derive(Clone, Debug)]
 struct Prepared {
-    request: Request,
+    request: LoadRequest,
     wire: Vec<u8>,
     sum: Option<u64>,
     /// It is a file, with which no body has been compared.
@@ -55,7 +55,7 @@ impl RequestList {
     pub fn new(
         address: SocketAddr,
         connection_per_request: bool,
-        requests: impl IntoIterator<Item = Request>,
+        requests: impl IntoIterator<Item = LoadRequest>,
     ) -> Self {
         let mut prepared: Vec<Prepared> = Vec::new();
         let mut known = std::collections::HashMap::new();
@@ -126,7 +126,7 @@ impl RequestList {
 
     /// Whether a file has these bytes at `offset`.
     pub(super) fn file_has(&self, request: usize, offset: u64, piece: &[u8]) -> bool {
-        let Request { path, bytes, .. } = &self.prepared[request].request;
+        let LoadRequest { path, bytes, .. } = &self.prepared[request].request;
         bytes.is_none_or(|bytes| files::has(path, bytes, offset, piece))
     }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn list(paths: &[&str], close: bool) -> RequestList {
-        let requests = paths.iter().map(|path| Request::page(*path, None));
+        let requests = paths.iter().map(|path| LoadRequest::page(*path, None));
         RequestList::new(SocketAddr::from(([127, 0, 0, 1], 80)), close, requests)
     }
 

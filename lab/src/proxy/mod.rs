@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use crate::comparison::{Contender, Rounds, markdown};
 use crate::files;
 use crate::rig::{Entry, Isolation, Machine, Running, own_folder};
-pub use workload::Workload;
+pub use workload::ProxyWorkload;
 use workload::{CACHED, PASSED};
 
 /// What to compare and how long.
@@ -28,7 +28,7 @@ pub struct ProxySettings {
     /// The other servers, by name; the first that is installed is the reference.
     pub others: Vec<String>,
     /// What to measure.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<ProxyWorkload>,
     /// How often each server is measured per workload.
     pub rounds: usize,
     /// How long each time.
@@ -76,7 +76,7 @@ pub fn run(settings: &ProxySettings) -> Result<String> {
 /// The contenders of this workload with their roots, the reference first.
 fn entries(
     settings: &ProxySettings,
-    workload: Workload,
+    workload: ProxyWorkload,
     origin: u16,
     folder: &Path,
 ) -> Vec<(Entry, PathBuf)> {

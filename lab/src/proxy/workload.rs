@@ -6,12 +6,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::comparison::Task;
-use crate::load::Request;
+use crate::load::LoadRequest;
 
 /// One kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Workload {
+pub enum ProxyWorkload {
     /// 1 KB that the origin sends, 64 kept connections.
     PassSmall,
     /// 16 KB that the origin sends, 64 kept connections.
@@ -26,7 +26,7 @@ pub enum Workload {
     HitLarge,
 }
 
-impl Workload {
+impl ProxyWorkload {
     /// Whether the origin takes part, rather than the cache.
     pub(super) fn asks_the_origin(self) -> bool {
         matches!(self, Self::PassSmall | Self::PassPage | Self::PassLarge)
@@ -41,19 +41,19 @@ impl Workload {
     }
 }
 
-impl Task for Workload {
+impl Task for ProxyWorkload {
     fn connections(self) -> usize {
         if matches!(self, Self::PassLarge | Self::HitLarge) { 16 } else { 64 }
     }
 
-    fn requests(self) -> Vec<Request> {
+    fn requests(self) -> Vec<LoadRequest> {
         let folder = if self.asks_the_origin() { PASSED } else { CACHED };
         let (name, bytes) = self.file();
-        vec![Request::page(format!("{folder}/{name}"), Some(bytes))]
+        vec![LoadRequest::page(format!("{folder}/{name}"), Some(bytes))]
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for ProxyWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PassSmall => "passed on, 1 KB",
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_file_that_is_asked_for_is_written() {
-        for workload in Workload::value_variants() {
+        for workload in ProxyWorkload::value_variants() {
             let (name, bytes) = workload.file();
             assert!(FIXED.contains(&(&format!("/{name}"), bytes)), "{workload}");
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::applications::{AdRotation, PROCESSES, Programs, ServerSetup};
 use crate::comparison::{Cell, CellLoad, Contender, Measured, Sum, Task};
 use crate::files;
-use crate::load::Request;
+use crate::load::LoadRequest;
 use crate::markdown::{begin_table, failed_row, number, row, spread};
 use crate::rig::{Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 use crowd::Crowd;
@@ -211,8 +211,8 @@ impl Task for Moment {
         PROCESSES
     }
 
-    fn requests(self) -> Vec<Request> {
-        vec![Request::page(format!("/app/ad?bytes={FAST_BYTES}"), Some(FAST_BYTES))]
+    fn requests(self) -> Vec<LoadRequest> {
+        vec![LoadRequest::page(format!("/app/ad?bytes={FAST_BYTES}"), Some(FAST_BYTES))]
     }
 }
 

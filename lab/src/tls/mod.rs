@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use crate::comparison::{Cell, Contender, FOREIGN_MAX, Figures, Meter, interleave, markdown};
 use crate::files;
 use crate::rig::{Certificate, Entry, Isolation, Machine, OTHER_NAMES, Running, own_folder};
-pub use workload::Workload;
+pub use workload::TlsWorkload;
 use workload::{Kind, Protocol, SMALL};
 
 /// What to compare and how long.
@@ -34,7 +34,7 @@ pub struct TlsSettings {
     /// The other servers, by name; the first is the reference. Those that are not installed are left out.
     pub others: Vec<String>,
     /// What to measure.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<TlsWorkload>,
     /// How often each server is measured per workload.
     pub rounds: usize,
     /// How long each time.
@@ -61,11 +61,11 @@ pub fn run(settings: &TlsSettings) -> Result<String> {
         let servers = lab.start(*workload);
         ensure!(!servers.is_empty(), "no server could be started");
         // The memory of an idle connection shows once only: servers seldom return it.
-        let rounds = if *workload == Workload::Idle { 1 } else { settings.rounds };
+        let rounds = if *workload == TlsWorkload::Idle { 1 } else { settings.rounds };
         let measure = |contender: &Contender, round| {
             Cell::new(*workload, contender, round, lab.figures(contender, *workload, settings.duration))
         };
-        for contender in servers.iter().filter(|_| *workload != Workload::Idle) {
+        for contender in servers.iter().filter(|_| *workload != TlsWorkload::Idle) {
             // Caches fill, and sessions are kept for the first time.
             let _ = lab.figures(contender, *workload, WARM_UP);
         }
@@ -89,7 +89,7 @@ struct Lab<'a> {
 
 impl Lab<'_> {
     /// The servers that answer rightly by the workload's protocol; a line says why another is left out.
-    fn start(&self, workload: Workload) -> Vec<Contender> {
+    fn start(&self, workload: TlsWorkload) -> Vec<Contender> {
         let settings = self.settings;
         let others = settings.others.iter().filter_map(|name| Entry::other(name));
         let baton = settings.architectures.iter().map(|architecture| {
@@ -106,7 +106,7 @@ impl Lab<'_> {
         servers
     }
 
-    fn start_one(&self, entry: Entry, workload: Workload) -> Result<Running> {
+    fn start_one(&self, entry: Entry, workload: TlsWorkload) -> Result<Running> {
         let protocol = workload.protocol();
         let entry = match protocol {
             Protocol::Http1Tls | Protocol::Http2Tls => {
@@ -123,7 +123,7 @@ impl Lab<'_> {
         Ok(server)
     }
 
-    fn figures(&self, contender: &Contender, workload: Workload, duration: Duration) -> Result<Figures> {
+    fn figures(&self, contender: &Contender, workload: TlsWorkload, duration: Duration) -> Result<Figures> {
         let server = &contender.server;
         let meter = Meter::start(contender, &self.machine)?;
         let (made, idle_connection_bytes) = match workload.kind() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// One kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Workload {
+pub enum TlsWorkload {
     /// 1 KB, HTTP/1.1 over TLS, 32 connections.
     Small,
     /// 16 KB, HTTP/1.1 over TLS, 32 connections.
@@ -72,7 +72,7 @@ pub(super) struct Made {
     pub(super) client_cpu: Duration,
 }
 
-impl Workload {
+impl TlsWorkload {
     pub(super) fn kind(self) -> Kind {
         use Protocol::{Http1Tls, Http2Clear, Http2Tls};
         let small = |protocol, connections, streams| (protocol, connections, streams, SMALL);
@@ -122,7 +122,7 @@ impl Protocol {
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for TlsWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Small => "TLS, 1 KB",
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_file_that_is_asked_for_is_written() {
-        for workload in Workload::value_variants() {
+        for workload in TlsWorkload::value_variants() {
             if let Kind::Requests(requests) = workload.kind() {
                 assert!(FIXED.contains(&(requests.path, requests.bytes)), "{workload}");
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_cache::{Answer, Ask, Bypass, CacheWord, Look};
+use baton_cache::{Ask, Bypass, CacheWord, CachedAnswer, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
 use baton_site::plan::{Delegate, Plan};
@@ -51,7 +51,7 @@ pub(super) fn look<'a>(
     };
     match look {
         Look::Answer(answer) => {
-            let Answer { head: mut response, body, word } = answer;
+            let CachedAnswer { head: mut response, body, word } = answer;
             record.note_cache(word.as_str());
             if let Some(terms) = delegate.proxy() {
                 terms.responses.apply(&mut response, head);

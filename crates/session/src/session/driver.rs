@@ -206,7 +206,7 @@ pub(super) trait Driver: Sized {
         if request.handover.is_some() {
             exchange.handle_handed_over();
         }
-        Need::Delegate(exchange.stream, baton_cache::Request { upstream: request, ask })
+        Need::Delegate(exchange.stream, baton_cache::SourceRequest { upstream: request, ask })
     }
 
     /// The job that [`Need::Job`] asked for is done.

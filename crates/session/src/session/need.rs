@@ -20,7 +20,7 @@ pub enum Need {
     /// The job that was asked for before.
     JobUnderWay,
     /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
-    Delegate(StreamId, baton_cache::Request),
+    Delegate(StreamId, baton_cache::SourceRequest),
     /// A tunnel of another process to be gone on with; then [`Session::handle_response_event`](super::Session::handle_response_event).
     Resume(StreamId, Box<TunnelEnd>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
