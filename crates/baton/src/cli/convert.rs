@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use baton_config::{Config, RawConfig};
 use baton_nginx::{Includes, Weight, convert};
 use baton_pattern::Pattern;
 use clap::Args;
@@ -14,7 +13,7 @@ use super::output::{Failure, print};
 /// Convert a configuration of nginx
 ///
 /// What could not be taken over is said on the standard error output, line by line. Exit code 0: all was; 3: some lines are
-/// left out, or `baton check` refuses the result; 2: some of them guard something, see what is said of GUARD; 1: it is no configuration of nginx.
+/// left out; 2: some of them guard something, see what is said of GUARD; 1: it is no configuration of nginx.
 #[derive(Debug, Args)]
 pub(super) struct Convert {
     /// The configuration: nginx.conf, or a file of sites-enabled
@@ -46,11 +45,6 @@ impl Convert {
             eprintln!("{}: {mark}{}", note.place, note.text);
         }
         let (left_out, guards) = (count(Weight::LeftOut), count(Weight::Guard));
-        let result = RawConfig::parse("the result".into(), converted.toml, Path::new("/"));
-        let refused = result.and_then(|raw| Config::check(&raw)).err();
-        if let Some(error) = &refused {
-            eprintln!("\n{}\nThe result does not start as it is.", error.render(false));
-        }
         if guards > 0 {
             eprintln!(
                 "\nGUARD: {guards} of these lines guard something and are not in force as they were. Do not serve this before \
@@ -58,7 +52,7 @@ impl Convert {
             );
         }
         Ok(match (guards, left_out) {
-            (0, 0) if refused.is_none() => ExitCode::SUCCESS,
+            (0, 0) => ExitCode::SUCCESS,
             (0, _) => ExitCode::from(LEFT_OUT),
             _ => ExitCode::from(GUARD_LEFT_OUT),
         })

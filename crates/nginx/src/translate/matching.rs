@@ -45,7 +45,7 @@ pub(super) fn arranged(
         .filter(|route| encloses_first(route, &routes))
         .map(|route| route.prefix.clone())
         .collect();
-    for route in routes.iter().filter(|route| route.key == "path") {
+    for route in routes.iter().filter(|route| route.key == "path" && !named.contains(&route.prefix)) {
         let is_all = enclosing.contains(&route.prefix) || is_within(route, &routes);
         let behind = match (is_all, is_open(&route.prefix)) {
             (true, _) => "",
