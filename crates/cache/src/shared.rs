@@ -23,7 +23,9 @@ use crate::object::{Content, Object};
 use crate::purge::{PurgeOrder, PurgeOutbox};
 use crate::record::{ResponseRecord, kind, purge_from_bytes, purge_key, purge_to_bytes};
 use crate::visit::Visit;
-use crate::{Ask, CacheCounters, CacheStats, CacheWord, CachedRoute, DiskStats, Look, Settings, Sources};
+use crate::{
+    Ask, CacheCounters, CacheStats, CacheWord, CachedAnswer, CachedRoute, DiskStats, Look, Settings, Sources,
+};
 
 /// The cache of a process.
 #[derive(Debug)]

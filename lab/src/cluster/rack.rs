@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use super::content::Content;
 use super::settings::ClusterBounds;
 use crate::files;
-use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Host};
 use crate::rig::{Entry, Groups, Image, Machine, Running};
 
@@ -67,7 +67,7 @@ pub(super) fn load(
     client: &Host,
     address: SocketAddr,
     connections: usize,
-    requests: Vec<Request>,
+    requests: Vec<LoadRequest>,
     duration: Duration,
 ) -> Result<LoadReport> {
     let load = LoadSettings {

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::contender::Contender;
 use crate::files;
-use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::{Groups, Isolation, Machine, own_folder};
 use fault::Fault;
@@ -88,7 +88,7 @@ fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
         sleep: true,
         verify: true,
     };
-    let request = |number| Request::file(path_of(number), bytes_of(number));
+    let request = |number| LoadRequest::file(path_of(number), bytes_of(number));
     let requests = RequestList::new(load.address, false, (0..FILES).map(request));
     cluster.place.hosts.client.run(|| Load::connect(&load, requests)?.run())
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::meter::{Contender, Meter};
-use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::rig::Machine;
 use crate::rig::processes::memory_bytes;
 
@@ -17,7 +17,7 @@ pub(crate) trait Task: Copy + PartialEq + fmt::Display + Serialize {
     fn connections(self) -> usize;
 
     /// The requests, in turn.
-    fn requests(self) -> Vec<Request>;
+    fn requests(self) -> Vec<LoadRequest>;
 
     /// More fields of each request, each with its line's end.
     fn fields(self) -> &'static str {

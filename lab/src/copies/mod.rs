@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use crate::applications::{AdRotation, Programs, ServerSetup};
 use crate::comparison::Contender;
 use crate::files;
-use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::markdown::row;
 use crate::rig::{Application, Isolation, Machine, compile_ad_rotation, drop_in, own_folder};
 pub use ledger::{Ledger, Watch};
@@ -88,7 +88,7 @@ fn count(contender: &Contender, path: &str, bytes: u64, settings: &CopiesSetting
             sleep: true,
             verify: false,
         };
-        let request = Request::page(path, Some(bytes));
+        let request = LoadRequest::page(path, Some(bytes));
         let report = Load::connect(&settings, RequestList::new(settings.address, false, [request]))?.run()?;
         ensure!(
             report.requests == requests && report.failed() == 0,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::workload::Content;
-use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 use crate::rig::processes::cpu_time;
 use crate::rig::{CpuTicks, Groups, Machine, Running, Volume};
 
@@ -30,7 +30,7 @@ impl Contestant {
 
     fn load(
         &self,
-        requests: Vec<Request>,
+        requests: Vec<LoadRequest>,
         connections: usize,
         pace: Option<f64>,
         duration: Duration,

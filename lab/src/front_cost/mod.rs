@@ -23,7 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::contender::Contender;
 use crate::files;
-use crate::load::{Load, LoadReport, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::processes::cpu_time;
 use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
@@ -227,7 +227,7 @@ impl Rig<'_> {
             sleep: true,
             verify: false,
         };
-        let request = Request::file(path_of(size), size);
+        let request = LoadRequest::file(path_of(size), size);
         let requests = RequestList::new(address, !kept, [request]);
         let report = self.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
         let failure = report.first_failure.clone().unwrap_or_default();

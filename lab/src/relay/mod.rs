@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::markdown::{begin_table, number, row, spread};
 use crate::rig::{Isolation, Machine};
 use crate::stats::{median, paired_ratio};
@@ -103,7 +103,7 @@ fn load(relay: &Relay, size: u64, requests: u64) -> Result<()> {
         sleep: true,
         verify: false,
     };
-    let request = Request::page("/", Some(size));
+    let request = LoadRequest::page("/", Some(size));
     let report = Load::connect(&settings, RequestList::new(relay.address, false, [request]))?.run()?;
     let failure = report.first_failure.clone().unwrap_or_default();
     ensure!(report.requests == requests && report.failed() == 0, "{:?}: {failure}", relay.way);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::load::{Load, LoadSettings, Request, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::markdown::{begin_table, row};
 use crate::rig::{loopback, own_folder};
 use front::Front;
@@ -108,7 +108,7 @@ fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
         verify: false,
     };
     let length = Some(settings.bytes as u64);
-    let requests = (0..settings.objects).map(|number| Request::page(path_of(number), length));
+    let requests = (0..settings.objects).map(|number| LoadRequest::page(path_of(number), length));
     let report = Load::connect(&load, RequestList::new(address, false, requests))?.run()?;
     let failure = report.first_failure.clone().unwrap_or_default();
     ensure!(report.requests == settings.objects && report.failed() == 0, "filling the cache: {failure}");

@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::workload::{Made, SMALL};
-use crate::load::{ANSWER_MAX, Request, RequestList, ask, thread_cpu};
+use crate::load::{ANSWER_MAX, LoadRequest, RequestList, ask, thread_cpu};
 use crate::rig::processes::memory_bytes;
 use crate::rig::{Certificate, Running};
 
@@ -24,7 +24,7 @@ pub(super) fn load(server: &Running, certificate: &Certificate, count: usize) ->
     let config = client(certificate)?;
     let address = server.address;
     let (path, bytes) = SMALL;
-    let requests = RequestList::new(address, false, [Request::file(path, bytes)]);
+    let requests = RequestList::new(address, false, [LoadRequest::file(path, bytes)]);
     let open = || -> Result<StreamOwned<ClientConnection, TcpStream>> {
         let socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(ANSWER_MAX))?;

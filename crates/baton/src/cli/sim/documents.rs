@@ -100,7 +100,7 @@ impl Documents {
             match (SiteParameters::named(name), name.strip_prefix("site:")) {
                 (Some(site), _) => made.push(site.site(name, self.output.seed)),
                 (None, Some(parameters)) => {
-                    made.push(SiteParameters::parse(parameters)?.site(name, self.output.seed))
+                    made.push(SiteParameters::parse(parameters)?.site(name, self.output.seed));
                 }
                 (None, None) => {}
             }
