@@ -88,10 +88,10 @@ fn bodies_in_files_arrive() {
 fn answers_may_come_before_the_body_was_read() {
     let app = App::start(|peer| {
         // Both the answer and the unread body are larger than the socket's buffer.
-        while let Some(asked) = peer.head() {
-            if !peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 2_000_000]].concat()) {
-                return;
-            }
+        if let Some(asked) = peer.head() {
+            peer.answer(&asked, &[&b"X-A: b\n\n"[..], &vec![b'x'; 2_000_000]].concat());
+            // If it read on, it could get the whole body, and the connection another request.
+            peer.wait_for_close();
         }
     });
     let application = application(&app, |settings| settings.transport = TransportChoice::Plain);

@@ -15,6 +15,7 @@ use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::response::ProtocolStatus;
 use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
 use baton_upstream::{Address, Endpoint};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A thread in place of a process: it accepts one connection at a time and runs its script on it.
 pub(crate) struct App {
@@ -234,6 +235,12 @@ impl Peer {
             }
             Transport::Unknown => panic!("an unknown offer"),
         }
+    }
+
+    /// Waits until the server has closed the connection, without reading.
+    pub(crate) fn wait_for_close(&self) {
+        let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::empty())], Some(&patience));
     }
 
     /// Writes. False: the server has closed the connection.
