@@ -194,11 +194,11 @@ fn converted_files_answer_as_nginx_does() {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).expect("files").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
-    let files = match std::env::var("BATON_NGINX_FILE") {
+    let files: Vec<_> = match std::env::var("BATON_NGINX_FILE") {
         Ok(only) => files.into_iter().filter(|file| file.to_string_lossy().contains(&only)).collect(),
         Err(_) => files.into_iter().step_by(matrix::size(FILES_APART, 1)).collect(),
     };
-    let (left, found) = (Mutex::new::<Vec<PathBuf>>(files), Mutex::new(Vec::new()));
+    let (left, found) = (Mutex::new(files), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..PAIRS {
             scope.spawn(|| {
