@@ -68,6 +68,8 @@ pub(crate) struct Entry<C> {
     /// Whether an application was given a request of it. Then it is watched for input only, until there is something to
     /// send.
     pub(crate) was_delegated: bool,
+    /// Its jobs that are not done.
+    pub(crate) jobs: u32,
     /// Its requests that applications have.
     pub(crate) requests: Requests,
     /// Its place among the connections of the process.
@@ -108,6 +110,7 @@ impl<C: Connection> Clients<C> {
             client,
             interest: Interest::Nothing,
             was_delegated: false,
+            jobs: 0,
             requests: Requests::default(),
             place,
         });

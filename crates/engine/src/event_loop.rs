@@ -373,6 +373,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     /// Advances a client until it has to wait.
     fn advance(&mut self, token: Token, wake: Wake) {
         let Some(entry) = self.clients.get_mut(token) else { return };
+        if matches!(wake, Wake::Job(_)) {
+            entry.jobs -= 1;
+        }
         let mut need = entry.client.advance(wake, &mut self.ctx);
         loop {
             if self.ctx.departures.is_some()
@@ -407,6 +410,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Job(job, client) => {
                     self.jobs_begun += 1;
+                    entry.jobs += 1;
                     self.jobs.begin(token, client, job);
                     need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
@@ -469,7 +473,9 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 }
                 Need::Finished => {
                     if let Some(entry) = self.clients.remove(token) {
-                        self.jobs.forget(token);
+                        if entry.jobs > 0 {
+                            self.jobs.forget(token);
+                        }
                         if self.admitted() == 1 {
                             self.acceptor.resume(self.ctx.clock.now_ms());
                         }

@@ -116,12 +116,10 @@ impl Helpers {
         self.shared.work.notify_one();
     }
 
-    /// Drops the jobs of a client that has gone, as far as they are not begun: whoever asks for much and leaves would keep
-    /// the helpers busy for no one.
+    /// Drops the jobs of a client that has gone, as far as they are not begun: a client that asks for much and leaves would
+    /// keep the helpers busy for no one.
     pub(crate) fn forget(&mut self, whose: Token) {
-        if self.under_way() > 0 {
-            lock(&self.shared.queue).jobs.retain(|(other, ..)| *other != whose);
-        }
+        lock(&self.shared.queue).jobs.retain(|(other, ..)| *other != whose);
     }
 
     /// Takes the jobs that are done.

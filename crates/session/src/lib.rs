@@ -7,8 +7,8 @@
 //!           Need ◄────── Outlet ◄─── aggregate ─────┘
 //! ```
 //!
-//! A session takes one client as far as it goes without waiting and says what it needs next. It knows no loop: whoever runs
-//! it lends it a [`Context`](context::Context) for a step.
+//! A session takes one client as far as it goes without waiting and says what it needs next. It knows no loop: the thread that
+//! runs it lends it a [`Context`](context::Context) for a step.
 
 #[cfg(test)]
 mod cold_file;

@@ -99,10 +99,8 @@ fn encloses_first(route: &Route, routes: &[Route]) -> bool {
 
 /// Whether a route guards paths below a prefix whose expressions would be asked first.
 fn is_guarded_within(route: &Route, nested: &[&str]) -> bool {
-    let guards =
-        route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
     let is_below = |prefix: &&str| route.prefix.len() > prefix.len() && route.prefix.starts_with(*prefix);
-    route.key == "path" && guards && nested.iter().any(is_below)
+    route.key == "path" && refuses_some(route) && nested.iter().any(is_below)
 }
 
 /// The same as an expression: for what goes on within the last segment, or for all paths. What stands for the prefix itself
@@ -165,9 +163,7 @@ const SCRIPTS: &str = "\\.php$";
 
 /// What guards a route guards its paths below those of named locations, too, which clients can ask for.
 fn guards_below(route: &Route, routes: &[Route], named: &[String]) -> Vec<Route> {
-    let is_refusal =
-        route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
-    if !is_refusal || route.is_whole() || named.contains(&route.prefix) {
+    if !refuses_some(route) || route.is_whole() || named.contains(&route.prefix) {
         return Vec::new();
     }
     let of = |place: &String| {
@@ -203,6 +199,11 @@ fn guards_below(route: &Route, routes: &[Route], named: &[String]) -> Vec<Route>
         })
     };
     named.iter().filter_map(of).collect()
+}
+
+/// Whether a route keeps some requests from being answered.
+fn refuses_some(route: &Route) -> bool {
+    ["respond"].iter().chain(&GUARDS).any(|key| route.keys.get(key).is_some())
 }
 
 const GUARDS: [&str; 5] = ["allow", "deny", "basic_auth", "rate_limit", "methods"];
@@ -286,9 +287,7 @@ const MORE_THAN_FIELDS: [&str; 14] = [
 /// What guards the names of a folder's index guards the folder, too: nginx asks its locations for the index. `Some(None)`:
 /// that cannot be said, as where the expression is about names in all folders.
 pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option<Route>> {
-    let guards =
-        || route.keys.get("respond").is_some() || GUARDS.iter().any(|key| route.keys.get(key).is_some());
-    let index = index.iter().filter(|_| route.key == "regex" && guards());
+    let index = index.iter().filter(|_| route.key == "regex" && refuses_some(route));
     let start = index.clone().find_map(|name| before_ending(&route.value, name.rsplit_once('.')?.1))?;
     let folder = start.strip_suffix(".*").or_else(|| start.strip_suffix(".+"));
     Some(folder.filter(|folder| folder.contains('/')).map(|folder| {
