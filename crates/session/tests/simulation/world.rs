@@ -790,7 +790,7 @@ impl Totals {
 /// The clock begins somewhere.
 const START_MS: u64 = 1_000_000;
 
-/// More events than any seed has reason for.
-const EVENTS_MAX: usize = 100_000;
+/// More events than any seed has reason for: one that uploads half a megabyte in pieces of a few bytes has 100,000.
+const EVENTS_MAX: usize = 1_000_000;
 
 const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
