@@ -9,10 +9,10 @@
 //!                            └─ pass ───────────────────────────────┘
 //! ```
 //!
-//! [`SharedCache`] is one per process. It knows what is stored, and what is being fetched. Each event loop has a
-//! [`LoopCache`], which answers requests with the events of a [`Gateway`](baton_upstream::Gateway), so that an exchange does
-//! not know whether bytes come from an origin, from the store, or from a response that another loop is reading. A
-//! [fill](fill) is one response on its way into the store, with the clients that read it meanwhile.
+//! [`SharedCache`] is one per process. It knows what is stored, and what is being fetched. Each event loop has
+//! [`Upstreams`]: a [`Gateway`](baton_upstream::Gateway), and a `LoopCache`, which answers requests with the events of a
+//! gateway. So an exchange does not know whether bytes come from an origin, from the store, or from a response that another
+//! loop is reading. A [fill](fill) is one response on its way into the store, with the clients that read it meanwhile.
 //!
 //! What may be stored and served the rules of [`baton_segment`] decide, what is kept its index, where the bytes are
 //! [`baton_store`].
@@ -52,6 +52,7 @@ mod sources;
 mod template;
 #[cfg(test)]
 mod test_bench;
+mod upstreams;
 mod visit;
 mod word;
 
@@ -61,11 +62,11 @@ pub use baton_segment::policy::PolicyName;
 pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Scheme};
 pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};
-pub use loop_cache::LoopCache;
 pub use purge::{PurgeOrder, PurgeOutbox, PurgeRefusal};
 pub use request::SourceRequest;
 pub use route::CachedRoute;
 pub use settings::{DiskSettings, Settings};
 pub use shared::SharedCache;
 pub use sources::Sources;
+pub use upstreams::Upstreams;
 pub use word::CacheWord;

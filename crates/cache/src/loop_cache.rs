@@ -25,7 +25,7 @@ use crate::{Ask, CacheWord, SharedCache, interim};
 /// Like a [`Gateway`] it has events for requests, which are [ready](Self::poll_ready), [taken](Self::take) and
 /// [sent](Self::note_sent). Its own requests go to the loop's gateway, which the caller lends to each call.
 #[derive(Debug)]
-pub struct LoopCache {
+pub(crate) struct LoopCache {
     pub(crate) shared: Arc<SharedCache>,
     pub(crate) home: Arc<Home>,
     pub(crate) exchanges: HashMap<RequestId, Exchange, RandomState>,
@@ -56,7 +56,7 @@ impl LoopCache {
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
-    pub fn new(epoll: &OwnedFd, shared: Arc<SharedCache>) -> io::Result<Self> {
+    pub(crate) fn new(epoll: &OwnedFd, shared: Arc<SharedCache>) -> io::Result<Self> {
         let mailbox = Mailbox::new()?;
         let data = EventData::new_u64(Self::MAIL);
         epoll::add(epoll, mailbox.descriptor(), data, EventFlags::IN)?;
@@ -77,16 +77,16 @@ impl LoopCache {
     }
 
     /// The event data of what other loops have to say.
-    pub const MAIL: u64 = 2;
+    pub(crate) const MAIL: u64 = 2;
 
     /// Whether the gateway has a request with this name from the cache. Clients' names have a lower half below 2^31.
-    pub fn has_asked(name: RequestId) -> bool {
+    pub(crate) fn has_asked(name: RequestId) -> bool {
         name.number() & OWN_NAMES != 0
     }
 
     /// Begins a request, which is to go to the origin as `upstream`: without conditions and ranges, in the form of
     /// [`Ask::forwarded`].
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         gateway: &mut Gateway,
         name: RequestId,
@@ -111,7 +111,7 @@ impl LoopCache {
     }
 
     /// Takes note of what other loops have to say.
-    pub fn handle_mail(&mut self, gateway: &mut Gateway, now_ms: u64) {
+    pub(crate) fn handle_mail(&mut self, gateway: &mut Gateway, now_ms: u64) {
         self.now_ms = now_ms;
         Arc::clone(&self.home).mailbox.take(&mut self.mail);
         for mail in std::mem::take(&mut self.mail) {
@@ -124,12 +124,12 @@ impl LoopCache {
     }
 
     /// Takes note of the time. Call it once per round.
-    pub fn handle_time(&mut self, now_ms: u64) {
+    pub(crate) fn handle_time(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
     /// The gateway has an event for a request of the [cache](Self::has_asked).
-    pub fn handle_ready(&mut self, name: RequestId) {
+    pub(crate) fn handle_ready(&mut self, name: RequestId) {
         match self.passing.get(&name) {
             Some(client) => self.announce(*client),
             None => self.due.push_back(name),
@@ -137,12 +137,12 @@ impl LoopCache {
     }
 
     /// Whether there is something to do without an event.
-    pub fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.due.is_empty()
     }
 
     /// The next request with events to take, each once until something changes again.
-    pub fn poll_ready(&mut self, gateway: &mut Gateway) -> Option<RequestId> {
+    pub(crate) fn poll_ready(&mut self, gateway: &mut Gateway) -> Option<RequestId> {
         self.with(gateway).pump_due();
         let is_announced = |exchange: &mut Exchange| std::mem::take(&mut exchange.is_announced);
         while let Some(name) = self.ready.pop_front() {
@@ -154,12 +154,12 @@ impl LoopCache {
     }
 
     /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
-    pub fn take(&mut self, gateway: &mut Gateway, name: RequestId) -> Option<ResponseEvent> {
+    pub(crate) fn take(&mut self, gateway: &mut Gateway, name: RequestId) -> Option<ResponseEvent> {
         self.with(gateway).take(name)
     }
 
     /// The session has handed everything it took to the kernel and dropped the pieces.
-    pub fn note_sent(&mut self, gateway: &mut Gateway, name: RequestId, now_ms: u64) {
+    pub(crate) fn note_sent(&mut self, gateway: &mut Gateway, name: RequestId, now_ms: u64) {
         self.now_ms = now_ms;
         if let Some(inner) = self.passed_as(name) {
             gateway.note_sent(inner, now_ms);
@@ -167,17 +167,17 @@ impl LoopCache {
     }
 
     /// Whether a request is there: its client's socket never leaves the server, so it can be [abandoned](Self::abandon).
-    pub fn is_unanswered(&self, name: RequestId) -> bool {
+    pub(crate) fn is_unanswered(&self, name: RequestId) -> bool {
         self.exchanges.contains_key(&name)
     }
 
     /// How far a request has come that is about to be abandoned. What the cache has asked for is not this client's alone.
-    pub fn trail(&self, gateway: &Gateway, name: RequestId) -> Option<ResponseEvent> {
+    pub(crate) fn trail(&self, gateway: &Gateway, name: RequestId) -> Option<ResponseEvent> {
         gateway.trail(self.passed_as(name)?)
     }
 
     /// Forgets a request. Does nothing for an unknown one.
-    pub fn abandon(&mut self, gateway: &mut Gateway, name: RequestId, now_ms: u64) {
+    pub(crate) fn abandon(&mut self, gateway: &mut Gateway, name: RequestId, now_ms: u64) {
         self.now_ms = now_ms;
         let mut caching = self.with(gateway);
         caching.end(name);
@@ -185,7 +185,7 @@ impl LoopCache {
     }
 
     /// Whether neither this loop nor the shared cache has a request or a fetch, for tests.
-    pub fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         let has_none = self.exchanges.is_empty() && self.fills.is_empty() && self.parts.is_empty();
         has_none && self.passing.is_empty() && self.shared.live.is_empty()
     }
@@ -194,7 +194,7 @@ impl LoopCache {
     ///
     /// # Panics
     /// It contradicts itself.
-    pub fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let is_passed = |name: &RequestId| {
             self.exchanges.get(name).is_some_and(|exchange| matches!(exchange.state, State::Passing(_)))
         };

@@ -15,7 +15,8 @@ use baton_segment::rules::{Arrival, RouteRules, Scheme};
 use baton_upstream::{Address, Application, Endpoint, Gateway, Protocol, RequestId, ResponseEvent};
 use rustix::event::epoll;
 
-use crate::{Ask, CacheCounters, CachedRoute, LoopCache, Settings, SharedCache, Sources};
+use crate::loop_cache::LoopCache;
+use crate::{Ask, CacheCounters, CachedRoute, Settings, SharedCache, Sources};
 
 /// A loop, and the origin behind it.
 pub(crate) struct Bench {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use baton_engine::arch::{self, ArchitectureName};
 use baton_engine::listen::ListenAddress;
-use baton_session::send_way::SendWay;
+use baton_response::send_way::SendWay;
 
 use super::config::Config;
 use super::error::{Complaint, ConfigError};

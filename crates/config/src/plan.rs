@@ -584,7 +584,7 @@ mod tests {
         let tuning = config.tuning();
         assert_eq!((tuning.processes, tuning.threads, tuning.affinity), (Some(3), Some(2), false));
         assert_eq!(tuning.sendfile, SendfileMode::BySize(31 << 10));
-        assert_eq!(tuning.way, baton_session::send_way::SendWay::File);
+        assert_eq!(tuning.way, baton_response::send_way::SendWay::File);
         assert_eq!((tuning.send_quantum_bytes, tuning.helpers_max, tuning.writers), (32 << 10, 33, 34));
         assert_eq!((tuning.accepts_per_wake, tuning.socket_send_buffer_bytes), (35, Some(36 << 10)));
         assert_eq!((tuning.defer_accept_s, tuning.steering), (38, true));

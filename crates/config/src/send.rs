@@ -1,6 +1,6 @@
 //! `[send]`: how connections are accepted and responses leave.
 
-use baton_session::send_way::SendWay;
+use baton_response::send_way::SendWay;
 
 use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Or};

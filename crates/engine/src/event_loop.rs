@@ -19,12 +19,12 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_cache::Upstreams;
 use baton_session::context::Context;
 use baton_session::departures::Departures;
 use baton_session::job::{Job, JobDone};
 use baton_session::mover::FlowEvent;
 use baton_session::session::{Need, Session, Wake};
-use baton_session::upstreams::Upstreams;
 use baton_shares::ClientKey;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;

@@ -7,10 +7,10 @@ use std::thread;
 
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
+use baton_response::send_way::SendWays;
 use baton_session::context::{Context, Records, Remarks};
 use baton_session::mover::MoverLink;
 use baton_session::outlet::{SendPolicy, is_resident};
-use baton_session::send_way::SendWays;
 use baton_site::address_count::AddressCounts;
 use baton_site::plan::Plan;
 use baton_sys::descriptors;

@@ -1,8 +1,8 @@
 //! How the server does its work.
 
 use baton_content::CacheSettings;
+use baton_response::send_way::SendWay;
 use baton_session::outlet::SendfileMode;
-use baton_session::send_way::SendWay;
 
 use crate::architecture_name::ArchitectureName;
 

@@ -10,6 +10,8 @@ use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::{Stamp, h2};
+use baton_response::Supplies;
+use baton_response::send_way::{SendWay, SendWays};
 use baton_site::address_count::{AddressCounts, Counted};
 use baton_site::limits::Limits;
 use baton_site::mark::Ids;
@@ -21,7 +23,6 @@ use baton_telemetry::metrics::{Counters, Tally};
 use crate::departures::Departures;
 use crate::mover::{FlowEvent, MoverLink};
 use crate::outlet::{SendPolicy, SendfileMode, is_resident};
-use crate::send_way::{SendWay, SendWays};
 use crate::transport::Transport;
 
 /// What a step may use; one for each kernel thread that runs steps.
@@ -150,6 +151,18 @@ impl Context {
     pub fn note_flow(&self, flow: Option<u64>, event: FlowEvent) {
         if let (Some(flow), Some(mover)) = (flow, &self.mover) {
             mover.note(flow, event, self.clock.now_ms());
+        }
+    }
+
+    /// What finishing a response takes from this thread.
+    pub(crate) fn supplies(&mut self) -> Supplies<'_> {
+        Supplies {
+            now: self.clock.stamp(),
+            heads: &mut self.heads,
+            ids: &mut self.ids,
+            tally: &mut self.tally,
+            send_ways: &mut self.send_ways,
+            is_resident: self.send.test_residency.then_some(self.send.is_resident),
         }
     }
 

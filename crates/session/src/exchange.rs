@@ -38,6 +38,7 @@ use std::sync::Arc;
 use baton_buf::Aggregate;
 use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
+use baton_response::{Coder, Page, Ready, Response, Rules};
 use baton_shares::ClientKey;
 use baton_site::plan::{Action, Otherwise, Plan, Route};
 use baton_site::rewrites::Rewrites;
@@ -50,7 +51,6 @@ use baton_upstream::ResponseEvent;
 use crate::context::Context;
 use crate::job::{CodedFile, Job, Learned};
 use crate::protocol::{BodyRead, StreamId};
-use crate::response::{self, Coder, Page, Ready, Response, Rules};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use cached::Looked;
@@ -398,7 +398,7 @@ impl Exchange {
         response: Response,
     ) {
         let rules = Rules { mark: self.record.mark.as_deref(), ..*rules };
-        let ready = response::finish(response, &rules, head, env.ctx, &mut env.reply);
+        let ready = baton_response::finish(response, &rules, head, &mut env.ctx.supplies(), &mut env.reply);
         self.finish(env, ready);
     }
 

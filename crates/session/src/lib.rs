@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A session takes one client as far as it goes without waiting and says what it needs next. It knows no loop: the thread that
-//! runs it lends it a [`Context`](context::Context) for a step.
+//! runs it lends it a [`Context`](context::Context) for a step. What is answered elsewhere it gives away and gets back as
+//! values: a [`Need`](session::Need), then a [`Wake`](session::Wake).
 
 #[cfg(test)]
 mod cold_file;
@@ -20,9 +21,6 @@ pub mod mover;
 pub mod outlet;
 pub mod protocol;
 pub mod requests;
-mod response;
-pub mod send_way;
 pub mod session;
 pub mod transport;
 mod upload;
-pub mod upstreams;

@@ -16,6 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use baton_buf::{Aggregate, FileSlice, Piece, Sender, Sink, Stop};
+use baton_response::IsResident;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -57,7 +58,7 @@ pub struct SendPolicy {
     /// wait for a disk.
     pub test_residency: bool,
     /// Says what is in memory: [`is_resident`], but for a simulated disk.
-    pub is_resident: fn(&FileSlice, u64, u64) -> bool,
+    pub is_resident: IsResident,
     /// Whether the kernel may seal records of TLS.
     pub kernel_tls: bool,
 }

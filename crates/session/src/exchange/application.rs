@@ -14,10 +14,11 @@ use baton_fcgi::params;
 use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
 use baton_http::response::Client;
 use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
+use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
 use baton_shares::ClientKey;
 use baton_site::documents::Instead;
 use baton_site::mark::Mark;
-use baton_site::plan::{CgiTerms, Delegate, Plan, Terms};
+use baton_site::plan::{CgiTerms, Delegate, Plan};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
 
@@ -26,7 +27,6 @@ use super::guarded::Visitor;
 use super::routed::Routed;
 use super::{lent, tls_parameters};
 use crate::context::Context;
-use crate::response::{self, Author, Page, Ready, Response, Rules, SERVER};
 use crate::transport::{HandOverTerms, Transport};
 
 /// A delegated request with its plan, site and application.
@@ -86,7 +86,8 @@ impl Origin {
 
     /// Finishes a response to the request.
     pub(super) fn finish(&self, env: &mut Env<'_>, response: Response) -> Ready {
-        response::finish(response, &self.rules(), Some(&self.head.get()), env.ctx, &mut env.reply)
+        let (rules, head) = (self.rules(), self.head.get());
+        baton_response::finish(response, &rules, Some(&head), &mut env.ctx.supplies(), &mut env.reply)
     }
 
     /// How a request ends that what answers it has let down.
@@ -245,16 +246,6 @@ impl Origin {
             }
         }
         block
-    }
-}
-
-impl Author {
-    /// Who writes the heads of the responses.
-    pub(super) fn of(delegate: &Delegate) -> Self {
-        match &delegate.terms {
-            Terms::Cgi(_) => Self::Application { is_stored: delegate.cache.is_some() },
-            Terms::Proxy(_) => Self::Origin,
-        }
     }
 }
 

@@ -9,6 +9,8 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::zero_copy::NameMap;
 use baton_http::origin::ResponseHead;
 use baton_http::{Method, Status};
+use baton_response::send_way::Trial;
+use baton_response::{Author, Body, Ready, Reply, Response, range};
 use baton_site::plan::Delegate;
 
 use super::application::Origin;
@@ -18,8 +20,6 @@ use super::x_sendfile::{NamedFile, file_response, may_be_coded};
 use crate::context::Context;
 use crate::job::{CodedFile, Job};
 use crate::protocol::StreamId;
-use crate::response::{Author, Body, Ready, Response, range};
-use crate::send_way::Trial;
 
 /// A response that is assembled from files.
 #[derive(Debug)]
@@ -204,7 +204,8 @@ impl Composite {
                 Part::File(file) => match look(file, found.take(), env.ctx, env.stream)? {
                     Some(stored) if stored.is_empty() => {}
                     Some(stored) => {
-                        let (piece, trial) = range(env.ctx, &stored, 0, stored.len(), by_reference);
+                        let (piece, trial) =
+                            range(&mut env.ctx.supplies(), &stored, 0, stored.len(), by_reference);
                         self.body.push(piece);
                         self.trial = trial.filter(|_| self.is_one_file);
                     }

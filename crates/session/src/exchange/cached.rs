@@ -5,6 +5,7 @@ use std::sync::Arc;
 use baton_cache::{Ask, Bypass, CacheWord, CachedAnswer, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
+use baton_response::{Author, Body, Page, Response, Rules};
 use baton_site::plan::{Delegate, Plan};
 use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
@@ -12,7 +13,6 @@ use super::env::Env;
 use super::lent;
 use super::record::Record;
 use super::routed::Routed;
-use crate::response::{Author, Body, Page, Response, Rules};
 
 /// What the shared cache has for a request.
 #[derive(Debug)]

@@ -29,6 +29,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_response::{Author, Body, Coder, Ready, Response, TURN_BYTES};
 use baton_site::documents::Instead;
 use baton_site::mark::Mark;
 use baton_site::plan::{Delegate, Plan, Terms};
@@ -44,7 +45,6 @@ use super::guarded::Visitor;
 use super::record::Record;
 use crate::context::Context;
 use crate::job::CodedFile;
-use crate::response::{self, Author, Body, Coder, Ready, Response, TURN_BYTES};
 use crate::upload::{Begins, Upload};
 
 /// A request that an application or an origin answers.
@@ -348,7 +348,7 @@ impl Delegated {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
         let (author, rules) = (Author::of(&self.origin.delegate), self.origin.rules());
-        let status = response::switch(&head, author, &rules, env.ctx, &mut env.reply);
+        let status = baton_response::switch(&head, author, &rules, &mut env.ctx.supplies(), &mut env.reply);
         record.begin(&status.into());
         Reaction::Tunnel(Shown {
             origin: self.origin.delegate.application.name().into(),

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use baton_cache::Ask;
+use baton_response::send_way::Trial;
 use baton_upstream::TunnelEnd;
 
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::{Responder, StreamId};
-use crate::send_way::Trial;
 use crate::transport::{HandOverTerms, Transport};
 
 /// What an exchange works with.

@@ -4,9 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use baton_http::{RequestHead, Status};
+use baton_response::Page;
 use baton_site::guards::{Guards, RateLimit, RealAddress, Standing, Verification};
-
-use crate::response::Page;
 
 /// Who has made a request, where that is not just the other end of the connection.
 #[derive(Clone, Debug, Default)]

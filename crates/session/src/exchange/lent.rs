@@ -6,13 +6,13 @@ use std::sync::Arc;
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
 use baton_dcws::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
+use baton_response::{Page, Response, Rules};
 use baton_site::documents::{Copies, Instead, Lending, Rewriting};
 
 use super::find::find;
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::StreamId;
-use crate::response::{Page, Response, Rules};
 
 /// Where a document is.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use baton_buf::Aggregate;
 use baton_cache::Ask;
 use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
+use baton_response::{Page, Reply, Response};
 use baton_shares::ClientKey;
 use baton_site::mark::Ids;
 use baton_site::plan::{ClusterWay, ProxyTerms};
@@ -17,7 +18,6 @@ use super::application::Origin;
 use super::env::{Delegation, Env};
 use super::location;
 use crate::protocol::Responder;
-use crate::response::{Page, Response};
 use crate::transport::Transport;
 
 impl Origin {

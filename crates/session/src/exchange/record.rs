@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_http::Status;
+use baton_response::Ready;
 use baton_site::mark::Mark;
 use baton_telemetry::clock::Clock;
 use baton_telemetry::figures::Row;
@@ -14,7 +15,6 @@ use baton_upstream::{Application, Request, Trail};
 use super::guarded::Visitor;
 use crate::context::Context;
 use crate::protocol::Written;
-use crate::response::Ready;
 
 /// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
 /// when the kernel has taken the last one.

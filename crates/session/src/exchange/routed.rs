@@ -1,13 +1,13 @@
 //! A request with its site and route.
 
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_response::{Page, Response, Rules};
 use baton_site::cors::Cors;
 use baton_site::guards::{AllowedMethods, Guards};
 use baton_site::plan::{Delegate, Otherwise, Plan, Route, Site};
 use baton_telemetry::log::Outcome;
 
 use crate::context::Context;
-use crate::response::{Page, Response, Rules};
 use crate::upload::Upload;
 
 /// The site and route of a request, and what of the configuration its answer needs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_content::Found;
 use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_response::{Page, Response};
 use baton_site::plan::{Action, Delegate, Terms};
 use baton_site::template;
 use baton_telemetry::log::Outcome;
@@ -18,7 +19,6 @@ use super::{location, x_sendfile};
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::StreamId;
-use crate::response::{Page, Response};
 
 /// Where an answer comes from.
 #[derive(Debug)]

@@ -10,12 +10,12 @@ use baton_compress::{forget_bytes, says_no_transform};
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
 use baton_http::origin::ResponseHead;
 use baton_http::{AcceptedCodings, Status, is_same_field};
+use baton_response::{Author, Body, Response};
 use baton_site::plan::Delegate;
 
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::StreamId;
-use crate::response::{Author, Body, Response};
 
 /// A file that an application named, in a folder that it may name files of.
 #[derive(Clone, Debug)]

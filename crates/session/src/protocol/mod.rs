@@ -5,14 +5,12 @@
 
 mod h1;
 mod h2;
-mod head;
 mod responder;
 mod stream;
 mod written;
 
 pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Taken};
 pub(crate) use h2::{ResponseState, StreamBody};
-pub(crate) use head::{Beginning, HeadLines};
 pub(crate) use responder::Responder;
 pub use stream::StreamId;
 pub(crate) use written::{TooShort, Written};

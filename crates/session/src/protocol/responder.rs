@@ -5,8 +5,9 @@ use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::response::{Client, Framing};
 use baton_http::{Refusal, Status};
+use baton_response::{Beginning, HeadLines, Reply};
 
-use super::{Beginning, HeadLines, ResponseState, StreamBody, TooShort, Written, h1, h2};
+use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};
 
 /// Where an exchange reads the rest of its request, and writes its response.
 #[derive(Debug)]
@@ -59,12 +60,6 @@ impl<'a> Responder<'a> {
         each_protocol!(self, reply => reply.send_interim(heads, head));
     }
 
-    /// Sends the head of a response that switches protocols, behind `fields` of the server. What is
-    /// [sent](Self::send_part) from here on is the other protocol's. Returns the status that the client sees.
-    pub(crate) fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
-        each_protocol!(self, reply => reply.send_switch(heads, head, fields))
-    }
-
     /// Nothing follows behind a switch of protocols, but the client may go on.
     pub(crate) fn end_half(&mut self) {
         each_protocol!(self, reply => reply.end_half());
@@ -104,51 +99,12 @@ impl<'a> Responder<'a> {
         each_protocol!(self, reply => reply.cut());
     }
 
-    /// The form of cached heads.
-    pub(crate) fn head_form(&mut self) -> HeadForm {
-        match self {
-            Self::Http1(reply) => reply.head_form(),
-            Self::Http2(_) => h2::Responder::HEAD_FORM,
-        }
-    }
-
-    /// Whether what is sent by reference costs less than what is in memory, or may.
-    pub(crate) fn may_send_by_reference(&self) -> bool {
-        match self {
-            Self::Http1(reply) => reply.may_send_by_reference(),
-            // A frame of 16 KiB takes two calls by reference, and none of its own from memory.
-            Self::Http2(_) => false,
-        }
-    }
-
-    /// Sends a file with its cached head.
-    pub(crate) fn send_whole(&mut self, whole: Whole) {
-        each_protocol!(self, reply => reply.send_whole(whole));
-    }
-
     /// What an application needs to know to answer in the server's place; `None`: only the server can answer.
     pub(crate) fn client_to_hand_over(&mut self) -> Option<Client> {
         match self {
             Self::Http1(reply) => Some(reply.client()),
             Self::Http2(_) => None,
         }
-    }
-
-    /// Who reads the response: what that has to do with its framing.
-    pub(crate) fn client(&mut self) -> Client {
-        each_protocol!(self, reply => reply.client())
-    }
-
-    /// Sends a head, behind `fields` of the server, and what is there of the body.
-    pub(crate) fn send_head(
-        &mut self,
-        heads: &mut Pool,
-        head: HeadLines<'_>,
-        framing: Framing,
-        fields: &[u8],
-        body: Beginning,
-    ) {
-        each_protocol!(self, reply => reply.send_head(heads, head, framing, fields, body));
     }
 
     /// The application has written its head, and perhaps some of its body, to the client itself. What is
@@ -171,5 +127,45 @@ impl<'a> Responder<'a> {
     /// [`TooShort`].
     pub(crate) fn end(&mut self, trailers: Option<&Trailers>) -> Result<(), TooShort> {
         each_protocol!(self, reply => reply.end(trailers))
+    }
+}
+
+impl Reply for Responder<'_> {
+    fn head_form(&mut self) -> HeadForm {
+        match self {
+            Self::Http1(reply) => reply.head_form(),
+            Self::Http2(_) => h2::Responder::HEAD_FORM,
+        }
+    }
+
+    fn may_send_by_reference(&self) -> bool {
+        match self {
+            Self::Http1(reply) => reply.may_send_by_reference(),
+            // A frame of 16 KiB takes two calls by reference, and none of its own from memory.
+            Self::Http2(_) => false,
+        }
+    }
+
+    fn send_whole(&mut self, whole: Whole) {
+        each_protocol!(self, reply => reply.send_whole(whole));
+    }
+
+    fn client(&mut self) -> Client {
+        each_protocol!(self, reply => reply.client())
+    }
+
+    fn send_head(
+        &mut self,
+        heads: &mut Pool,
+        head: HeadLines<'_>,
+        framing: Framing,
+        fields: &[u8],
+        body: Beginning,
+    ) {
+        each_protocol!(self, reply => reply.send_head(heads, head, framing, fields, body));
+    }
+
+    fn send_switch(&mut self, heads: &mut Pool, head: &ResponseHead, fields: &[u8]) -> Status {
+        each_protocol!(self, reply => reply.send_switch(heads, head, fields))
     }
 }

@@ -10,6 +10,7 @@
 //! A protocol is a folder beside this file. It implements [`Driver`], keeps its requests in an [`Exchanges`] and has a
 //! [`Responder`]. `at` is the place of a request in that table. It changes when an older request is logged.
 
+use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{FailureReason, ResponseEvent};
@@ -21,7 +22,6 @@ use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
 use crate::job::JobDone;
 use crate::protocol::{LastClose, Responder, StreamId};
-use crate::send_way::Trial;
 use crate::transport::{Received, Transport};
 
 /// A protocol on a connection, and its exchanges.

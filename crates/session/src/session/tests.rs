@@ -12,6 +12,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
+use baton_response::send_way::{SendWay, SendWays};
 use baton_shares::ClientKey;
 use baton_site::address_range::AddressSet;
 use baton_site::guards::RealAddress;
@@ -31,8 +32,6 @@ use super::{Need, Session, Stage};
 use crate::context::{Context, Records};
 use crate::outlet::{SendPolicy, SendfileMode, is_resident};
 use crate::protocol::StreamId;
-use crate::send_way::SendWay;
-use crate::send_way::SendWays;
 use crate::session::Wake;
 
 /// An application with all paths below its own, with which the server shares what it can.

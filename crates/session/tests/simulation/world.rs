@@ -17,16 +17,16 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use baton_cache::Upstreams;
 use baton_content::{Blocking, Cache, CacheSettings};
+use baton_response::send_way::{SendWay, SendWays};
 use baton_session::context::{Context, Records};
 use baton_session::job::Job;
 use baton_session::outlet::{SendPolicy, SendfileMode};
 use baton_session::protocol::StreamId;
 use baton_session::requests::Requests;
-use baton_session::send_way::{SendWay, SendWays};
 use baton_session::session::{Need, Session, Stage, Wake};
 use baton_session::transport::Transport;
-use baton_session::upstreams::Upstreams;
 use baton_site::limits::Limits;
 use baton_site::plan::Plan;
 use baton_telemetry::log::Outcome;

@@ -1,6 +1,7 @@
 //! A response whose body is coded as it passes.
 
 use baton_buf::Aggregate;
+use baton_response::{Coder, CoderError};
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Tally;
 
@@ -8,7 +9,6 @@ use super::{Delegated, Progress, Reaction, TOO_SHORT, end_short};
 use crate::exchange::env::{Env, Wants};
 use crate::exchange::record::Record;
 use crate::job::Job;
-use crate::response::{Coder, CoderError};
 
 impl Delegated {
     /// Codes a part of what has come; `None`: there is nothing to code, and the next event is needed.

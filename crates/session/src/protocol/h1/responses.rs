@@ -5,11 +5,12 @@ use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::response::{Client, Framing, LAST_CHUNK, push_chunk_head};
 use baton_http::{Refusal, Status, Version};
+use baton_response::{Beginning, HeadLines, head};
 
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
 use crate::outlet::Outlet;
-use crate::protocol::{Beginning, HeadLines, TooShort, Written, head};
+use crate::protocol::{TooShort, Written};
 
 /// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::response::Client;
 use baton_http::response::Framing;
 use baton_http::{Method, RequestHead, Status};
+use baton_response::{Beginning, HeadLines, head};
 
 use super::StreamBody;
 use super::body::BodyState;
-use crate::protocol::{Beginning, HeadLines, TooShort, Written, head};
+use crate::protocol::{TooShort, Written};
 
 /// The state of a stream's response.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ mod moving;
 mod waiting;
 
 use baton_fcgi::AnswerOutcome;
+use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::ResponseEvent;
@@ -20,7 +21,6 @@ use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::outlet::Flush;
 use crate::protocol::{Http1, LastClose, Responder, StreamId};
-use crate::send_way::Trial;
 use waiting::Waiting;
 
 /// HTTP/1 on a connection: the protocol's machine, and its exchanges.

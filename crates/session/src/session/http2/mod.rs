@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 
 use baton_buf::FileSlice;
 use baton_http::h2;
+use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
@@ -34,7 +35,6 @@ use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::job::Job;
 use crate::protocol::{LastClose, Responder, StreamId};
-use crate::send_way::Trial;
 use crate::transport::Received;
 use stream::{Stream, name};
 

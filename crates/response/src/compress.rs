@@ -5,19 +5,19 @@ use baton_http::origin::ResponseHead;
 use baton_http::{Coding, Method, RequestHead};
 use baton_telemetry::metrics::Tally;
 
-use super::coder::Coder;
-use super::value::Author;
-use crate::protocol::Beginning;
+use crate::coder::Coder;
+use crate::head::Beginning;
+use crate::value::Author;
 
 /// What is sent of a body: what is there of it, and its length if that is all.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
-    pub(super) bytes: Beginning,
-    pub(super) whole: Option<u64>,
+pub(crate) struct Sent {
+    pub(crate) bytes: Beginning,
+    pub(crate) whole: Option<u64>,
 }
 
 /// Whether a response is coded. A short one of the server's own never is.
-pub(super) fn verdict(
+pub(crate) fn verdict(
     rules: Option<&baton_compress::Rules>,
     author: Author,
     request: &RequestHead<'_>,
@@ -33,7 +33,7 @@ pub(super) fn verdict(
 }
 
 /// Codes the body as far as it is there, in its first turn. Returns what codes the rest.
-pub(super) fn begin(
+pub(crate) fn begin(
     coding: Coding,
     method: Method,
     head: &mut ResponseHead,

@@ -6,14 +6,15 @@ use baton_buf::Aggregate;
 use baton_content::{Listed, Stored};
 use baton_http::origin::ResponseHead;
 use baton_http::{ByteRange, Status};
+use baton_site::plan::{Delegate, Terms};
 use baton_telemetry::log::Outcome;
 
-use super::coder::Coder;
+use crate::coder::Coder;
 use crate::send_way::Trial;
 
 /// An answer that is not finished.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub struct Response {
     pub(crate) head: Head,
     pub(crate) body: Body,
     /// How the request ends if it arrives.
@@ -31,21 +32,26 @@ pub(crate) enum Head {
 
 /// Who has written a head, and so what it lacks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Author {
+pub enum Author {
     /// The server. No rule of the route touches its fields of these names.
     Server([&'static str; 2]),
     /// A file. Its fields obey the rules of the route already.
     File,
-    /// An application, which has no date. `is_stored`: what it has said may be older than now.
-    Application { is_stored: bool },
+    /// An application, which has no date.
+    Application {
+        /// What it has said may be older than now.
+        is_stored: bool,
+    },
     /// An origin, which has dated its response, or has no clock.
     Origin,
 }
 
 /// The body of a response.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub enum Body {
+    /// Nothing.
     None,
+    /// These bytes.
     Bytes(Vec<u8>),
     /// Of a file, what the client's conditions and ranges leave.
     File(Arc<Stored>),
@@ -59,19 +65,20 @@ pub(crate) enum Body {
 
 /// A response that has begun.
 #[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) status: Status,
+pub struct Ready {
+    /// The status that the client sees.
+    pub status: Status,
     /// How the request ends if the response arrives.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
     /// The measurement to make if it is sent alone.
-    pub(crate) trial: Option<Trial>,
+    pub trial: Option<Trial>,
     /// What codes the rest of the body.
-    pub(crate) coder: Option<Box<Coder>>,
+    pub coder: Option<Box<Coder>>,
 }
 
 impl Response {
     /// A file, as far as the client's conditions and ranges ask for it.
-    pub(crate) fn file(stored: Arc<Stored>) -> Self {
+    pub fn file(stored: Arc<Stored>) -> Self {
         Self {
             head: Head::Ready(Status::OK, Arc::clone(&stored)),
             body: Body::File(stored),
@@ -80,7 +87,7 @@ impl Response {
     }
 
     /// A directory.
-    pub(crate) fn listing(listed: &Listed) -> Self {
+    pub fn listing(listed: &Listed) -> Self {
         let mut head = ResponseHead::of_status(Status::OK);
         head.add_lines(&listed.fields);
         let mut body = Aggregate::new();
@@ -90,12 +97,12 @@ impl Response {
     }
 
     /// What these lines say of this body.
-    pub(crate) fn of_lines(head: ResponseHead, author: Author, body: Body) -> Self {
+    pub fn of_lines(head: ResponseHead, author: Author, body: Body) -> Self {
         Self { head: Head::Lines(head, author), body, outcome: Outcome::Complete }
     }
 
     /// Which ends the request like this, if it arrives.
-    pub(crate) fn ending(self, outcome: Outcome) -> Self {
+    pub fn ending(self, outcome: Outcome) -> Self {
         Self { outcome, ..self }
     }
 
@@ -104,6 +111,16 @@ impl Response {
         match &self.head {
             Head::Ready(status, _) => *status,
             Head::Lines(head, _) => head.status(),
+        }
+    }
+}
+
+impl Author {
+    /// Who writes the heads of what answers elsewhere.
+    pub fn of(delegate: &Delegate) -> Self {
+        match &delegate.terms {
+            Terms::Cgi(_) => Self::Application { is_stored: delegate.cache.is_some() },
+            Terms::Proxy(_) => Self::Origin,
         }
     }
 }

@@ -20,7 +20,7 @@ use baton_telemetry::metrics::{Metric, Tally};
 
 /// A response that is coded.
 #[derive(Debug)]
-pub(crate) struct Coder {
+pub struct Coder {
     /// `None`: it has failed, or the body is complete.
     encoder: Option<Encoder>,
     /// Of the body, what is not coded yet.
@@ -36,7 +36,7 @@ pub(crate) struct Coder {
 
 /// What ends a coded response.
 #[derive(Debug)]
-pub(crate) enum CoderError {
+pub enum CoderError {
     /// The body is shorter than the application has said.
     TooShort,
     /// There is no memory, or a part of the body cannot be read.
@@ -60,7 +60,7 @@ impl Coder {
     }
 
     /// More of the body. What exceeds the length that was declared is dropped.
-    pub(crate) fn take(&mut self, mut body: Aggregate) {
+    pub fn take(&mut self, mut body: Aggregate) {
         if let Some(owed) = &mut self.owed {
             body.split_off(*owed);
             *owed -= body.len();
@@ -69,12 +69,12 @@ impl Coder {
     }
 
     /// Whether more has come than was coded.
-    pub(crate) fn has_pending(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Whether other clients are to have a turn first.
-    pub(crate) fn takes_turn(&mut self) -> bool {
+    pub fn takes_turn(&mut self) -> bool {
         let takes_turn = self.coded >= TURN_BYTES;
         if takes_turn {
             self.coded = 0;
@@ -83,7 +83,7 @@ impl Coder {
     }
 
     /// Codes what has come, at most as much as one turn allows. Returns what the client gets of it.
-    pub(crate) fn code(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub fn code(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         let mut bytes = Vec::new();
         let mut encoder = self.encoder.take().ok_or(CoderError::Failed)?;
         while self.coded < TURN_BYTES
@@ -115,12 +115,12 @@ impl Coder {
     }
 
     /// What is next is in a file: the part of it for [`handle_read`](Self::handle_read).
-    pub(crate) fn to_read(&self) -> Option<FileSlice> {
+    pub fn to_read(&self) -> Option<FileSlice> {
         self.file_at_front().map(|slice| slice.prefix(TURN_BYTES))
     }
 
     /// What was [to be read](Self::to_read); `None`: it cannot be.
-    pub(crate) fn handle_read(&mut self, bytes: Option<Slice>) {
+    pub fn handle_read(&mut self, bytes: Option<Slice>) {
         match bytes {
             Some(bytes) => {
                 self.pending.take_front(bytes.len() as u64);
@@ -138,7 +138,7 @@ impl Coder {
     }
 
     /// Nothing more has come for now: what the client gets so that it can decode all that has.
-    pub(crate) fn flush(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub fn flush(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         let encoder = self.encoder.as_mut().ok_or(CoderError::Failed)?;
         if std::mem::take(&mut self.is_held_back) {
             encoder.flush().map_err(|_| CoderError::Failed)?;
@@ -147,13 +147,13 @@ impl Coder {
     }
 
     /// Whether the rest can be coded in this turn.
-    pub(crate) fn can_finish(&self) -> bool {
+    pub fn can_finish(&self) -> bool {
         let is_in_file = self.pending.pieces().any(|piece| matches!(piece, Piece::File(_)));
         self.coded + self.pending.len() <= TURN_BYTES && !is_in_file
     }
 
     /// The body is complete, and all of it [fits into this turn](Self::can_finish): the last bytes that the client gets.
-    pub(crate) fn finish(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
+    pub fn finish(&mut self, tally: &mut Tally) -> Result<Aggregate, CoderError> {
         if self.owed.is_some_and(|owed| owed > 0) {
             return Err(CoderError::TooShort);
         }
@@ -209,7 +209,7 @@ static CODERS: AtomicUsize = AtomicUsize::new(0);
 const CODERS_MAX: usize = 128;
 
 /// Bytes that one response codes before other clients have a turn: about a millisecond.
-pub(crate) const TURN_BYTES: u64 = 64 << 10;
+pub const TURN_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -6,31 +6,32 @@ use baton_site::cors::Allowed;
 use baton_site::mark::Mark;
 use baton_site::plan::{ErrorPage, Plan};
 
-use super::value::Author;
+use crate::value::Author;
 
 /// What of the configuration shapes the responses to a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules<'a> {
+pub struct Rules<'a> {
     /// Fields that the configuration adds to each response, takes from it, or gives it.
-    pub(crate) headers: Option<&'a FieldRules>,
+    pub headers: Option<&'a FieldRules>,
     /// Bodies in place of the built-in ones.
-    pub(crate) error_pages: &'a [ErrorPage],
+    pub error_pages: &'a [ErrorPage],
     /// Which bodies are coded on the fly.
-    pub(crate) compress: Option<&'a baton_compress::Rules>,
+    pub compress: Option<&'a baton_compress::Rules>,
     /// Whether the page may read the response that has sent the request.
-    pub(crate) allowed: Option<Allowed<'a>>,
+    pub allowed: Option<Allowed<'a>>,
     /// The id of the request, and its trace.
-    pub(crate) mark: Option<&'a Mark>,
+    pub mark: Option<&'a Mark>,
     /// The media types that the client takes.
-    pub(crate) accept: Option<&'a [u8]>,
-    pub(crate) server_header: bool,
+    pub accept: Option<&'a [u8]>,
+    /// Whether responses say what the server is.
+    pub server_header: bool,
     /// More ranges of a file than these are the whole.
-    pub(crate) ranges_max: usize,
+    pub ranges_max: usize,
 }
 
 impl<'a> Rules<'a> {
     /// Rules for a request for which there is no site.
-    pub(crate) fn without_site(plan: &'a Plan) -> Self {
+    pub fn without_site(plan: &'a Plan) -> Self {
         Self {
             headers: None,
             error_pages: &[],
@@ -44,7 +45,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether the head is for this request alone.
-    pub(super) fn is_personal(&self) -> bool {
+    pub(crate) fn is_personal(&self) -> bool {
         self.allowed.is_some() || self.id().is_some()
     }
 
@@ -55,7 +56,7 @@ impl<'a> Rules<'a> {
 
     /// Appends what a head of this author lacks: edits of its fields, then complete lines that stand in front of them
     /// (`docs/handover-protocol.md`, section 2).
-    pub(crate) fn push_fields(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
+    pub fn push_fields(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
         self.push_edits(author, now, out);
         self.push_lines(author, now, out);
     }
@@ -112,4 +113,4 @@ fn is_list(name: &str) -> bool {
 }
 
 /// Value of the `Server` field.
-pub(crate) const SERVER: &str = "baton";
+pub const SERVER: &str = "baton";

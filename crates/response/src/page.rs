@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use baton_http::origin::ResponseHead;
 use baton_http::{PathRefusal, Status};
 
-use super::notice::{self, Form, explanation};
-use super::rules::Rules;
-use super::value::{Author, Body, Response};
+use crate::notice::{self, Form, explanation};
+use crate::rules::Rules;
+use crate::value::{Author, Body, Response};
 
 /// A response that the server generates.
 #[derive(Debug)]
-pub(crate) struct Page<'a> {
+pub struct Page<'a> {
     status: Status,
     /// Fields beside the usual ones.
     fields: Fields<'a>,
@@ -43,7 +43,7 @@ enum Fields<'a> {
 
 impl<'a> Page<'a> {
     /// An error page; a site may have its own.
-    pub(crate) fn error(status: Status) -> Self {
+    pub fn error(status: Status) -> Self {
         let mut page = Self::explained(status, explanation(status).into());
         if status == Status::SERVICE_UNAVAILABLE {
             page.fields = Fields::One("Retry-After", "1".into());
@@ -52,19 +52,19 @@ impl<'a> Page<'a> {
     }
 
     /// The path cannot be a name: 400.
-    pub(crate) fn refused_path(refusal: PathRefusal) -> Self {
+    pub fn refused_path(refusal: PathRefusal) -> Self {
         Self::explained(Status::BAD_REQUEST, refusal.to_string().into())
     }
 
     /// The target is known, the method is not for it: 405. `allowed`: those that are.
-    pub(crate) fn method_not_allowed(allowed: &'a str) -> Self {
+    pub fn method_not_allowed(allowed: &'a str) -> Self {
         let mut page = Self::error(Status::METHOD_NOT_ALLOWED);
         page.fields = Fields::One("Allow", allowed.into());
         page
     }
 
     /// A rule of the route does not allow the method: 405.
-    pub(crate) fn method_refused(allowed: &'a str) -> Self {
+    pub fn method_refused(allowed: &'a str) -> Self {
         let mut page = Self::explained(Status::METHOD_NOT_ALLOWED, "The method is not allowed here.".into());
         page.fields = Fields::One("Allow", allowed.into());
         page
@@ -78,14 +78,14 @@ impl<'a> Page<'a> {
     }
 
     /// The client has to say who its user is, and prove it: 401.
-    pub(crate) fn unauthorized(challenge: &'a str) -> Self {
+    pub fn unauthorized(challenge: &'a str) -> Self {
         let mut page = Self::explained(Status::UNAUTHORIZED, "This is for users with a password.".into());
         page.fields = Fields::One("WWW-Authenticate", challenge.into());
         page
     }
 
     /// The client asks too often: 429.
-    pub(crate) fn too_many_requests(retry_after_s: u64) -> Self {
+    pub fn too_many_requests(retry_after_s: u64) -> Self {
         let mut page =
             Self::explained(Status::TOO_MANY_REQUESTS, "Too many requests. Try again a little later.".into());
         page.fields = Fields::One("Retry-After", retry_after_s.to_string().into());
@@ -93,7 +93,7 @@ impl<'a> Page<'a> {
     }
 
     /// The allowed methods: 204.
-    pub(crate) fn options(allowed: &'a str) -> Self {
+    pub fn options(allowed: &'a str) -> Self {
         Self {
             status: Status::NO_CONTENT,
             fields: Fields::One("Allow", allowed.into()),
@@ -102,19 +102,19 @@ impl<'a> Page<'a> {
     }
 
     /// What a page of another origin may do: 204. `lines`: complete lines that say so.
-    pub(crate) fn preflight(lines: &'a [u8]) -> Self {
+    pub fn preflight(lines: &'a [u8]) -> Self {
         Self { status: Status::NO_CONTENT, fields: Fields::Lines(lines), content: Content::None }
     }
 
     /// Sends the client elsewhere.
-    pub(crate) fn redirect(status: Status, location: &'a str) -> Self {
+    pub fn redirect(status: Status, location: &'a str) -> Self {
         let mut page = Self::explained(status, "What you look for is elsewhere.".into());
         page.fields = Fields::One("Location", location.into());
         page
     }
 
     /// Sends the client to where a document is for now. No client, cache or search engine must rely on that.
-    pub(crate) fn away(location: &'a str) -> Self {
+    pub fn away(location: &'a str) -> Self {
         let mut page =
             Self::explained(Status::TEMPORARY_REDIRECT, "This is at another server for now.".into());
         page.fields = Fields::Away(location);
@@ -122,7 +122,7 @@ impl<'a> Page<'a> {
     }
 
     /// What the configuration says. An error about which it says nothing has the server's page.
-    pub(crate) fn fixed(status: Status, media_type: &'a str, body: &'a [u8]) -> Self {
+    pub fn fixed(status: Status, media_type: &'a str, body: &'a [u8]) -> Self {
         if body.is_empty() && status.code() >= 400 {
             return Self::error(status);
         }
@@ -130,7 +130,7 @@ impl<'a> Page<'a> {
     }
 
     /// What proves to a certificate authority that the server answers for a name (RFC 8555 section 8.3).
-    pub(crate) fn proof(proof: &'a str) -> Self {
+    pub fn proof(proof: &'a str) -> Self {
         Self {
             status: Status::OK,
             fields: Fields::One("X-Content-Type-Options", "nosniff".into()),
@@ -139,7 +139,7 @@ impl<'a> Page<'a> {
     }
 
     /// Why input is no request, or the rest of one. It says nothing of what the client prefers.
-    pub(crate) fn refusal(status: Status, why: &'a str) -> Self {
+    pub fn refusal(status: Status, why: &'a str) -> Self {
         Self { status, fields: Fields::None, content: Content::Refusal(why) }
     }
 
@@ -174,7 +174,7 @@ impl Fields<'_> {
 
 impl Rules<'_> {
     /// A page as the response to a request.
-    pub(crate) fn page(&self, page: Page<'_>) -> Response {
+    pub fn page(&self, page: Page<'_>) -> Response {
         let mut head = ResponseHead::of_status(page.status);
         page.fields.push(&mut head);
         let own = self.error_pages.iter().find(|own| own.status == page.status.code());

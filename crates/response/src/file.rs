@@ -5,21 +5,20 @@ use baton_content::{BodySource, Stored};
 use baton_http::Stamp;
 use baton_site::mark::Ids;
 
-use crate::context::Context;
-use crate::outlet::SendPolicy;
 use crate::send_way::Trial;
+use crate::supplies::{IsResident, Supplies};
 
 /// A range of a file, from the source that costs less; and the measurement to make if only its head leaves with it.
-pub(crate) fn range(
-    ctx: &mut Context,
+pub fn range(
+    supplies: &mut Supplies<'_>,
     stored: &Stored,
     first: u64,
     len: u64,
     by_reference: bool,
 ) -> (Piece, Option<Trial>) {
-    let (way, trial) = choose(ctx, stored, len, by_reference);
+    let (way, trial) = choose(supplies, stored, len, by_reference);
     // Test the whole file, so that one test a second serves all its ranges.
-    let may_go = || may_go(&stored.body_by(way, 0, stored.len()), &ctx.send, ctx.clock.stamp());
+    let may_go = || may_go(&stored.body_by(way, 0, stored.len()), supplies.is_resident, supplies.now);
     match way == BodySource::Memory || may_go() {
         true => (stored.body_by(way, first, len), trial),
         false => (stored.body(first, len), None),
@@ -28,61 +27,49 @@ pub(crate) fn range(
 
 /// The way for so many bytes of a file, and whether it is to be measured. `by_reference`: the client's connection takes
 /// ranges of files.
-pub(super) fn choose(
-    ctx: &mut Context,
+pub(crate) fn choose(
+    supplies: &mut Supplies<'_>,
     stored: &Stored,
     len: u64,
     by_reference: bool,
 ) -> (BodySource, Option<Trial>) {
     match stored.has_both_ways() && by_reference {
-        true => ctx.send_ways.choose(len),
+        true => supplies.send_ways.choose(len),
         false => (BodySource::Memory, None),
     }
 }
 
 /// Whether sending this would not wait for a disk. If the page cache has dropped the file, the server sends its own
 /// copy.
-pub(super) fn may_go(piece: &Piece, policy: &SendPolicy, now: &Stamp) -> bool {
-    match piece {
-        Piece::File(slice) if policy.test_residency => {
-            (policy.is_resident)(slice, slice.len(), now.unix_seconds)
-        }
+pub(crate) fn may_go(piece: &Piece, is_resident: Option<IsResident>, now: &Stamp) -> bool {
+    match (piece, is_resident) {
+        (Piece::File(slice), Some(is_resident)) => is_resident(slice, slice.len(), now.unix_seconds),
         _ => true,
     }
 }
 
 /// A boundary that the file contains with a probability of 2^-64, since no client can foresee it.
-pub(super) fn boundary(ids: &mut Ids) -> String {
+pub(crate) fn boundary(ids: &mut Ids) -> String {
     format!("baton{:016x}", ids.draw() as u64)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
-    use baton_buf::FileSlice;
+    use baton_buf::{FileSlice, OpenFile};
 
     use super::*;
-    use crate::cold_file::cold_file;
-    use crate::outlet::{SendfileMode, is_resident};
 
     /// A file in memory goes from the page cache only if it is there, unless the thread may wait anyway.
     #[test]
     fn no_send_waits_for_a_disk_with_the_bytes_in_memory() {
-        const LEN: u64 = 64 * 1024;
+        let file = OpenFile::new(File::open("/dev/null").unwrap().into());
+        let piece = Piece::from(FileSlice::new(Arc::new(file), 0, 64 * 1024));
         let now = Stamp::at(1);
-        let policy = |test_residency| SendPolicy {
-            sendfile: SendfileMode::NonBlocking,
-            quantum_bytes: u64::MAX,
-            test_residency,
-            is_resident,
-            kernel_tls: false,
-        };
-        let file = cold_file(LEN);
-        let piece = Piece::from(FileSlice::new(Arc::clone(&file), 0, LEN));
-        assert!(may_go(&piece, &policy(false), &now));
-        assert!(!may_go(&piece, &policy(true), &now));
-        baton_sys::residency::bring_in(&*file, 0, LEN).unwrap();
-        assert!(may_go(&piece, &policy(true), &now));
+        assert!(may_go(&piece, None, &now));
+        assert!(!may_go(&piece, Some(|_, _, _| false), &now));
+        assert!(may_go(&piece, Some(|_, len, second| (len, second) == (64 * 1024, 1)), &now));
     }
 }

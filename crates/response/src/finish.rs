@@ -11,26 +11,27 @@ use baton_http::origin::ResponseHead;
 use baton_http::response::{Framing, push_join};
 use baton_http::{ByteRange, Method, Ranges, ReplyHead, RequestHead, Status, is_same_field};
 
-use super::compress::{self, Sent};
-use super::file::{boundary, choose, may_go, range};
-use super::page::Page;
-use super::rules::Rules;
-use super::selection::{Selection, select};
-use super::value::{Author, Body, Head, Ready, Response};
-use crate::context::Context;
-use crate::protocol::{Beginning, HeadLines, Responder};
+use crate::compress::{self, Sent};
+use crate::file::{boundary, choose, may_go, range};
+use crate::head::{Beginning, HeadLines};
+use crate::page::Page;
+use crate::reply::Reply;
+use crate::rules::Rules;
+use crate::selection::{Selection, select};
 use crate::send_way::Trial;
+use crate::supplies::Supplies;
+use crate::value::{Author, Body, Head, Ready, Response};
 
 /// Finishes a response, and gives it to the protocol. `request`: `None`: it could not be read.
-pub(crate) fn finish(
+pub fn finish(
     response: Response,
     rules: &Rules<'_>,
     request: Option<&RequestHead<'_>>,
-    ctx: &mut Context,
-    reply: &mut Responder<'_>,
+    supplies: &mut Supplies<'_>,
+    reply: &mut impl Reply,
 ) -> Ready {
     let response = match request {
-        Some(request) => selected(response, rules, request, ctx),
+        Some(request) => selected(response, rules, request, supplies),
         None => response,
     };
     let outcome = response.outcome;
@@ -38,19 +39,23 @@ pub(crate) fn finish(
     if let (Head::Ready(Status::OK, stored), Body::File(_)) = (&response.head, &response.body)
         && !rules.is_personal()
     {
-        return Ready { outcome, trial: send_ready_made(stored, method, ctx, reply), ..Status::OK.into() };
+        return Ready {
+            outcome,
+            trial: send_ready_made(stored, method, supplies, reply),
+            ..Status::OK.into()
+        };
     }
     let (mut sent, mut trial) = (Sent::default(), None);
     let part = if let Body::Part(stored, part) = &response.body { Some((*part, stored.len())) } else { None };
-    let declared = of_body(response.body, method, ctx, reply, &mut sent, &mut trial);
-    let mut fields = ctx.heads.take();
+    let declared = of_body(response.body, method, supplies, reply, &mut sent, &mut trial);
+    let mut fields = supplies.heads.take();
     let (coder, status) = match response.head {
         Head::Ready(status, stored) => {
-            rules.push_fields(Author::File, ctx.clock.stamp(), &mut fields);
+            rules.push_fields(Author::File, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
             let framing = Framing::of(status.code(), declared, sent.whole, reply.client());
             let lines = HeadLines { status, reason: status.reason().as_bytes(), text: stored.fields() };
-            reply.send_head(&mut ctx.heads, lines, framing, &fields, sent.bytes);
+            reply.send_head(supplies.heads, lines, framing, &fields, sent.bytes);
             (None, status)
         }
         Head::Lines(mut head, author) => {
@@ -67,35 +72,35 @@ pub(crate) fn finish(
             }
             let coder = match verdict {
                 Verdict::Coded(coding) => {
-                    compress::begin(coding, method, &mut head, &mut sent, &mut ctx.tally)
+                    compress::begin(coding, method, &mut head, &mut sent, supplies.tally)
                 }
                 Verdict::Never | Verdict::NotHere => None,
             };
-            rules.push_fields(author, ctx.clock.stamp(), &mut fields);
+            rules.push_fields(author, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
             let status = head.status();
             let framing = Framing::of(status.code(), head.content_length(), sent.whole, reply.client());
-            reply.send_head(&mut ctx.heads, HeadLines::of(&head), framing, &fields, sent.bytes);
+            reply.send_head(supplies.heads, HeadLines::of(&head), framing, &fields, sent.bytes);
             (coder, status)
         }
     };
-    ctx.heads.freeze(fields);
+    supplies.heads.freeze(fields);
     let has_body = method != Method::Head && Framing::without_body(status.code()).is_none();
     Ready { status, outcome, trial: trial.filter(|_| has_body), coder }
 }
 
 /// Finishes the head of a response that switches protocols. Returns the status that the client sees.
-pub(crate) fn switch(
+pub fn switch(
     head: &ResponseHead,
     author: Author,
     rules: &Rules<'_>,
-    ctx: &mut Context,
-    reply: &mut Responder<'_>,
+    supplies: &mut Supplies<'_>,
+    reply: &mut impl Reply,
 ) -> Status {
-    let mut fields = ctx.heads.take();
-    rules.push_fields(author, ctx.clock.stamp(), &mut fields);
-    let status = reply.send_switch(&mut ctx.heads, head, &fields);
-    ctx.heads.freeze(fields);
+    let mut fields = supplies.heads.take();
+    rules.push_fields(author, supplies.now, &mut fields);
+    let status = reply.send_switch(supplies.heads, head, &fields);
+    supplies.heads.freeze(fields);
     status
 }
 
@@ -104,16 +109,16 @@ fn selected(
     mut response: Response,
     rules: &Rules<'_>,
     request: &RequestHead<'_>,
-    ctx: &mut Context,
+    supplies: &mut Supplies<'_>,
 ) -> Response {
     let (Status::OK, Body::File(stored)) = (response.status(), &response.body) else { return response };
     // Of several ranges of a file that an application has named, the whole: section 14.2 leaves it to the server.
     let ranges_max = if matches!(response.head, Head::Ready(..)) { rules.ranges_max } else { 1 };
-    let (status, body) = match select(ctx, request, stored, ranges_max) {
+    let (status, body) = match select(supplies.now, request, stored, ranges_max) {
         Selection::Bytes(Ranges::Whole) => return response,
         Selection::Bytes(Ranges::Parts(parts)) => match *parts {
             [only] => (Status::PARTIAL_CONTENT, Body::Part(Arc::clone(stored), only)),
-            ref several => return in_parts(stored, several, ctx),
+            ref several => return in_parts(stored, several, supplies),
         },
         Selection::Bytes(Ranges::Unsatisfiable) => (Status::RANGE_NOT_SATISFIABLE, Body::None),
         Selection::NotModified => (Status::NOT_MODIFIED, Body::None),
@@ -137,8 +142,8 @@ fn selected(
 }
 
 /// Several ranges of a file, in a form with a part for each.
-fn in_parts(stored: &Arc<Stored>, parts: &[ByteRange], ctx: &mut Context) -> Response {
-    let boundary = boundary(&mut ctx.ids);
+fn in_parts(stored: &Arc<Stored>, parts: &[ByteRange], supplies: &mut Supplies<'_>) -> Response {
+    let boundary = boundary(supplies.ids);
     let mut head = ResponseHead::of_status(Status::PARTIAL_CONTENT);
     head.add_with("Content-Type", |value| form(stored, &boundary).push_content_type(value));
     // The type of the file itself stands with each part.
@@ -158,19 +163,19 @@ fn form<'a>(stored: &'a Stored, boundary: &'a str) -> Multipart<'a> {
 fn send_ready_made(
     stored: &Stored,
     method: Method,
-    ctx: &mut Context,
-    reply: &mut Responder<'_>,
+    supplies: &mut Supplies<'_>,
+    reply: &mut impl Reply,
 ) -> Option<Trial> {
     let form = reply.head_form();
     // The cost of a head alone says nothing about the two ways.
     let (way, mut trial) = match method {
-        Method::Get => choose(ctx, stored, stored.len(), reply.may_send_by_reference()),
+        Method::Get => choose(supplies, stored, stored.len(), reply.may_send_by_reference()),
         _ => (BodySource::Memory, None),
     };
-    let mut whole = stored.whole(form, ctx.clock.stamp(), way);
+    let mut whole = stored.whole(form, supplies.now, way);
     let rest = whole.rest.as_ref();
-    if way == BodySource::File && !rest.is_none_or(|rest| may_go(rest, &ctx.send, ctx.clock.stamp())) {
-        (whole, trial) = (stored.whole(form, ctx.clock.stamp(), BodySource::Memory), None);
+    if way == BodySource::File && !rest.is_none_or(|rest| may_go(rest, supplies.is_resident, supplies.now)) {
+        (whole, trial) = (stored.whole(form, supplies.now, BodySource::Memory), None);
     }
     reply.send_whole(whole);
     trial
@@ -180,8 +185,8 @@ fn send_ready_made(
 fn of_body(
     body: Body,
     method: Method,
-    ctx: &mut Context,
-    reply: &Responder<'_>,
+    supplies: &mut Supplies<'_>,
+    reply: &impl Reply,
     sent: &mut Sent,
     trial: &mut Option<Trial>,
 ) -> Option<u64> {
@@ -195,8 +200,8 @@ fn of_body(
         Body::Begun(..) => 0,
     };
     let by_reference = reply.may_send_by_reference();
-    let mut of_file = |stored: &Stored, first, len, ctx: &mut Context| {
-        let (piece, measured) = range(ctx, stored, first, len, by_reference);
+    let mut of_file = |stored: &Stored, first, len, supplies: &mut Supplies<'_>| {
+        let (piece, measured) = range(supplies, stored, first, len, by_reference);
         *trial = measured;
         Beginning::One(piece)
     };
@@ -209,26 +214,28 @@ fn of_body(
         _ if !is_sent || length == 0 => Beginning::default(),
         Body::None => Beginning::default(),
         Body::Bytes(bytes) => Beginning::One(Buffer::new(bytes).into()),
-        Body::File(stored) => of_file(&stored, 0, length, ctx),
-        Body::Part(stored, part) => of_file(&stored, part.first, length, ctx),
-        Body::Parts(stored, parts, boundary) => Beginning::Several(parts_of(&stored, &parts, &boundary, ctx)),
+        Body::File(stored) => of_file(&stored, 0, length, supplies),
+        Body::Part(stored, part) => of_file(&stored, part.first, length, supplies),
+        Body::Parts(stored, parts, boundary) => {
+            Beginning::Several(parts_of(&stored, &parts, &boundary, supplies))
+        }
     };
     sent.whole = Some(length);
     Some(length)
 }
 
-fn parts_of(stored: &Stored, parts: &[ByteRange], boundary: &str, ctx: &mut Context) -> Aggregate {
+fn parts_of(stored: &Stored, parts: &[ByteRange], boundary: &str, supplies: &mut Supplies<'_>) -> Aggregate {
     let form = form(stored, boundary);
     let mut bytes = Aggregate::new();
     for part in parts {
-        let mut part_head = ctx.heads.take();
+        let mut part_head = supplies.heads.take();
         form.push_part_head(&mut part_head, *part);
-        bytes.push(ctx.heads.freeze(part_head));
+        bytes.push(supplies.heads.freeze(part_head));
         bytes.push(stored.body(part.first, part.len()));
     }
-    let mut tail = ctx.heads.take();
+    let mut tail = supplies.heads.take();
     form.push_tail(&mut tail);
-    bytes.push(ctx.heads.freeze(tail));
+    bytes.push(supplies.heads.freeze(tail));
     bytes
 }
 

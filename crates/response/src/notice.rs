@@ -10,7 +10,7 @@ use baton_http::{Status, preferred_media_type};
 
 /// A form of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Html,
     Json,
     /// `Json` by the name that RFC 9457 gives it.
@@ -20,12 +20,12 @@ pub(super) enum Form {
 
 impl Form {
     /// The form that a client prefers by its Accept field.
-    pub(super) fn preferred(accept: Option<&[u8]>) -> Self {
+    pub(crate) fn preferred(accept: Option<&[u8]>) -> Self {
         Self::ALL[preferred_media_type(accept, &Self::ALL.map(Self::accepted_as))]
     }
 
     /// Value of the `Content-Type` field.
-    pub(super) fn media_type(self) -> &'static str {
+    pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Html => "text/html; charset=utf-8",
             Self::Json | Self::Problem => self.accepted_as(),
@@ -47,7 +47,7 @@ impl Form {
 }
 
 /// Writes a notice. `what` is a sentence, or one without its capital and its full stop.
-pub(super) fn write(form: Form, status: Status, what: &str) -> Vec<u8> {
+pub(crate) fn write(form: Form, status: Status, what: &str) -> Vec<u8> {
     let (code, reason) = (status.code(), status.reason());
     let what = sentence(what);
     let text = match form {
@@ -71,7 +71,7 @@ pub(super) fn write(form: Form, status: Status, what: &str) -> Vec<u8> {
 }
 
 /// What helps a visitor.
-pub(super) fn explanation(status: Status) -> &'static str {
+pub(crate) fn explanation(status: Status) -> &'static str {
     match status {
         Status::BAD_REQUEST => "The request has a mistake. Check the address.",
         Status::UNAUTHORIZED => "You need a user name and a password to see this.",

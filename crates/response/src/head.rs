@@ -7,31 +7,34 @@ use baton_http::{Status, field_parts};
 
 /// A head to be sent: its status, and its fields as lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HeadLines<'a> {
-    pub(crate) status: Status,
-    pub(crate) reason: &'a [u8],
+pub struct HeadLines<'a> {
+    /// Its status.
+    pub status: Status,
+    /// The reason phrase of HTTP/1.
+    pub reason: &'a [u8],
     /// Complete lines.
-    pub(crate) text: &'a [u8],
+    pub text: &'a [u8],
 }
 
 impl<'a> HeadLines<'a> {
     /// The status and the lines of this head.
-    pub(crate) fn of(head: &'a ResponseHead) -> Self {
+    pub fn of(head: &'a ResponseHead) -> Self {
         Self { status: head.status(), reason: head.reason(), text: head.text() }
     }
 }
 
 /// What there is of a body when its head is sent.
 #[derive(Debug)]
-pub(crate) enum Beginning {
+pub enum Beginning {
     /// One piece, which needs no list: so a range of a cached file costs no allocation.
     One(Piece),
+    /// Any number of pieces.
     Several(Aggregate),
 }
 
 impl Beginning {
     /// Its length in bytes.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         match self {
             Self::One(piece) => piece.len(),
             Self::Several(pieces) => pieces.len(),
@@ -39,7 +42,7 @@ impl Beginning {
     }
 
     /// All of it, if it is in the server's memory, in one piece and short.
-    pub(super) fn short(&self, bytes_max: usize) -> Option<&[u8]> {
+    pub fn short(&self, bytes_max: usize) -> Option<&[u8]> {
         let front = match self {
             Self::One(piece) => piece,
             Self::Several(pieces) => pieces.front()?,
@@ -73,20 +76,20 @@ impl From<Beginning> for Aggregate {
 }
 
 /// Appends the head, its blank line included, with `fields` of the server.
-pub(super) fn push(out: &mut Vec<u8>, head: HeadLines<'_>, framing: Framing, client: Client, fields: &[u8]) {
+pub fn push(out: &mut Vec<u8>, head: HeadLines<'_>, framing: Framing, client: Client, fields: &[u8]) {
     let parts = HeadParts { status: head.status.code(), reason: head.reason, fields: field_parts(head.text) };
     push_head_parts(out, parts, framing, client, fields);
 }
 
 /// Appends a head in front of the head, its blank line included.
-pub(super) fn push_interim(out: &mut Vec<u8>, head: &ResponseHead) {
+pub fn push_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     push_status_line(out, head.status(), head.reason());
     push_fields(out, head.fields());
     out.extend_from_slice(b"\r\n");
 }
 
 /// Appends the head of a response that switches protocols, with `fields` of the server.
-pub(super) fn push_switch(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8]) {
+pub fn push_switch(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8]) {
     let client = Client { minor: 1, keep: true, head: false };
     push(out, HeadLines::of(head), Framing::None, client, fields);
     // In front of the blank line.
@@ -96,7 +99,7 @@ pub(super) fn push_switch(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8])
 
 /// Appends the head with which HTTP/2 accepts an extended CONNECT (RFC 8441 section 5): what proves the switch of HTTP/1
 /// means nothing there.
-pub(super) fn push_accepted(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8]) {
+pub fn push_accepted(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8]) {
     let is_of_http1 = |name: &[u8]| {
         ["Upgrade", "Sec-WebSocket-Accept"].iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     };
@@ -107,7 +110,7 @@ pub(super) fn push_accepted(out: &mut Vec<u8>, head: &ResponseHead, fields: &[u8
 }
 
 /// Appends fields as lines.
-pub(super) fn push_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+pub fn push_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
     for (name, value) in fields {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);

@@ -6,9 +6,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_cache::{LoopCache, SharedCache, SourceRequest};
 use baton_upstream::{Gateway, RequestId, ResponseEvent};
 use rustix::event::epoll::EventFlags;
+
+use crate::loop_cache::LoopCache;
+use crate::request::SourceRequest;
+use crate::shared::SharedCache;
 
 /// The gateway of a loop, and its part of the shared cache.
 #[derive(Debug)]
