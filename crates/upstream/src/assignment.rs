@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use baton_process_table::Release;
-use baton_shares::ClientKey;
 use baton_sys::descriptors;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::channel::Channel;
-use crate::codec::{Codec, OfferedTransport};
-use crate::connection::{Connection, Deadlines, OtherEnd, Phase};
+use crate::codec::Codec;
+use crate::connection::{Connection, OtherEnd, Phase};
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
-use crate::passfd::LOOKS;
 use crate::pool::{Acquired, Pool};
 use crate::shm::SharedRegion;
-use crate::{Application, FailureReason, Protocol, RequestId, proxy_header, socket};
+use crate::{Application, FailureReason, RequestId, proxy_header, socket};
 
 impl Gateway {
     /// The pool of an application.
@@ -39,7 +36,7 @@ impl Gateway {
 
     /// Gives a new request a connection, or a place in the queue.
     pub(crate) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
-        let client = self.client_of(request_id);
+        let client = self.exchanges.client_of(request_id);
         let Some(pool) = self.pools.get_mut(index) else { return };
         pool.tally.requests += 1;
         pool.retry_budget.note_request();
@@ -55,8 +52,7 @@ impl Gateway {
         }
         let Some(pool) = self.pools.get_mut(index) else { return };
         if pool.enqueue(request_id, client, now_ms) {
-            let due_ms = pool.deadline_ms(now_ms);
-            self.note_due(due_ms.unwrap_or(u64::MAX));
+            self.pools.note_due(index, now_ms);
             if self.pools.get(index).is_some_and(|pool| !pool.is_wanted_by_others()) {
                 // Another loop may have given a process back before it saw this request in the queue.
                 self.advance_queue(index, now_ms);
@@ -111,7 +107,7 @@ impl Gateway {
 
     /// Sends a request on the connection it acquired. If that is of no use, acquires the next one.
     fn assign(&mut self, request_id: RequestId, index: usize, mut acquired: Acquired, now_ms: u64) {
-        let client = self.client_of(request_id);
+        let client = self.exchanges.client_of(request_id);
         if let (Some(pool), Some(exchange)) = (self.pools.get(index), self.exchanges.get_mut(request_id)) {
             exchange.place.get_or_insert_with(|| pool.take_share(client));
         }
@@ -138,7 +134,7 @@ impl Gateway {
                             let limit_ms = now_ms + pool.application.settings().connect_timeout_ms;
                             pool.note_backlog_full(now_ms);
                             if let Some(exchange) = self.exchanges.get_mut(request_id) {
-                                exchange.connecting_until_ms.get_or_insert(limit_ms);
+                                exchange.attempts.wait_to_connect(limit_ms);
                             }
                             return self.put_back(request_id, index, now_ms);
                         }
@@ -158,11 +154,6 @@ impl Gateway {
         }
     }
 
-    /// Whose share a request takes.
-    fn client_of(&self, request_id: RequestId) -> Option<ClientKey> {
-        self.exchanges.get(request_id)?.request.as_ref()?.client
-    }
-
     /// Whether a kept connection to an origin has ended, or has input, and the loop has not heard of it yet.
     fn has_stray_input(&mut self, id: ConnectionId) -> bool {
         self.connections.get_mut(id).is_some_and(|connection| connection.is_http() && connection.has_input())
@@ -175,14 +166,9 @@ impl Gateway {
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
         let client = exchange.request.as_ref().and_then(|request| request.client);
         (exchange.state, exchange.place) = (ExchangeState::Queued, None);
-        pool.put_back(request_id, client, exchange.connecting_until_ms.unwrap_or(queue_until_ms));
-        self.note_pool_due(index, now_ms);
-    }
-
-    /// Notes the next deadline of a pool.
-    fn note_pool_due(&mut self, index: usize, now_ms: u64) {
-        let due_ms = self.pools.get(index).and_then(|pool| pool.deadline_ms(now_ms));
-        self.note_due(due_ms.unwrap_or(u64::MAX));
+        let until_ms = exchange.attempts.connecting_until_ms().unwrap_or(queue_until_ms);
+        pool.put_back(request_id, client, until_ms);
+        self.pools.note_due(index, now_ms);
     }
 
     /// Opens a connection, which may not be connected yet.
@@ -195,13 +181,6 @@ impl Gateway {
     ) -> Result<ConnectionId, Errno> {
         let Some(pool) = self.pools.get_mut(index) else { return Err(Errno::INVAL) };
         let connecting = socket::connect(&pool.address(lane))?;
-        let id = self.connections.reserve().ok_or(Errno::MFILE)?;
-        let flags = if connecting.under_way { INPUT | EventFlags::OUT } else { INPUT };
-        let data = EventData::new_u64(id.to_data());
-        if let Err(error) = epoll::add(&self.epoll, &connecting.socket, data, flags) {
-            self.connections.remove(id);
-            return Err(error);
-        }
         let settings = pool.application.settings();
         let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
         let ends = request.and_then(|request| request.ends).filter(|_| settings.send_proxy.is_some());
@@ -214,11 +193,11 @@ impl Gateway {
             ends,
         };
         let begun = (request_id, now_ms + settings.connect_timeout_ms);
-        let mut connection = Connection::new(channel, Codec::new(settings), (index, lane), other_end, begun);
-        connection.watches_room = connecting.under_way;
-        self.connections.put(id, Box::new(connection));
+        let (application, codec) = (Arc::clone(&pool.application), Codec::new(settings));
+        let connection = Connection::new(application, channel, codec, (index, lane), other_end, begun);
+        let id = self.connections.add(Box::new(connection), connecting.under_way)?;
         pool.opened(id, connecting.is_local, now_ms);
-        self.note_pool_due(index, now_ms);
+        self.pools.note_due(index, now_ms);
         Ok(id)
     }
 
@@ -231,8 +210,6 @@ impl Gateway {
         }
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.state = ExchangeState::Assigned(id);
-        let due_ms = connection.phase().due_ms();
-        self.note_due(due_ms);
         if is_connected {
             self.secure(id, request_id, now_ms);
         }
@@ -248,7 +225,6 @@ impl Gateway {
         let Some(request) = &exchange.request else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = self.pools.get_mut(connection.pool) else { return };
-        let settings = request.application.settings();
         let offered = pool.negotiation.offered(request, connection.other_end.is_trusted, now_ms);
         if let Some(leases) = &pool.leases {
             leases.count(connection.lane);
@@ -262,15 +238,9 @@ impl Gateway {
             self.close(id);
             return;
         }
-        let looks = if offered == OfferedTransport::PassFd { u64::from(LOOKS) } else { 1 };
         exchange.trail.note_sent(now_ms);
-        let head_until_ms = settings.head_timeout_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
-        let until_ms = head_until_ms.min(now_ms + settings.timeout_ms.div_ceil(looks));
-        if let Some(deadlines) = connection.deadlines() {
-            *deadlines = Deadlines { until_ms, head_until_ms, grace_until_ms: u64::MAX };
-        }
-        self.note_due(until_ms);
-        if !self.write(id) {
+        self.connections.update(id, |connection| connection.start_deadlines(offered, now_ms));
+        if !self.connections.write(id) {
             return self.read(id, now_ms);
         }
         self.ask_for_body(id);
@@ -307,7 +277,7 @@ impl Gateway {
         let kept_ms = settings.idle_timeout_ms.min(idle_ms);
         let kept_ms = if pool.idle() >= settings.idle_max { kept_ms.min(SURPLUS_MS) } else { kept_ms };
         let idle_until_ms = now_ms.saturating_add(kept_ms);
-        connection.rest(idle_until_ms);
+        self.connections.update(id, |connection| connection.rest(idle_until_ms));
         let connections = &mut self.connections;
         if !reusable || pool.has_starving(|id| is_unaccepted(connections, id)) {
             self.close(id);
@@ -323,9 +293,8 @@ impl Gateway {
             // next request would otherwise have to free by copying.
             self.pools.note_released(index);
         } else {
-            self.note_pool_due(index, now_ms);
+            self.pools.note_due(index, now_ms);
         }
-        self.note_due(idle_until_ms);
     }
 
     /// Closes idle connections so that processes accept those that starve in the application's backlog, and tells other
@@ -373,18 +342,15 @@ impl Gateway {
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
-        let request = exchange.request.as_ref();
-        let possible = connection.was_used() && !exchange.is_partly_gone;
-        let idempotent = request.is_some_and(|request| request.idempotent);
-        let harmless = why == FailureReason::Overloaded || (idempotent && connection.client_is_untouched());
-        if possible && connection.is_unseen() && exchange.times_unseen < TIMES_UNSEEN_MAX {
-            exchange.times_unseen += 1;
-        } else if possible && harmless && !exchange.is_retried {
-            exchange.is_retried = true;
-        } else if self.send_elsewhere(id, request_id, why, now_ms) {
+        let is_possible = connection.was_used() && !exchange.is_partly_gone;
+        let is_idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
+        let is_harmless =
+            why == FailureReason::Overloaded || (is_idempotent && connection.client_is_untouched());
+        if !is_possible || !exchange.attempts.take_repeat(connection.is_unseen(), is_harmless) {
+            if !self.send_elsewhere(id, request_id, why, now_ms) {
+                self.fail_on_connection(id, request_id, why, now_ms);
+            }
             return;
-        } else {
-            return self.fail_on_connection(id, request_id, why, now_ms);
         }
         let index = connection.pool;
         if !self.pools.get_mut(index).is_some_and(Pool::may_retry) {
@@ -415,9 +381,8 @@ impl Gateway {
         let Some(pool) = self.pools.get_mut(index) else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let address = pool.address(lane);
-        exchange.addresses_tried += 1;
         exchange.trail.note_try();
-        let has_others = exchange.addresses_tried < address.choices();
+        let has_others = exchange.attempts.take_address(address.choices());
         self.close(id);
         let lane = self.pools.get_mut(index).filter(|_| has_others).and_then(|pool| pool.take_lane(now_ms));
         if let Some(lane) = lane {
@@ -471,23 +436,7 @@ impl Gateway {
                 pool.application.settings().record.note_failure(why.label());
             }
         }
-        self.finish(request_id);
-    }
-
-    /// Finishes a request: its application will send no more.
-    pub(crate) fn finish(&mut self, request_id: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
-        exchange.state = ExchangeState::Finished;
-        (exchange.turn, exchange.at_origin, exchange.place) = (None, None, None);
-        if let Some(request) = &exchange.request
-            && request.application.settings().protocol == Protocol::Http1
-        {
-            exchange.response.handle_trail(Arc::clone(&request.application), exchange.trail.told());
-        }
-        if let Some(request) = exchange.request.take() {
-            self.exchanges.keep_memory(request.text);
-        }
-        self.exchanges.announce(request_id);
+        self.exchanges.finish(request_id);
     }
 }
 
@@ -502,9 +451,3 @@ const MARGIN_MS: u64 = 1_000;
 /// How long a connection beyond the bound of idle ones is kept. A busy loop answers its clients round by round: all connections
 /// are idle at the end of a round, and all are wanted in the next one.
 const SURPLUS_MS: u64 = 100;
-
-/// How often a request is sent again that no application has seen. Each time another process was just exiting.
-const TIMES_UNSEEN_MAX: u8 = 8;
-
-/// The events that every connection is watched for.
-pub(crate) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);

@@ -1,15 +1,14 @@
 //! Events of connections: readable, writable, closed, timed out.
 
 use baton_process_table::Release;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::assignment::INPUT;
 use crate::channel::Established;
-use crate::connection::{Connection, Deadlines, Phase, ReadOutcome, Serving};
+use crate::connection::{Connection, Phase, ReadOutcome, Serving};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
-use crate::passfd::{HandedOver, LOOKS};
+use crate::passfd::HandedOver;
+use crate::shm::SharedRegion;
 use crate::{FailureReason, RequestId, socket};
 
 impl Gateway {
@@ -33,7 +32,7 @@ impl Gateway {
             Phase::Serving(_) => {
                 connection.handle_ready(readable, hung_up);
                 if writable && connection.has_to_write() {
-                    self.write(id);
+                    self.connections.write(id);
                 }
                 self.read(id, now_ms);
                 self.ask_for_body(id);
@@ -60,36 +59,15 @@ impl Gateway {
     /// The client has taken everything: resume reading from the application.
     pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(&Serving { request_id, deadlines, .. }) = connection.serving() else { return };
-        if connection.is_readable() {
-            self.requeue(id);
+        let Some(&Serving { request_id, .. }) = connection.serving() else { return };
+        let (is_readable, had_grace) = (connection.is_readable(), connection.end_grace());
+        if is_readable {
+            self.connections.requeue(id);
         }
-        if deadlines.grace_until_ms != u64::MAX {
-            self.end_grace(id);
-            self.extend_deadline(id, now_ms);
+        if had_grace {
+            self.connections.extend_deadline(id, now_ms);
         }
         self.serve_region(id, request_id, now_ms);
-    }
-
-    /// Writes until the socket is full. False: the connection is gone, but there may still be input to read.
-    pub(crate) fn write(&mut self, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.get_mut(id) else { return true };
-        let Ok(done) = connection.write() else {
-            connection.handle_broken_pipe();
-            return false;
-        };
-        if done == connection.watches_room {
-            // Watch for room only while there is something to write. Otherwise each read of the application would be an
-            // event.
-            connection.watches_room = !done;
-            let flags = if done { INPUT } else { INPUT | EventFlags::OUT };
-            let data = EventData::new_u64(id.to_data());
-            if epoll::modify(&self.epoll, &connection.channel, data, flags).is_err() {
-                connection.handle_broken_pipe();
-                return false;
-            }
-        }
-        true
     }
 
     /// Reads an answer as far as it has come.
@@ -109,9 +87,7 @@ impl Gateway {
             pool.note_process(now_ms);
         }
         if exchange.response.has_head() {
-            if let Some(deadlines) = connection.deadlines() {
-                deadlines.head_until_ms = u64::MAX;
-            }
+            connection.end_head_deadline();
             exchange.trail.note_head(now_ms);
             if let Some(at_origin) = &mut exchange.at_origin {
                 at_origin.note_head(now_ms);
@@ -122,29 +98,33 @@ impl Gateway {
         }
         match outcome {
             ReadOutcome::Wait => {
-                self.extend_deadline(id, now_ms);
+                self.connections.extend_deadline(id, now_ms);
                 self.serve_region(id, request_id, now_ms);
             }
             ReadOutcome::Yield => {
-                self.requeue(id);
-                self.extend_deadline(id, now_ms);
+                self.connections.extend_deadline(id, now_ms);
+                self.connections.requeue(id);
             }
             ReadOutcome::Full { grace: true } => {
-                self.extend_deadline(id, now_ms);
-                self.give_grace(id, CLIENT_GRACE_MS, now_ms);
+                self.connections.extend_deadline(id, now_ms);
+                self.connections.give_grace(id, now_ms + CLIENT_GRACE_MS);
             }
             ReadOutcome::PipeFull => {
-                self.stop_deadline(id);
-                self.give_grace(id, PIPE_GRACE_MS, now_ms);
+                connection.stop_deadline();
+                self.connections.give_grace(id, now_ms + PIPE_GRACE_MS);
             }
             // Without a deadline: the client is the one to act.
-            ReadOutcome::Full { grace: false } => self.stop_deadline(id),
+            ReadOutcome::Full { grace: false } => connection.stop_deadline(),
+            ReadOutcome::HalfOver => {
+                self.connections.extend_deadline(id, now_ms);
+                self.end_tunnel_if_over(id, now_ms);
+            }
             ReadOutcome::Done { reusable } => {
                 if let Some(pool) = self.pools.get_mut(connection.pool) {
                     let (offered, was_taken_up) = connection.offer();
                     pool.negotiation.note_answer(offered, was_taken_up, now_ms);
                 }
-                self.finish(request_id);
+                self.exchanges.finish(request_id);
                 return self.release(id, reusable, now_ms);
             }
             ReadOutcome::Refused => {
@@ -152,10 +132,6 @@ impl Gateway {
             }
             ReadOutcome::EndedSilently => {
                 return self.retry_or_fail(id, request_id, FailureReason::Ended, now_ms);
-            }
-            ReadOutcome::HalfOver => {
-                self.extend_deadline(id, now_ms);
-                self.end_tunnel_if_over(id, now_ms);
             }
             ReadOutcome::Failed(why) => return self.fail_on_connection(id, request_id, why, now_ms),
         }
@@ -178,16 +154,14 @@ impl Gateway {
                 };
                 self.connect_elsewhere_or_fail(id, request_id, why, now_ms);
             }
-            Phase::Serving(Serving { request_id, deadlines: Deadlines { grace_until_ms, .. }, .. })
-                if grace_until_ms <= now_ms =>
-            {
+            Phase::Serving(Serving { request_id, .. }) if connection.is_grace_over(now_ms) => {
                 self.handle_grace_over(id, request_id, now_ms);
             }
             Phase::Serving(Serving { request_id, .. }) => {
                 let why = connection.overdue();
                 let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
                 if !stuck {
-                    self.extend_deadline(id, now_ms);
+                    self.connections.extend_deadline(id, now_ms);
                     return;
                 }
                 let goes_elsewhere =
@@ -214,8 +188,7 @@ impl Gateway {
         if !pool.end_process(lane) {
             return false;
         }
-        connection.note_process_ending(now_ms + END_MS);
-        self.note_due(now_ms + END_MS);
+        self.connections.update(id, |connection| connection.note_process_ending(now_ms + END_MS));
         self.advance_queue(index, now_ms);
         true
     }
@@ -237,13 +210,8 @@ impl Gateway {
         match connection.channel.establish() {
             Ok(Established::Yes) => self.send_request(id, request_id, now_ms),
             Ok(Established::NeedsInput) => {}
-            Ok(Established::NeedsRoom) if connection.watches_room => {}
             Ok(Established::NeedsRoom) => {
-                connection.watches_room = true;
-                let data = EventData::new_u64(id.to_data());
-                if let Err(error) =
-                    epoll::modify(&self.epoll, &connection.channel, data, INPUT | EventFlags::OUT)
-                {
+                if let Err(error) = self.connections.watch(id, true) {
                     let why = FailureReason::NoConnection(error);
                     self.connect_elsewhere_or_fail(id, request_id, why, now_ms);
                 }
@@ -259,98 +227,29 @@ impl Gateway {
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let Some(request) = &exchange.request else { return };
         exchange.response.mark_slow(&request.application.settings().temporary);
-        self.end_grace(id);
         self.make_room(id, request_id);
-        if let Some(region) = self.connections.get_mut(id).and_then(Connection::region) {
-            region.move_out();
-        }
-        self.extend_deadline(id, now_ms);
-        self.tell_free(id);
+        self.connections.update(id, |connection| {
+            connection.end_grace();
+            connection.region().into_iter().for_each(SharedRegion::move_out);
+            connection.extend_deadline(now_ms);
+        });
+        self.connections.tell_free(id);
         self.read(id, now_ms);
-    }
-
-    fn tell_free(&mut self, id: ConnectionId) {
-        if self.connections.get_mut(id).is_some_and(Connection::tell_free) {
-            self.write(id);
-        }
     }
 
     /// Tells the application what it may write again. If that is too little, takes back what other clients have on loan,
     /// and gives the client of this request a grace period.
     fn serve_region(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
-        self.tell_free(id);
+        self.connections.tell_free(id);
         let waits =
             |gateway: &mut Self| gateway.connections.get_mut(id).is_some_and(Connection::waits_for_region);
         if waits(self) {
             self.make_room(id, request_id);
-            self.tell_free(id);
+            self.connections.tell_free(id);
             if waits(self) {
-                self.give_grace(id, CLIENT_GRACE_MS, now_ms);
+                self.connections.give_grace(id, now_ms + CLIENT_GRACE_MS);
             }
         }
-    }
-
-    fn give_grace(&mut self, id: ConnectionId, grace_ms: u64, now_ms: u64) {
-        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
-            deadlines.grace_until_ms = deadlines.grace_until_ms.min(now_ms + grace_ms);
-            let due_ms = deadlines.grace_until_ms;
-            self.note_due(due_ms);
-        }
-    }
-
-    fn end_grace(&mut self, id: ConnectionId) {
-        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
-            deadlines.grace_until_ms = u64::MAX;
-        }
-    }
-
-    /// The client is the one to act: the application may wait as long as it takes.
-    pub(crate) fn stop_deadline(&mut self, id: ConnectionId) {
-        if let Some(deadlines) = self.connections.get_mut(id).and_then(Connection::deadlines) {
-            deadlines.until_ms = u64::MAX;
-        }
-    }
-
-    /// Lets a connection be read in the next round without an event.
-    pub(crate) fn requeue(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connections.get_mut(id)
-            && !std::mem::replace(&mut connection.is_requeued, true)
-        {
-            self.requeued.push_back(id);
-        }
-    }
-
-    /// Some of the request's body was passed on: the head of the response may take its whole time from now on.
-    pub(crate) fn restart_head_deadline(&mut self, id: ConnectionId, now_ms: u64) {
-        if let Some(connection) = self.connections.get_mut(id)
-            && let Some(pool) = self.pools.get(connection.pool)
-            && let Some(deadlines) = connection.deadlines()
-            && deadlines.head_until_ms != u64::MAX
-        {
-            let head_ms = pool.application.settings().head_timeout_ms;
-            deadlines.head_until_ms = head_ms.map_or(u64::MAX, |head_ms| now_ms + head_ms);
-        }
-    }
-
-    /// There was progress: restart the application's timeout, or stop it while the gateway waits for the client.
-    pub(crate) fn extend_deadline(&mut self, id: ConnectionId, now_ms: u64) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(pool) = self.pools.get(connection.pool) else { return };
-        let settings = pool.application.settings();
-        let looks = if connection.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
-        let (is_tunnel, awaits_client) = (connection.is_tunnel(), connection.awaits_client());
-        let Some(deadlines) = connection.deadlines() else { return };
-        let until_ms = if is_tunnel {
-            now_ms + settings.tunnel_idle_timeout_ms
-        } else if awaits_client {
-            u64::MAX
-        } else if deadlines.head_until_ms != u64::MAX {
-            deadlines.head_until_ms
-        } else {
-            now_ms + settings.timeout_ms.div_ceil(looks)
-        };
-        deadlines.until_ms = until_ms;
-        self.note_due(until_ms);
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_shares::{ClientKey, Place};
 
+use crate::attempts::Attempts;
 use crate::connections::ConnectionId;
 use crate::origins::AtOrigin;
 use crate::peers::Turn;
@@ -34,16 +35,8 @@ pub(crate) struct Exchange {
     pub(crate) wants_body: bool,
     /// Whether pieces of the body were sent and dropped. Then the request cannot be repeated.
     pub(crate) is_partly_gone: bool,
-    /// Whether it was sent a second time, on a new connection, after the application may have begun with it.
-    pub(crate) is_retried: bool,
-    /// Whether it went on to another peer after one may have begun with it.
-    pub(crate) has_moved_on: bool,
-    /// How often it was sent to a process that ended without reading it.
-    pub(crate) times_unseen: u8,
-    /// Addresses of the application's host that could not be connected to.
-    pub(crate) addresses_tried: usize,
-    /// When to give up if the application's backlog stays full.
-    pub(crate) connecting_until_ms: Option<u64>,
+    /// What was tried for it.
+    pub(crate) attempts: Attempts,
     /// What the log says of its way.
     pub(crate) trail: TrailSoFar,
 }
@@ -86,11 +79,7 @@ impl Exchange {
             is_announced: false,
             wants_body: false,
             is_partly_gone: false,
-            is_retried: false,
-            has_moved_on: false,
-            times_unseen: 0,
-            addresses_tried: 0,
-            connecting_until_ms: None,
+            attempts: Attempts::default(),
             trail: TrailSoFar::new(now_ms),
         }
     }

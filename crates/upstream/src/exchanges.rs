@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use baton_shares::ClientKey;
 use foldhash::fast::RandomState;
 
-use crate::RequestId;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ExchangeState};
+use crate::{Protocol, RequestId};
 
 /// The exchanges of one loop.
 #[derive(Debug, Default)]
@@ -60,6 +61,25 @@ impl Exchanges {
                 return Some(request_id);
             }
         }
+    }
+
+    /// Whose share a request takes.
+    pub(crate) fn client_of(&self, request_id: RequestId) -> Option<ClientKey> {
+        self.get(request_id)?.request.as_ref()?.client
+    }
+
+    /// Finishes a request: what answers it will send no more.
+    pub(crate) fn finish(&mut self, request_id: RequestId) {
+        let Some(exchange) = self.get_mut(request_id) else { return };
+        exchange.state = ExchangeState::Finished;
+        (exchange.turn, exchange.at_origin, exchange.place) = (None, None, None);
+        if let Some(request) = exchange.request.take() {
+            if request.application.settings().protocol == Protocol::Http1 {
+                exchange.response.handle_trail(request.application, exchange.trail.told());
+            }
+            self.keep_memory(request.text);
+        }
+        self.announce(request_id);
     }
 
     /// Empty memory for a head, used before if there is any.

@@ -1,10 +1,9 @@
 //! The applications of one event loop.
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::event::epoll::{self, EventFlags};
+use rustix::event::epoll::EventFlags;
 use serde_json::Value;
 
 use crate::chosen::Chosen;
@@ -38,29 +37,22 @@ pub struct Gateway {
     pub(crate) news: NewsQueue,
     /// Requests that no node of the cluster can take now.
     pub(crate) waiting: Waiting,
-    /// Connections to read in the next round without an event.
-    pub(crate) requeued: VecDeque<ConnectionId>,
-    /// The earliest deadline; `u64::MAX`: there is none.
-    pub(crate) due_ms: u64,
-    ids: Vec<ConnectionId>,
 }
 
 impl Gateway {
     /// Watches its sockets with the loop's `epoll`, edge-triggered, with event data that [`owns`](Self::owns) recognizes.
     pub fn new(epoll: OwnedFd) -> Self {
+        let epoll = Arc::new(epoll);
         Self {
-            epoll: Arc::new(epoll),
+            connections: Connections::new(Arc::clone(&epoll)),
+            epoll,
             pools: Pools::default(),
-            connections: Connections::default(),
             exchanges: Exchanges::default(),
             input: Input::new(),
             block: Vec::new(),
             checks: Checks::default(),
             news: NewsQueue::default(),
             waiting: Waiting::default(),
-            requeued: VecDeque::new(),
-            due_ms: u64::MAX,
-            ids: Vec::new(),
         }
     }
 
@@ -162,15 +154,13 @@ impl Gateway {
     /// Handles deadlines and reads requeued connections. Call it once per round, after taking all responses' events. It
     /// costs nothing if nothing is due.
     pub fn handle_time(&mut self, now_ms: u64) {
-        for _ in 0..self.requeued.len() {
-            let Some(id) = self.requeued.pop_front() else { break };
-            if let Some(connection) = self.connections.get_mut(id) {
-                connection.is_requeued = false;
+        for _ in 0..self.connections.requeued() {
+            if let Some(id) = self.connections.next_requeued() {
                 self.read(id, now_ms);
             }
         }
         self.serve_released(now_ms);
-        if now_ms >= self.due_ms {
+        if now_ms >= self.connections.due_ms().min(self.pools.due_ms()) {
             self.handle_overdue(now_ms);
         }
         self.handle_checks(now_ms);
@@ -187,10 +177,11 @@ impl Gateway {
 
     /// When to call [`handle_time`](Self::handle_time) next; it may be in the past.
     pub fn deadline_ms(&self) -> Option<u64> {
-        if !self.requeued.is_empty() || self.pools.has_released() {
+        if self.connections.requeued() > 0 {
             return Some(0);
         }
-        let due_ms = self.due_ms.min(self.checks.due_ms()).min(self.waiting.due_ms());
+        let of_sockets = self.connections.due_ms().min(self.pools.due_ms());
+        let due_ms = of_sockets.min(self.checks.due_ms()).min(self.waiting.due_ms());
         (due_ms != u64::MAX).then_some(due_ms)
     }
 
@@ -279,14 +270,15 @@ impl Gateway {
         }
         self.waiting.leave(request_id);
         if let ExchangeState::Assigned(id) = exchange.state {
-            if let Some(connection) = self.connections.get_mut(id) {
+            let connection = self.connections.get_mut(id);
+            let is_tunnel = connection.is_some_and(|connection| {
                 if let Some(handed) = connection.handed_over() {
                     handed.cut();
                 }
-                if connection.is_tunnel() {
-                    // Another process may go on with it: then closing takes nothing out of the interest set.
-                    let _ = epoll::delete(&self.epoll, &connection.channel);
-                }
+                connection.is_tunnel()
+            });
+            if is_tunnel {
+                self.connections.unwatch(id);
             }
             self.close(id);
             self.advance_queue(exchange.pool, now_ms);
@@ -302,14 +294,11 @@ impl Gateway {
     /// Asks the applications to give back the clients' sockets they have, and makes no more checks.
     pub fn drain(&mut self) {
         self.checks.watched.clear();
-        let mut ids = std::mem::take(&mut self.ids);
-        ids.extend(self.connections.iter().map(|(id, _)| id));
-        for id in ids.drain(..) {
+        for id in self.connections.iter().map(|(id, _)| id).collect::<Vec<_>>() {
             if self.connections.get_mut(id).is_some_and(Connection::release) {
-                self.write(id);
+                self.connections.write(id);
             }
         }
-        self.ids = ids;
     }
 
     /// The state of all pools, for the status page.
@@ -317,21 +306,11 @@ impl Gateway {
         self.pools.iter().map(report::pool).collect()
     }
 
-    /// Moves the earliest deadline forward if this one is earlier.
-    pub(crate) fn note_due(&mut self, due_ms: u64) {
-        self.due_ms = self.due_ms.min(due_ms);
-    }
-
-    /// Checks every deadline. There are few connections to applications, and most deadlines move before they come, so a scan
-    /// is cheaper than an ordered queue.
+    /// Checks every deadline of connections and of queues.
     fn handle_overdue(&mut self, now_ms: u64) {
-        let mut ids = std::mem::take(&mut self.ids);
-        let due = |connection: &Connection| connection.phase().due_ms();
-        ids.extend(self.connections.iter().filter(|(_, c)| due(c) <= now_ms).map(|(id, _)| id));
-        for id in ids.drain(..) {
+        for id in self.connections.overdue(now_ms) {
             self.handle_timeout(id, now_ms);
         }
-        self.ids = ids;
         for index in self.pools.indices() {
             while let Some(request_id) = self.pools.get_mut(index).and_then(|pool| pool.next_overdue(now_ms))
             {
@@ -341,16 +320,13 @@ impl Gateway {
             self.feed_starving(index, now_ms);
             self.retire(index);
         }
-        self.due_ms =
-            self.connections.iter().map(|(_, connection)| due(connection)).min().unwrap_or(u64::MAX);
-        for pool in self.pools.iter() {
-            self.due_ms = self.due_ms.min(pool.deadline_ms(now_ms).unwrap_or(u64::MAX));
-        }
+        self.connections.settle_due();
+        self.pools.settle_due(now_ms);
     }
 
     fn fail_in_queue(&mut self, request_id: RequestId) {
         let Some(exchange) = self.exchanges.get(request_id) else { return };
-        let why = match exchange.connecting_until_ms {
+        let why = match exchange.attempts.connecting_until_ms() {
             Some(_) => FailureReason::NoConnection(rustix::io::Errno::AGAIN),
             None => FailureReason::QueueTimeout,
         };

@@ -34,13 +34,14 @@ impl Gateway {
     fn check_connection(&self, id: ConnectionId, connection: &Connection) {
         assert!(self.pools.get(connection.pool).is_some(), "{id:?} has no pool");
         let due_ms = connection.phase().due_ms();
-        assert!(self.due_ms <= due_ms, "{id:?} is due at {due_ms}, the gateway at {}", self.due_ms);
+        let known_ms = self.connections.due_ms();
+        assert!(known_ms <= due_ms, "{id:?} is due at {due_ms}, the connections at {known_ms}");
         if let Some(request_id) = connection.phase().request_id() {
             let exchange = self.exchanges.get(request_id);
             let state = exchange.map(|exchange| exchange.state);
             assert_eq!(state, Some(ExchangeState::Assigned(id)), "{id:?} is in use for {request_id:?}");
         }
-        let is_in_queue = self.requeued.contains(&id);
+        let is_in_queue = self.connections.is_in_queue(id);
         assert!(!connection.is_requeued || is_in_queue, "{id:?} is to be read, and is not");
     }
 
@@ -67,6 +68,8 @@ impl Gateway {
 
     fn check_pool(&self, index: usize, pool: &Pool) {
         let name = pool.application.name();
+        let is_told = pool.next_in_queue_ms().is_none_or(|due_ms| self.pools.due_ms() <= due_ms);
+        assert!(is_told, "a request waits for {name} longer than it may");
         let count = |of: &dyn Fn(&Connection) -> bool| {
             self.connections.iter().filter(|(_, one)| one.pool == index && of(one)).count()
         };

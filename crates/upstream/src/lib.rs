@@ -13,6 +13,9 @@
 //! and with `passfd` the application answers on the client's own socket. `docs/handover-protocol.md` describes the protocol.
 //! An application that does not know it ignores offers and answers in the ordinary way.
 //!
+//! Each table keeps what is its own, with its deadlines: `pools` the queues, `connections` the sockets, what they are watched for
+//! and which are to be read, `exchanges` the requests and which of them have events to take. The gateway ties them.
+//!
 //! A [`Gateway`] belongs to one event loop and never waits. Its methods by kind: *input* [`Gateway::handle_event`],
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
 //! [`Gateway::push_body`], [`Gateway::fail_body`], [`Gateway::resume_tunnel`],
@@ -40,6 +43,7 @@
 mod address;
 mod admission;
 mod assignment;
+mod attempts;
 mod backlog;
 mod backlog_notice;
 mod channel;

@@ -32,11 +32,12 @@ impl Gateway {
         let is_idempotent = exchange.request.as_ref().is_some_and(|request| request.idempotent);
         let is_harmless = is_idempotent && !exchange.is_partly_gone && exchange.response.is_silent();
         let index = exchange.pool;
-        if !is_harmless || exchange.has_moved_on || !self.choose_next_peer(request_id, why, now_ms) {
+        if !is_harmless || exchange.attempts.has_moved_on() || !self.choose_next_peer(request_id, why, now_ms)
+        {
             return false;
         }
         if let Some(exchange) = self.exchanges.get_mut(request_id) {
-            exchange.has_moved_on = true;
+            exchange.attempts.note_moved_on();
         }
         self.close(id);
         self.go_to_peer(request_id, now_ms);
@@ -64,8 +65,8 @@ impl Gateway {
         let (Some(turn), Some(request)) = (&exchange.turn, &mut exchange.request) else { return };
         let application = Arc::clone(turn.application());
         request.application = Arc::clone(&application);
-        (exchange.addresses_tried, exchange.times_unseen) = (0, 0);
-        (exchange.connecting_until_ms, exchange.state) = (None, ExchangeState::Queued);
+        exchange.attempts.begin_at_peer();
+        exchange.state = ExchangeState::Queued;
         // The share that it had is one of the former peer's connections.
         exchange.place = None;
         exchange.at_origin = Some(AtOrigin::begin(&application.settings().record, now_ms));

@@ -331,9 +331,14 @@ impl Pool {
     }
 
     fn queue_deadline_ms(&self, now_ms: u64) -> Option<u64> {
-        let overdue = self.waiting.iter().map(|waiter| waiter.until_ms).min()?;
+        let overdue = self.next_in_queue_ms()?;
         let retry = Some(self.backlog_full_until_ms).filter(|due| *due > now_ms);
         Some(retry.map_or(overdue, |retry| overdue.min(retry)))
+    }
+
+    /// When the first of the waiting requests has waited for too long.
+    pub(crate) fn next_in_queue_ms(&self) -> Option<u64> {
+        self.waiting.iter().map(|waiter| waiter.until_ms).min()
     }
 
     /// How long an application shall wait for a stalled client. Shorter while requests wait for the application: otherwise

@@ -12,13 +12,15 @@ pub(crate) struct Pools {
     slots: Vec<Option<Pool>>,
     /// Pools with released connections and waiting requests. The loop sends the answers first, then assigns the connections.
     released: Vec<usize>,
+    /// The earliest deadline, or an earlier time; `u64::MAX`: there is none.
+    due_ms: u64,
     /// A precise clock that all loops share, in microseconds.
     precise_us: fn() -> u64,
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        Self { slots: Vec::new(), released: Vec::new(), precise_us }
+        Self { slots: Vec::new(), released: Vec::new(), due_ms: u64::MAX, precise_us }
     }
 }
 
@@ -79,8 +81,20 @@ impl Pools {
         self.released.pop()
     }
 
-    pub(crate) fn has_released(&self) -> bool {
-        !self.released.is_empty()
+    /// Notes the next deadline of a pool, which may have changed.
+    pub(crate) fn note_due(&mut self, index: usize, now_ms: u64) {
+        let due_ms = self.get(index).and_then(|pool| pool.deadline_ms(now_ms));
+        self.due_ms = self.due_ms.min(due_ms.unwrap_or(u64::MAX));
+    }
+
+    /// The time before which no queue has anything to do; `u64::MAX`: none will. At once if a connection was released.
+    pub(crate) fn due_ms(&self) -> u64 {
+        if self.released.is_empty() { self.due_ms } else { 0 }
+    }
+
+    /// Looks for the earliest deadline, after those that have passed were handled.
+    pub(crate) fn settle_due(&mut self, now_ms: u64) {
+        self.due_ms = self.iter().filter_map(|pool| pool.deadline_ms(now_ms)).min().unwrap_or(u64::MAX);
     }
 }
 

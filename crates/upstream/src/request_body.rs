@@ -47,11 +47,13 @@ impl Gateway {
         // The request cannot be repeated any more.
         exchange.is_partly_gone = true;
         request.body.clear();
-        if !self.write(id) {
+        if !self.connections.write(id) {
             return self.read(id, now_ms);
         }
-        self.restart_head_deadline(id, now_ms);
-        self.extend_deadline(id, now_ms);
+        self.connections.update(id, |connection| {
+            connection.restart_head_deadline(now_ms);
+            connection.extend_deadline(now_ms);
+        });
         self.ask_for_body(id);
         self.end_tunnel_if_over(id, now_ms);
     }
@@ -84,7 +86,7 @@ impl Gateway {
         if let Some(exchange) = self.exchanges.get_mut(request_id) {
             exchange.response.handle_end(0);
         }
-        self.finish(request_id);
+        self.exchanges.finish(request_id);
         self.release(id, false, now_ms);
     }
 
@@ -112,7 +114,7 @@ impl Gateway {
             exchange.wants_body = true;
             // No deadline here: the session times the client. A tunnel may be idle in both directions, for its own time.
             if !connection.is_tunnel() {
-                self.stop_deadline(id);
+                connection.stop_deadline();
             }
             self.exchanges.announce(request_id);
         }

@@ -8,10 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_http::origin::Asked;
-use rustix::event::epoll::{self, EventData};
-use rustix::io::Errno;
 
-use crate::assignment::INPUT;
 use crate::channel::Channel;
 use crate::codec::Codec;
 use crate::connection::{Connection, OtherEnd};
@@ -92,36 +89,34 @@ impl Gateway {
             at_origin: Some(at_origin),
             is_partly_gone: true,
             trail: TrailSoFar::resume(trail, now_ms),
-            ..Exchange::new(Request::of_tunnel(application, BodyRest::of_origin(None)), index, memory, now_ms)
+            ..Exchange::new(
+                Request::of_tunnel(Arc::clone(&application), BodyRest::of_origin(None)),
+                index,
+                memory,
+                now_ms,
+            )
         };
         exchange.response.resume_tunnel();
         let channel = Channel::new(socket, Vec::new(), None);
-        let mut connection =
-            Connection::new(channel, Codec::tunnel(), (index, 0), OtherEnd::REMOTE, (request_id, u64::MAX));
+        let begun = (request_id, u64::MAX);
+        let (codec, end) = (Codec::tunnel(), OtherEnd::REMOTE);
+        let mut connection = Connection::new(application, channel, codec, (index, 0), end, begun);
         connection.resume_tunnel(request_id, unsent);
-        let added = self.connections.reserve().ok_or(Errno::MFILE).and_then(|id| {
-            let data = EventData::new_u64(id.to_data());
-            epoll::add(&self.epoll, &connection.channel, data, INPUT).inspect_err(|_| {
-                self.connections.remove(id);
-            })?;
-            Ok(id)
-        });
-        let id = match added {
+        let id = match self.connections.add(Box::new(connection), false) {
             Ok(id) => id,
             Err(error) => {
                 self.exchanges.insert(request_id, exchange);
                 return self.fail(request_id, FailureReason::NoConnection(error), false);
             }
         };
-        self.connections.put(id, Box::new(connection));
         if let Some(pool) = self.pools.get_mut(index) {
             pool.opened(id, false, now_ms);
         }
         exchange.state = ExchangeState::Assigned(id);
         self.exchanges.insert(request_id, exchange);
         self.count_as_tunnel(id);
-        self.extend_deadline(id, now_ms);
-        if !self.write(id) {
+        self.connections.extend_deadline(id, now_ms);
+        if !self.connections.write(id) {
             return self.read(id, now_ms);
         }
         self.ask_for_body(id);

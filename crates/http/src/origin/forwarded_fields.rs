@@ -98,7 +98,7 @@ fn push_addresses<'h>(out: &mut Vec<u8>, hops: impl Iterator<Item = &'h Hop<'h>>
         out.extend_from_slice(separator);
         separator = b", ";
         match hop {
-            Hop::Address(ip, None) => push_display(out, format_args!("{ip}")),
+            Hop::Address(ip, None) => push_ip(out, *ip),
             Hop::Address(IpAddr::V4(ip), Some(port)) => push_display(out, format_args!("{ip}:{port}")),
             Hop::Address(ip, Some(port)) => push_display(out, format_args!("[{ip}]:{port}")),
             Hop::Word(word) if word.iter().copied().all(is_token_byte) => out.extend_from_slice(word),
@@ -149,7 +149,7 @@ fn push_node(out: &mut Vec<u8>, hop: &Hop<'_>) {
         })
     };
     match hop {
-        Hop::Address(IpAddr::V4(ip), None) => push_display(out, format_args!("{ip}")),
+        Hop::Address(ip @ IpAddr::V4(_), None) => push_ip(out, *ip),
         Hop::Address(IpAddr::V4(ip), Some(port)) => push_display(out, format_args!("\"{ip}:{port}\"")),
         Hop::Address(ip, None) => push_display(out, format_args!("\"[{ip}]\"")),
         Hop::Address(ip, Some(port)) => push_display(out, format_args!("\"[{ip}]:{port}\"")),
@@ -189,6 +189,17 @@ pub(super) fn times_in_via(value: &[u8], pseudonym: &str) -> usize {
 
 fn push_parts(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+/// Every request to an origin has the client's address twice, so the machinery of formats is left out.
+fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
+    let IpAddr::V4(ip) = ip else { return push_display(out, format_args!("{ip}")) };
+    let [first, rest @ ..] = ip.octets();
+    push_decimal(out, u64::from(first));
+    for octet in rest {
+        out.push(b'.');
+        push_decimal(out, u64::from(octet));
+    }
 }
 
 fn push_display(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {

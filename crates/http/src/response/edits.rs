@@ -9,38 +9,44 @@
 
 use crate::fields::{is_same_field, list_members};
 
-/// The lines, each with its CR LF.
+/// The lines, each with its CR LF. Most heads have none of a kind, and are asked of it for each field.
 #[derive(Clone, Copy, Debug)]
-pub struct Edits<'a>(&'a [u8]);
+pub struct Edits<'a> {
+    lines: &'a [u8],
+    has_drops: bool,
+    has_joins: bool,
+}
 
 impl<'a> Edits<'a> {
     /// Splits response fields into the edits in front and the rest.
     pub fn split(fields: &'a [u8]) -> (Self, &'a [u8]) {
-        let mut len = 0;
-        while let [DROP | DEFAULT | JOIN, ..] = fields[len..] {
+        let (mut len, mut has_drops, mut has_joins) = (0, false, false);
+        while let [kind @ (DROP | DEFAULT | JOIN), ..] = fields[len..] {
+            has_drops |= kind == DROP;
+            has_joins |= kind == JOIN;
             len += memchr::memchr(b'\n', &fields[len..]).map_or(fields.len() - len, |end| end + 1);
         }
-        (Self(&fields[..len]), &fields[len..])
+        (Self { lines: &fields[..len], has_drops, has_joins }, &fields[len..])
     }
 
     /// Whether nothing is changed.
     pub const fn is_empty(self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// Whether a list of the application's is joined.
-    pub fn joins_any(self) -> bool {
-        self.lines(JOIN).next().is_some()
+    pub const fn joins_any(self) -> bool {
+        self.has_joins
     }
 
     /// Whether any of the application's fields may stand elsewhere or not at all.
-    pub(crate) fn moves_any(self) -> bool {
-        self.lines(DROP).next().is_some() || self.joins_any()
+    pub(crate) const fn moves_any(self) -> bool {
+        self.has_drops || self.has_joins
     }
 
     /// Whether the application's fields of this name are dropped.
     pub(crate) fn drop(self, name: &[u8]) -> bool {
-        self.lines(DROP).any(|dropped| is_same_field(dropped, name))
+        self.has_drops && self.lines(DROP).any(|dropped| is_same_field(dropped, name))
     }
 
     /// Whether the application's fields of this name stand where they stood.
@@ -49,7 +55,7 @@ impl<'a> Edits<'a> {
     }
 
     fn joins(self, name: &[u8]) -> bool {
-        self.joining().any(|(joined, _)| is_same_field(joined, name))
+        self.has_joins && self.joining().any(|(joined, _)| is_same_field(joined, name))
     }
 
     /// The names of lists, and what joins them.
@@ -100,7 +106,13 @@ impl<'a> Edits<'a> {
 
     /// The lines of a kind, without what marks it, and without their ends.
     fn lines(self, kind: u8) -> impl Iterator<Item = &'a [u8]> {
-        let lines = self.0.split(|byte| *byte == b'\n');
+        let mut rest = self.lines;
+        let lines = std::iter::from_fn(move || {
+            let len = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            let (line, behind) = rest.split_at_checked(len).filter(|_| len > 0)?;
+            rest = behind;
+            Some(line)
+        });
         lines.filter_map(move |line| Some(line.strip_prefix(&[kind])?.trim_ascii_end()))
     }
 }

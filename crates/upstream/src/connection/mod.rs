@@ -8,15 +8,18 @@
 //! A connection writes one request at a time and reads its answer, in the words of its codec. It knows neither the queue nor
 //! the clock: it reports its progress, and the gateway decides.
 
+mod deadlines;
 mod phase;
 mod reading;
 mod receiving;
+
+use std::sync::Arc;
 
 use baton_buf::{Slice, Stop};
 use baton_process_table::Release;
 use baton_sys::progress;
 
-pub(crate) use self::phase::{Deadlines, Phase, Serving};
+pub(crate) use self::phase::{Phase, Serving};
 pub(crate) use self::reading::ReadOutcome;
 
 use crate::channel::Channel;
@@ -24,12 +27,13 @@ use crate::codec::{Codec, FastCgi, OfferedTransport, Turn};
 use crate::outgoing::Outgoing;
 use crate::passfd::HandedOver;
 use crate::shm::SharedRegion;
-use crate::{ClientEnds, FailureReason, Request, RequestId};
+use crate::{Application, ClientEnds, FailureReason, Request, RequestId};
 
 /// A connection to an application.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
+    application: Arc<Application>,
     /// Index of its pool, and of its lane in the pool.
     pub(crate) pool: usize,
     pub(crate) lane: usize,
@@ -82,8 +86,9 @@ impl OtherEnd {
 }
 
 impl Connection {
-    /// A connection that is to be connected until then, for this request.
+    /// A connection to the application, which is to be connected until then, for this request.
     pub(crate) fn new(
+        application: Arc<Application>,
         channel: Channel,
         codec: Codec,
         (pool, lane): (usize, usize),
@@ -92,6 +97,7 @@ impl Connection {
     ) -> Self {
         Self {
             channel,
+            application,
             pool,
             lane,
             release: Some(Release::Unsure),
@@ -121,11 +127,6 @@ impl Connection {
 
     fn serving_mut(&mut self) -> Option<&mut Serving> {
         if let Phase::Serving(serving) = &mut self.phase { Some(serving) } else { None }
-    }
-
-    /// The deadlines of the request that the application is answering.
-    pub(crate) fn deadlines(&mut self) -> Option<&mut Deadlines> {
-        self.serving_mut().map(|serving| &mut serving.deadlines)
     }
 
     /// It is connected. TLS may still have to be established, in the same time.
@@ -269,7 +270,7 @@ impl Connection {
     pub(crate) fn overdue(&self) -> FailureReason {
         if self.is_tunnel() {
             FailureReason::TunnelIdle
-        } else if self.serving().is_some_and(|serving| serving.deadlines.head_until_ms != u64::MAX) {
+        } else if self.serving().is_some_and(|serving| serving.deadlines.awaits_head()) {
             FailureReason::HeadTimedOut
         } else {
             FailureReason::TimedOut

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Pipe;
 
+use super::deadlines::Deadlines;
 use crate::RequestId;
 
 /// What a connection is doing.
@@ -25,7 +26,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) request_id: RequestId,
-    pub(crate) deadlines: Deadlines,
+    pub(super) deadlines: Deadlines,
     /// Whether the connection will be kept when the request has been answered.
     pub(super) keeps: bool,
     /// Whether the client was asked for more of the request's body.
@@ -33,17 +34,6 @@ pub(crate) struct Serving {
     pub(super) delivery: Delivery,
     pub(super) route: BodyRoute,
     pub(super) halves: Halves,
-}
-
-/// The deadlines of a request on a connection; `u64::MAX`: there is none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadlines {
-    /// When the application must have moved.
-    pub(crate) until_ms: u64,
-    /// End of the client's grace period, in which the application waits.
-    pub(crate) grace_until_ms: u64,
-    /// When the head of the response must have come. There is none once it has.
-    pub(crate) head_until_ms: u64,
 }
 
 /// How far a request has come on a connection.
@@ -115,16 +105,6 @@ impl Serving {
     }
 }
 
-impl Deadlines {
-    pub(super) const NONE: Self =
-        Self { until_ms: u64::MAX, grace_until_ms: u64::MAX, head_until_ms: u64::MAX };
-
-    /// The next of them. The head's is what the application's is set to.
-    pub(crate) fn due_ms(&self) -> u64 {
-        self.until_ms.min(self.grace_until_ms)
-    }
-}
-
 impl Delivery {
     /// The socket has taken some of the request.
     pub(super) fn note_sent(&mut self) {
@@ -176,13 +156,8 @@ mod tests {
         let request_id = RequestId::new(1);
         assert_eq!(Phase::Connecting { request_id, until_ms: 5 }.due_ms(), 5);
         assert_eq!(Phase::Idle { until_ms: 7 }.due_ms(), 7);
-        let mut serving = Serving::new(request_id, true, u64::MAX);
-        serving.deadlines = Deadlines { until_ms: 9, grace_until_ms: 8, head_until_ms: 9 };
-        assert_eq!(
-            Phase::Serving(serving).due_ms(),
-            8,
-            "the client's grace ends before the application's time"
-        );
+        let serving = Serving::new(request_id, true, u64::MAX);
+        assert_eq!(Phase::Serving(serving).due_ms(), u64::MAX, "nothing is sent yet");
     }
 
     #[test]
