@@ -9,6 +9,7 @@ use baton_engine::listen::ListenAddress;
 use super::error::Complaint;
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -49,6 +50,10 @@ impl Kind for Addresses {
         format!("an address or an array of addresses: {FORMS}")
     }
 
+    fn schema(&self) -> Schema {
+        Schema::one_or_several(Address.schema())
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ListenAddress>> {
         let listen = SiteAddresses.read(node, reading)?;
         if listen.iter().any(|listen| listen.tls) {
@@ -70,6 +75,10 @@ impl Kind for SiteAddresses {
 
     fn accepted(&self) -> String {
         format!("an address or an array of addresses: {FORMS}; with TLS: \":443 tls\"")
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::one_or_several(Address.schema())
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<Listen>> {
@@ -100,6 +109,10 @@ impl Kind for Address {
 
     fn accepted(&self) -> String {
         format!("an address: {FORMS}")
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::TEXT, Schema::Integer(0, 65_535)])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<Listen>> {

@@ -12,6 +12,7 @@ use super::command::{Command, Processes, ProcessesKind};
 use super::duration::{Milliseconds, Seconds};
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::system::{Folder, USER_NAME};
@@ -245,6 +246,10 @@ impl Kind for TargetKind {
         "\"unix:/path\", \"127.0.0.1:9000\", \"[::1]:9000\" or \"host:9000\"".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::TEXT
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Target> {
         let text = Text.read(node, reading)?;
         match target(&text, reading.base_at(&node.span())) {
@@ -317,6 +322,10 @@ impl Kind for Internal {
         "a table of folders by path: { \"/protected\" = \"FOLDER\" }".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::TEXT)
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, PathBuf)>> {
         let Value::Table(entries) = node.get_ref() else {
             reading.mismatch(node, &self.accepted());
@@ -366,6 +375,10 @@ impl Kind for Pairs {
 
     fn accepted(&self) -> String {
         "a table of strings: { NAME = \"VALUE\" }".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::TEXT)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, String)>> {

@@ -10,6 +10,7 @@ use baton_site::guards;
 use super::error::Complaint;
 use super::kind::{Kind, Or, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, Text, TextOf, Wrong};
@@ -36,6 +37,10 @@ impl Kind for BasicAuthKind {
 
     fn accepted(&self) -> String {
         Inline::<BasicAuth>::new().accepted()
+    }
+
+    fn schema(&self) -> Schema {
+        Inline::<BasicAuth>::new().schema()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BasicAuth> {
@@ -97,6 +102,10 @@ impl Kind for UsersKind {
 
     fn accepted(&self) -> String {
         "a table of hashes by user: { NAME = \"$2y$…\" }".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::TEXT)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, Hash)>> {

@@ -4,6 +4,7 @@ use baton_site::address_range::{AddressRange, AddressSet};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::Node;
+use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -56,6 +57,10 @@ impl Kind for ClientAddressKind {
         "an address such as \"10.0.0.0/8\" or \"::1\", or \"unix:\"".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::TEXT
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClientAddress> {
         let text = Text.read(node, reading)?;
         if text == LOCAL {
@@ -85,6 +90,10 @@ impl Kind for ClientList {
 
     fn accepted(&self) -> String {
         ListOf(ClientAddressKind).accepted()
+    }
+
+    fn schema(&self) -> Schema {
+        ListOf(ClientAddressKind).schema()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ClientAddress>> {

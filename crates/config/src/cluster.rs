@@ -18,6 +18,7 @@ use super::origin_url::OriginUrl;
 use super::origins::Origin;
 use super::proxy::{Proxy, check_ejection};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, Section, Table, settings};
 use super::shown::Shown;
 use super::text::FilePath;
@@ -175,6 +176,10 @@ impl Kind for ClusterKind {
         format!("{}, or {}", Flag.accepted(), Inline::<RouteCluster>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Inline::<RouteCluster>::new().schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {
         match node.get_ref() {
             Value::Table(_) => Inline::<RouteCluster>::new().read(node, reading).map(Some),
@@ -201,6 +206,10 @@ impl Kind for Nodes {
 
     fn accepted(&self) -> String {
         ListOf(OneNode).accepted()
+    }
+
+    fn schema(&self) -> Schema {
+        ListOf(OneNode).schema()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<ClusterNode>> {
@@ -244,6 +253,10 @@ impl Kind for OneNode {
 
     fn accepted(&self) -> String {
         format!("{}, or {}", NodeUrl.accepted(), Inline::<ClusterNode>::new().accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([NodeUrl.schema(), Inline::<ClusterNode>::new().schema()])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClusterNode> {

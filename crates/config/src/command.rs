@@ -7,6 +7,7 @@ use rustix::fs::{Access, access};
 use super::duration::Seconds;
 use super::kind::{Integer, Kind, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// The executable that runs, even if another one has taken its place by now.
@@ -51,6 +52,10 @@ impl Kind for ProcessesKind {
 
     fn accepted(&self) -> String {
         format!("{} or {{ min = 2, max = 16, idle_s = 10 }}", Self::COUNT.accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Self::COUNT.schema(), Schema::table_of(Self::COUNT.schema())])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Processes> {
@@ -115,6 +120,10 @@ impl Kind for Command {
 
     fn accepted(&self) -> String {
         "an array: a program and its arguments".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::list_of(Schema::TEXT)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<String>> {

@@ -8,6 +8,7 @@ use baton_http::{Coding, is_token_byte};
 use super::error::Complaint;
 use super::kind::{Bytes, Flag, Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{TextOf, Wrong};
@@ -46,6 +47,10 @@ impl Kind for CompressKind {
 
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), Inline::<Compress>::new().accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Inline::<Compress>::new().schema()])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {

@@ -9,6 +9,7 @@ use super::files::Files;
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::method_name::MethodName;
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, Table, settings};
 use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
@@ -46,6 +47,10 @@ impl Kind for CorsKind {
 
     fn accepted(&self) -> String {
         format!("{}, or {}", OriginsKind.accepted(), Inline::<Cors>::new().accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([OriginsKind.schema(), Inline::<Cors>::new().schema()])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Cors> {
@@ -94,6 +99,10 @@ impl Kind for OriginsKind {
         format!("\"*\", {}, or an array of such", OriginKind.accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::one_or_several(OriginKind.schema())
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Origins> {
         let elements = match node.get_ref() {
             Value::String(text) if text == ALL => return Some(Origins::All),
@@ -138,6 +147,10 @@ impl Kind for OriginKind {
 
     fn accepted(&self) -> String {
         "an origin such as \"https://app.example\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginPattern> {

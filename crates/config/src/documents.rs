@@ -11,6 +11,7 @@ use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::media_types::MEDIA_TYPES;
 use super::raw::Node;
 use super::route_pattern::GLOB;
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, Text};
@@ -70,6 +71,10 @@ impl Kind for DocumentsKind {
         Inline::<Documents>::new().accepted()
     }
 
+    fn schema(&self) -> Schema {
+        Inline::<Documents>::new().schema()
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Documents> {
         let documents = Inline::<Documents>::new().read(node, reading)?;
         let Documents { at, peers, .. } = &documents;
@@ -113,6 +118,10 @@ impl Kind for Server {
 
     fn accepted(&self) -> String {
         "a URL such as \"http://a.example.org:8080\", without a path".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Origin> {

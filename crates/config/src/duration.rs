@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::kind::{Integer, Kind, Reading, in_range, split_number, times};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// Milliseconds in a range.
@@ -41,6 +42,10 @@ impl Kind for Milliseconds {
         accepted("milliseconds", self.0, self.1, MS_NS)
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::Integer(self.0, self.1), Schema::TEXT])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
         read(node, MS_NS, self.0, self.1, || self.accepted(), reading)
     }
@@ -57,6 +62,10 @@ impl Kind for Seconds {
 
     fn accepted(&self) -> String {
         accepted("seconds", self.0, self.1, S_NS)
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::Integer(self.0, self.1), Schema::TEXT])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {

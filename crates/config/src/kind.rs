@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::error::Complaint;
 use super::raw::{Node, RawConfig, Value, parse_value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// What is common to reading all settings of one configuration.
@@ -84,6 +85,11 @@ pub trait Kind {
         Vec::new()
     }
 
+    /// What an editor may take for a value: all that `read` accepts, and as little else as can be said in a line.
+    fn schema(&self) -> Schema {
+        Schema::Any
+    }
+
     /// Reads a value; if it is not acceptable, complains and returns nothing.
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value>;
 
@@ -101,6 +107,10 @@ impl Kind for Flag {
 
     fn accepted(&self) -> String {
         "true or false".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::BOOLEAN, Schema::Variable])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<bool> {
@@ -126,6 +136,10 @@ impl Kind for Integer {
 
     fn accepted(&self) -> String {
         format!("an integer from {} to {}", grouped(self.0), grouped(self.1))
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::Integer(self.0, self.1), Schema::Variable])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
@@ -230,6 +244,10 @@ impl Kind for Bytes {
         )
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::Integer(self.0, self.1), Schema::TEXT])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
         let value = match &reading.unquoted(node) {
             Value::Integer(written) => u64::try_from(*written).ok(),
@@ -279,6 +297,10 @@ impl<K: Kind> Kind for Or<K> {
         self.1.explained()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Schema::Word(self.0), self.1.schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Option<K::Value>> {
         match node.get_ref().as_str() {
             Some(word) if word == self.0 => Some(None),
@@ -305,6 +327,10 @@ impl<K: Kind> Kind for ListOf<K> {
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
         self.0.explained()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::list_of(self.0.schema())
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<K::Value>> {

@@ -1,22 +1,13 @@
 //! What a line of an access log says.
 
 use baton_http::field_name_is_safe;
-use baton_telemetry::log::{LineField, LineFormat, LogField, LogFormat};
+use baton_telemetry::log::{LineField, LogField};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
-use super::words::{Word, Words, words};
-
-words! {
-    /// How a request looks in the access log.
-    Format {
-        /// one line as Apache and nginx write it
-        Combined = "combined",
-        /// one JSON object per line
-        Json = "json",
-    }
-}
+use super::words::{Word, Words};
 
 impl Words for LogField {
     fn words() -> Vec<(&'static str, Self, &'static str)> {
@@ -38,30 +29,21 @@ impl Kind for OneField {
     const SHOWN: Shown = Shown::Whole;
 
     fn accepted(&self) -> String {
-        format!("{}, or \"{}NAME\"", WORD.accepted(), LineField::OF_REQUEST)
+        let [request, response] = [LineField::OF_REQUEST, LineField::OF_RESPONSE];
+        format!("{}, \"{request}NAME\" or \"{response}NAME\"", WORD.accepted())
     }
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
         WORD.explained()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::TEXT
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<LineField> {
-        let Some(name) = node.get_ref().as_str().and_then(|text| text.strip_prefix(LineField::OF_REQUEST))
-        else {
-            return WORD.read(node, reading).map(LineField::Known);
-        };
-        if !field_name_is_safe(name.as_bytes()) {
-            reading.refuse(node.span(), "has a bad field name", "expected letters, digits and hyphens");
-            return None;
-        }
-        if SECRETS.iter().any(|secret| baton_http::is_same_field(secret, name)) {
-            let complaint = reading.complaint("would write secrets into the log");
-            let complaint =
-                complaint.at(node.span(), "with these, a reader of the log could act as the client");
-            reading.complain(complaint.help("remove it; `user` is the user whose password was right"));
-            return None;
-        }
-        Some(LineField::OfRequest(name.into()))
+        let of_head = node.get_ref().as_str().and_then(|text| of_head(text, node, reading));
+        of_head.unwrap_or_else(|| WORD.read(node, reading).map(LineField::Known))
     }
 
     fn write(&self, value: &LineField) -> toml::Value {
@@ -69,8 +51,26 @@ impl Kind for OneField {
     }
 }
 
+/// A field of a head that `text` names. `None`: it names none; `Some(None)`: one that no log says, which is complained of.
+pub(crate) fn of_head(text: &str, node: &Node, reading: &mut Reading<'_>) -> Option<Option<LineField>> {
+    let of_request = text.strip_prefix(LineField::OF_REQUEST);
+    let name = of_request.or_else(|| text.strip_prefix(LineField::OF_RESPONSE))?;
+    if !field_name_is_safe(name.as_bytes()) {
+        reading.refuse(node.span(), "has a bad field name", "expected letters, digits and hyphens");
+        return Some(None);
+    }
+    if SECRETS.iter().any(|secret| baton_http::is_same_field(secret, name)) {
+        let complaint = reading.complaint("would write secrets into the log");
+        let complaint = complaint.at(node.span(), "with these, a reader of the log could act as the client");
+        reading.complain(complaint.help("remove it; `user` is the user whose password was right"));
+        return Some(None);
+    }
+    let kind = if of_request.is_some() { LineField::OfRequest } else { LineField::OfResponse };
+    Some(Some(kind(name.into())))
+}
+
 /// Fields that prove who a client is.
-const SECRETS: [&str; 3] = ["Authorization", "Cookie", "Proxy-Authorization"];
+const SECRETS: [&str; 4] = ["Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie"];
 
 impl Kind for LogFields {
     type Value = Vec<LineField>;
@@ -83,6 +83,10 @@ impl Kind for LogFields {
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
         OneField.explained()
+    }
+
+    fn schema(&self) -> Schema {
+        ListOf(OneField).schema()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<LineField>> {
@@ -104,13 +108,4 @@ impl Kind for LogFields {
     fn write(&self, value: &Vec<LineField>) -> toml::Value {
         ListOf(OneField).write(value)
     }
-}
-
-/// How lines look, and what they say.
-pub(crate) fn lines(format: Format, fields: Option<&[LineField]>) -> LineFormat {
-    let format = match format {
-        Format::Combined => LogFormat::Combined,
-        Format::Json => LogFormat::Json,
-    };
-    LineFormat { format, fields: fields.map(Into::into) }
 }

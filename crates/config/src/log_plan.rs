@@ -4,29 +4,42 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use baton_telemetry::log::{LineFormat, SiteLog};
+use baton_telemetry::log::{LineFormat, SiteLog, SyslogForm};
 
 use super::check::{Conflicts, of_site};
 use super::config::Config;
 use super::error::Complaint;
 use super::log::{Destination, LogSettings};
-use super::log_fields::lines;
+use super::log_format::Format;
 use super::raw::Step;
 use super::resources::Resources;
 use super::site_log::{AccessLog, OwnLog};
+use super::syslog::SyslogDaemon;
 
 impl LogSettings {
     /// How the lines of the server's access log look.
     pub fn lines(&self) -> LineFormat {
-        lines(self.format, self.fields.as_deref())
+        self.format.lines(self.fields.as_deref())
+    }
+
+    /// How lines are sent if the server's access log is a syslog daemon.
+    pub fn syslog(&self) -> Option<SyslogForm> {
+        match &self.access {
+            Destination::Syslog(SyslogDaemon::Local(path)) => Some(SyslogForm::Local(path.clone())),
+            Destination::Syslog(SyslogDaemon::Remote { .. }) => {
+                let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                Some(SyslogForm::Remote { host })
+            }
+            Destination::Off | Destination::Stdout | Destination::Stderr | Destination::File(_) => None,
+        }
     }
 }
 
 impl OwnLog {
     fn lines(&self, log: &LogSettings) -> LineFormat {
-        let format = self.format.unwrap_or(log.format);
-        let inherited = log.fields.as_ref().filter(|_| format == log.format);
-        lines(format, self.fields.as_ref().or(inherited).map(Vec::as_slice))
+        let format = self.format.as_ref().unwrap_or(&log.format);
+        let inherited = log.fields.as_ref().filter(|_| *format == log.format);
+        format.lines(self.fields.as_ref().or(inherited).map(Vec::as_slice))
     }
 }
 
@@ -60,15 +73,31 @@ impl Config {
 }
 
 impl Conflicts<'_> {
-    /// Logs of one file that would look different.
+    /// Logs of one file that would look different, and fields beside a format that has its own.
     pub(super) fn logs(&mut self) {
         let log = &self.config.log;
         let mut found = Vec::new();
+        let fields = [Step::Key("log"), Step::Key("fields")];
+        if log.fields.is_some() && matches!(log.format, Format::Own(_)) && self.is_sound(&fields) {
+            let complaint = Complaint::new("`log.fields` has no place in a format with variables")
+                .at(self.raw.span(&fields), "these fields")
+                .at(self.raw.span(&[Step::Key("log"), Step::Key("format")]), "not in this text");
+            found.push(complaint.help("write them into the text as `$name`, or use `format = \"json\"`"));
+        }
         let own: Vec<_> =
             self.config.own_logs().map(|(site, own)| (of_site(site, "access_log"), own)).collect();
         for (at, (path, own_log)) in own.iter().enumerate() {
             if !self.is_sound(path) {
                 continue;
+            }
+            if own_log.fields.is_some()
+                && matches!(own_log.format.as_ref().unwrap_or(&log.format), Format::Own(_))
+            {
+                let complaint = Complaint::new("`access_log.fields` has no place in a format with variables")
+                    .at(self.raw.span(path), "this log");
+                found.push(
+                    complaint.help("write the fields into the text as `$name`, or use another `format`"),
+                );
             }
             let lines = own_log.lines(log);
             let file = own_log.file.display();

@@ -10,7 +10,8 @@ const INTRODUCTION: [&str; 5] = [
      Sizes may be strings with a unit: `\"64 KiB\"`, `\"10 MB\"`, `\"1.5 GiB\"`. So may durations: `\"10s\"`, `\"1m30s\"`, \
      `\"250ms\"`, `\"2h\"`, `\"7d\"`.",
     "Relative paths are relative to the folder of the file. `baton check` finds all mistakes of a file, `baton config \
-     --default` prints one to start from, `baton config --effective` prints what a file means.",
+     --default` prints one to start from, `baton config --effective` prints what a file means. With `baton config --schema > \
+     baton.schema.json` and a first line `#:schema ./baton.schema.json`, editors that know JSON Schema complete and check it.",
     "`include = [\"sites/*.toml\", \"common.toml\"]`, at the beginning of a file, adds the settings of others: of a file, of all \
      `.toml` files of a folder, or of those whose names match a glob. They have the same form, and paths in them are \
      relative to their own folder. They are read in the order of the list, those of one pattern in the order of their names, \

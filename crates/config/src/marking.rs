@@ -9,6 +9,7 @@ use baton_site::mark::{IdRule, Marking};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
 use super::kind::{Flag, Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{TextOf, Wrong};
@@ -62,6 +63,10 @@ impl Kind for RequestIdKind {
         format!("{}, or {}", Flag.accepted(), Inline::<RequestId>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Inline::<RequestId>::new().schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {
         match reading.unquoted(node) {
             Value::Table(_) => Inline::<RequestId>::new().read(node, reading).map(Some),
@@ -91,6 +96,10 @@ impl Kind for TrustKind {
 
     fn accepted(&self) -> String {
         format!("{}, or {}", Flag.accepted(), ListOf(ClientAddressKind).accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), ListOf(ClientAddressKind).schema()])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<TrustedClients> {

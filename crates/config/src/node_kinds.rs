@@ -6,6 +6,7 @@ use super::kind::{Kind, Reading};
 use super::origin_url::OriginUrl;
 use super::origins::Url;
 use super::raw::Node;
+use super::schema::Schema;
 use super::shown::Shown;
 use super::text::{TextOf, Wrong};
 
@@ -19,6 +20,10 @@ impl Kind for NodeUrl {
 
     fn accepted(&self) -> String {
         "\"http://HOST:PORT\", \"https://HOST\" or \"unix:/path\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
@@ -46,6 +51,10 @@ impl Kind for MoverAddress {
 
     fn accepted(&self) -> String {
         "an IP address with a port such as \"10.0.0.11:7946\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {

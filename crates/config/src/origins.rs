@@ -8,6 +8,7 @@ use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Reading};
 use super::origin_url::OriginUrl;
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
@@ -112,6 +113,10 @@ impl Kind for Origins {
         format!("{}, or an array of these or of {}", Url.accepted(), Inline::<Origin>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::one_or_several(OneOrigin.schema())
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<Origin>> {
         let Value::Array(elements) = node.get_ref() else {
             return Url.read(node, reading).map(|to| vec![Origin { to, ..Origin::default() }]);
@@ -178,6 +183,10 @@ impl Kind for OneOrigin {
         format!("{}, or {}", Url.accepted(), Inline::<Origin>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Url.schema(), Inline::<Origin>::new().schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Origin> {
         match node.get_ref() {
             Value::Table(_) => Inline::<Origin>::new().read(node, reading),
@@ -203,6 +212,10 @@ impl Kind for Url {
 
     fn accepted(&self) -> String {
         "\"http://HOST:PORT\", \"https://HOST/PATH\", \"unix:/socket\" or \"unix:/socket:/PATH\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {

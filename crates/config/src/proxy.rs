@@ -15,6 +15,7 @@ use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::origin_url::OriginUrl;
 use super::origins::{Eject, Health, Origin, Origins, Url};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::system::Folder;
@@ -149,6 +150,10 @@ impl Kind for ProxyKind {
         format!("{}, or {}", Url.accepted(), Inline::<Proxy>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Url.schema(), Inline::<Proxy>::new().schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Proxy> {
         let Value::Table(entries) = node.get_ref() else {
             let to = Url.read(node, reading)?;
@@ -200,6 +205,10 @@ impl Kind for Host {
 
     fn accepted(&self) -> String {
         "\"client\", \"origin\" or the name of a host, perhaps with a port".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<HostRule> {

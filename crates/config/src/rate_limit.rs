@@ -6,6 +6,7 @@ use baton_site::guards::{RateKey, RateTable};
 use super::duration::Milliseconds;
 use super::kind::{Integer, Kind, Or, Reading};
 use super::raw::Node;
+use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::text::Text;
@@ -49,6 +50,10 @@ impl Kind for RateKeyKind {
 
     fn accepted(&self) -> String {
         "\"address\", \"user\" or \"header:NAME\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<RateKey> {

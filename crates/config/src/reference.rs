@@ -20,6 +20,7 @@ use super::proxy::{OriginTls, Proxy};
 use super::rate_limit::RateLimit;
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::{Redirect, Respond, Rewrite, RouteSettings};
+use super::schema::Schema;
 use super::send::Send;
 use super::server::Server;
 use super::setting::{Section, Setting};
@@ -43,6 +44,8 @@ pub(crate) struct SectionDescription {
     pub shown: Shown,
     /// The names of settings without a default.
     pub needed: &'static [&'static str],
+    /// What an editor may take for the value of each key.
+    pub properties: fn() -> Vec<(&'static str, Schema)>,
 }
 
 /// How a section's table is written.
@@ -65,6 +68,7 @@ pub(crate) fn sections() -> Vec<SectionDescription> {
         settings: Vec::new(),
         shown: Shown::Whole,
         needed: &[],
+        properties: Vec::new,
     };
     let mut site = described::<SiteSettings>(Form::Tables);
     site.settings.extend(Guards::settings());
@@ -131,5 +135,6 @@ fn described<S: Section>(form: Form) -> SectionDescription {
         settings: S::settings(),
         shown: Shown::Section(S::shown),
         needed: S::NEEDED,
+        properties: S::properties,
     }
 }

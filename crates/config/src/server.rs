@@ -9,6 +9,7 @@ use baton_engine::arch::ArchitectureName;
 use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::system::{GROUP_NAME, USER_NAME};
@@ -54,6 +55,10 @@ impl Kind for ControlSocketKind {
         "\"auto\", \"off\" or a path".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::TEXT
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ControlSocket> {
         match node.get_ref() {
             Value::String(text) if text == "auto" => Some(ControlSocket::Auto),
@@ -85,6 +90,10 @@ impl Kind for DnsServer {
 
     fn accepted(&self) -> String {
         "an IP address such as \"10.0.0.2\" or \"127.0.0.1:5353\"".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {

@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::{Entries, Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// A setting as users see it.
@@ -32,6 +33,9 @@ pub trait Field<S> {
     /// What users see of it.
     fn describe(&self, default: &S) -> Setting;
 
+    /// Its key, and what an editor may take for its value.
+    fn schema(&self, default: &S) -> (&'static str, Schema);
+
     /// Its key, and what others may see of it.
     fn shown(&self) -> (&'static str, Shown);
 
@@ -51,7 +55,7 @@ pub(crate) struct KindField<S, K: Kind> {
     pub(crate) get_mut: fn(&mut S) -> &mut K::Value,
 }
 
-impl<S, K: Kind> Field<S> for KindField<S, K> {
+impl<S: Section, K: Kind> Field<S> for KindField<S, K> {
     fn describe(&self, default: &S) -> Setting {
         Setting {
             name: key(self.name),
@@ -60,6 +64,19 @@ impl<S, K: Kind> Field<S> for KindField<S, K> {
             explained: self.kind.explained(),
             default: self.write(default),
         }
+    }
+
+    fn schema(&self, default: &S) -> (&'static str, Schema) {
+        let setting = self.describe(default);
+        let lines = setting.doc.iter().map(|line| line.trim());
+        let mut text = lines.collect::<Vec<_>>().join(" ");
+        for (word, meaning) in &setting.explained {
+            text.push_str(&format!("\n- \"{word}\": {meaning}"));
+        }
+        text.push_str(&format!("\nAccepted: {}.", setting.accepted));
+        let is_needed = S::NEEDED.contains(&setting.name);
+        let schema = Box::new(self.kind.schema());
+        (setting.name, Schema::Documented(schema, text, (!is_needed).then_some(setting.default)))
     }
 
     fn shown(&self) -> (&'static str, Shown) {
@@ -92,6 +109,12 @@ pub trait Section: Default + 'static {
     fn settings() -> Vec<Setting> {
         let default = Self::default();
         Self::FIELDS.iter().map(|field| field.describe(&default)).collect()
+    }
+
+    /// Its keys, and what an editor may take for the value of each.
+    fn properties() -> Vec<(&'static str, Schema)> {
+        let default = Self::default();
+        Self::FIELDS.iter().map(|field| field.schema(&default)).collect()
     }
 
     /// Its settings, and what others may see of each.
@@ -265,6 +288,10 @@ impl<S: Section> Kind for Inline<S> {
     fn accepted(&self) -> String {
         let keys: Vec<_> = S::settings().iter().map(|setting| format!("{} = …", setting.name)).collect();
         format!("{{ {} }}", keys.join(", "))
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::Object(S::properties(), S::NEEDED)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<S> {

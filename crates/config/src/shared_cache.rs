@@ -8,6 +8,7 @@ use baton_cache::{CachedRoute, DiskSettings, PolicyName, QueryRule, RouteRules, 
 use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, Text};
@@ -162,6 +163,10 @@ impl Kind for CacheKind {
         format!("{}, or {}", Flag.accepted(), Inline::<RouteCache>::new().accepted())
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Inline::<RouteCache>::new().schema()])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Self::Value> {
         match node.get_ref() {
             Value::Table(_) => Inline::<RouteCache>::new().read(node, reading).map(Some),
@@ -193,6 +198,10 @@ impl Kind for BlockBytes {
 
     fn accepted(&self) -> String {
         format!("{}, a power of two", BLOCK_BYTES.accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        BLOCK_BYTES.schema()
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {

@@ -19,6 +19,7 @@ use super::marking::{RequestId, RequestIdKind};
 use super::raw::{Node, Value};
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
+use super::schema::Schema;
 use super::setting::{Inline, Section, Table, settings};
 use super::shown::Shown;
 use super::site_log::{AccessLog, AccessLogKind};
@@ -235,6 +236,10 @@ impl Kind for ErrorPages {
 
     fn accepted(&self) -> String {
         "a table of paths by status, 400 to 599: { 404 = \"404.html\" }".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::TEXT)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BTreeMap<u16, PathBuf>> {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use baton_telemetry::log::LineField;
 
 use super::kind::{Flag, Kind, Or, Reading};
-use super::log_fields::{Format, LogFields};
+use super::log_fields::LogFields;
+use super::log_format::{Format, FormatKind};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::FilePath;
-use super::words::Word;
 
 /// Where the requests of a site are logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ settings! {
         /// The file. The master process opens it, and reopens it with the other logs.
         file: PathBuf = PathBuf::new(), FilePath;
         /// How a request is written. `auto`: as `log.format` says.
-        format: Option<Format> = None, Or("auto", Word::<Format>::new());
+        format: Option<Format> = None, Or("auto", FormatKind);
         /// What a line says. `auto`: with the format of `[log]`, what `log.fields` says.
         fields: Option<Vec<LineField>> = None, Or("auto", LogFields);
     }
@@ -45,6 +46,10 @@ impl Kind for AccessLogKind {
 
     fn accepted(&self) -> String {
         format!("{}, a path, or {}", Flag.accepted(), Inline::<OwnLog>::new().accepted())
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), FilePath.schema(), Inline::<OwnLog>::new().schema()])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<AccessLog> {

@@ -4,6 +4,7 @@ use baton_site::template::{BadTemplate, Template};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
+use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -38,6 +39,10 @@ impl Kind for TemplateOf {
 
     fn accepted(&self) -> String {
         self.accepted.into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Template> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// A string that is not empty and has no control characters.
@@ -16,6 +17,10 @@ impl Kind for Text {
 
     fn accepted(&self) -> String {
         "a string".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
@@ -37,6 +42,10 @@ impl Kind for Private {
 
     fn accepted(&self) -> String {
         Text.accepted()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
@@ -80,6 +89,10 @@ impl Kind for TextOf {
         self.accepted.into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::TEXT
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
         let Value::String(text) = node.get_ref() else {
             reading.mismatch(node, self.accepted);
@@ -110,6 +123,10 @@ impl Kind for FilePath {
 
     fn accepted(&self) -> String {
         "a path".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<PathBuf> {

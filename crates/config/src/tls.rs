@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use baton_tls::{ClientCertificates, Protocol, TICKETS_OPEN_S};
 
 use super::duration::{Milliseconds, Seconds};
-use super::kind::{Integer, Kind, ListOf, Or, Reading};
+use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, TextOf, Wrong};
@@ -96,6 +97,8 @@ pub enum SiteCertificates {
     Files(Vec<CertificateFiles>),
     /// From an authority: see [`Acme`](super::acme::Acme).
     Acme,
+    /// From the authority of this user, for development.
+    Local,
 }
 
 /// Reads [`SiteCertificates`].
@@ -108,7 +111,13 @@ impl Kind for Certificates {
 
     fn accepted(&self) -> String {
         let one = Inline::<CertificateFiles>::new().accepted();
-        format!("\"off\", \"acme\", {one} or an array of such tables")
+        format!("\"off\", \"acme\", \"local\", {one} or an array of such tables")
+    }
+
+    fn schema(&self) -> Schema {
+        let one = Inline::<CertificateFiles>::new().schema();
+        let words = ["off", "acme", "local"].map(Schema::Word);
+        Schema::either(words.into_iter().chain([Schema::list_of(one.clone()), one]))
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SiteCertificates> {
@@ -116,6 +125,7 @@ impl Kind for Certificates {
         match node.get_ref() {
             Value::String(word) if word == "off" => Some(SiteCertificates::Files(Vec::new())),
             Value::String(word) if word == "acme" => Some(SiteCertificates::Acme),
+            Value::String(word) if word == "local" => Some(SiteCertificates::Local),
             Value::Table(_) => one.read(node, reading).map(|files| SiteCertificates::Files(vec![files])),
             Value::Array(_) => ListOf(one).read(node, reading).map(SiteCertificates::Files),
             _ => {
@@ -127,7 +137,11 @@ impl Kind for Certificates {
 
     fn write(&self, value: &SiteCertificates) -> toml::Value {
         let one = Inline::<CertificateFiles>::new();
-        let SiteCertificates::Files(files) = value else { return "acme".into() };
+        let files = match value {
+            SiteCertificates::Files(files) => files,
+            SiteCertificates::Acme => return "acme".into(),
+            SiteCertificates::Local => return "local".into(),
+        };
         match &files[..] {
             [] => "off".into(),
             [only] => one.write(only),
@@ -157,6 +171,10 @@ impl Kind for RedirectHttpsKind {
 
     fn accepted(&self) -> String {
         "true, false or a port".into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Schema::Integer(1, 65_535)])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<RedirectHttps> {
@@ -210,6 +228,10 @@ impl Kind for Hsts {
 
     fn accepted(&self) -> String {
         HSTS_VALUE.accepted.into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either([Flag.schema(), Schema::TEXT])
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Option<String>> {

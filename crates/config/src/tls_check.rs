@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use baton_engine::listen::ListenAddress;
+use baton_tls::{LOCAL_DOMAINS, is_local_name};
 
 use super::check::{Conflicts, of_site};
 use super::error::Complaint;
@@ -19,6 +20,7 @@ impl Conflicts<'_> {
             if keys.iter().all(|key| self.is_sound(&of_site(index, key))) {
                 self.certificates(index);
                 self.names_for_authority(index);
+                self.names_for_local_authority(index);
                 self.redirection(index);
                 self.clear_text(index);
             }
@@ -67,7 +69,7 @@ impl Conflicts<'_> {
                 let complaint = complaint.at(listen, format!("listens on {address}"));
                 self.found.push(
                     complaint
-                        .help("add `tls = { certificate = \"CHAIN.pem\", key = \"KEY.pem\" }` to the site, or `tls = \"acme\"`"),
+                        .help("add `tls = { certificate = \"CHAIN.pem\", key = \"KEY.pem\" }` to the site, `tls = \"acme\"`, or `tls = \"local\"` for development"),
                 );
             }
             (None, true) => {
@@ -96,6 +98,23 @@ impl Conflicts<'_> {
         }
         self.found
             .push(complaint.help("name the site's hosts: `hosts = [\"example.org\", \"www.example.org\"]`"));
+    }
+
+    /// Hosts for which clients would not believe the authority of this user.
+    fn names_for_local_authority(&mut self, index: usize) {
+        let site = &self.config.sites[index];
+        if !site.has_local_certificate() || !self.is_sound(&of_site(index, "hosts")) {
+            return;
+        }
+        let Some(name) = site.local_names().into_iter().find(|name| !is_local_name(name)) else { return };
+        let complaint = Complaint::new(format!("a local certificate for {name}, which is no local name"))
+            .at(self.raw.span(&of_site(index, "hosts")), "is not in this network alone")
+            .at(self.raw.span(&of_site(index, "tls")), "is to come from your own authority");
+        let domains = LOCAL_DOMAINS.map(|domain| format!(".{domain}")).join(", ");
+        let help = format!(
+            "name it `NAME.test` (local are {domains} and private addresses), or use `tls = \"acme\"`"
+        );
+        self.found.push(complaint.help(help));
     }
 
     /// A redirection that has no beginning or no end.

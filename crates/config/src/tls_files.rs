@@ -13,6 +13,7 @@ use baton_tls::{Identity, PemFile, self_signed};
 
 use super::basic_auth::users_of;
 use super::config::Config;
+use super::local_authority::LocalAuthorityFolder;
 use super::proxy::OriginTls;
 use super::route::Route;
 use super::site::Site;
@@ -48,7 +49,23 @@ impl PemFiles {
                 .map_err(|error| Trouble::of(format_args!("use {}", path.display()), &error))?;
         }
         files.read_store(config)?;
+        files.sign_local(config)?;
         Ok(files)
+    }
+
+    /// Has the authority of this user sign for the sites that ask for it.
+    fn sign_local(&mut self, config: &Config) -> Result<(), Trouble> {
+        let mut sites = config.sites.iter().filter(|site| site.has_local_certificate()).peekable();
+        if sites.peek().is_none() {
+            return Ok(());
+        }
+        let now = SystemTime::now();
+        let authority = LocalAuthorityFolder::of_user()?.authority(now)?;
+        for site in sites {
+            let pem = authority.sign(&site.local_names(), now)?;
+            self.insert(site.local_certificate_path(), pem.as_bytes().to_vec());
+        }
+        Ok(())
     }
 
     /// Reads what the authority has issued. A site without a usable certificate gets one that no client trusts: it can
@@ -144,6 +161,9 @@ impl Config {
     pub fn certificate_files<'c>(&self, site: &'c Site) -> Cow<'c, [CertificateFiles]> {
         match (&site.settings.tls, site.acme_names()) {
             (SiteCertificates::Files(files), _) => Cow::Borrowed(files),
+            (SiteCertificates::Local, _) => {
+                Cow::Owned(vec![CertificateFiles { certificate: site.local_certificate_path(), key: None }])
+            }
             (SiteCertificates::Acme, Ok(names)) => {
                 let certificate = self.acme.certificates().certificate_path(&names);
                 Cow::Owned(vec![CertificateFiles { certificate, key: None }])
@@ -153,12 +173,12 @@ impl Config {
         }
     }
 
-    /// The PEM files of all sites but those from the authority, which replaces them itself; one may come several times.
+    /// The PEM files of all sites but those from an authority, which replaces them itself; one may come several times.
     pub fn pem_files(&self) -> impl Iterator<Item = &Path> {
         let of_sites = self.sites.iter().flat_map(|site| {
             let certificates = match &site.settings.tls {
                 SiteCertificates::Files(files) => &files[..],
-                SiteCertificates::Acme => &[],
+                SiteCertificates::Acme | SiteCertificates::Local => &[],
             };
             let own = certificates.iter().flat_map(|files| [&files.certificate, files.key_file()]);
             let clients = site.settings.client_certificates.iter();

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 
 /// A choice between words.
@@ -34,6 +35,10 @@ impl<T: Words> Kind for Word<T> {
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
         T::words().into_iter().map(|(word, _, meaning)| (word, meaning)).collect()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::either(T::words().into_iter().map(|(word, ..)| Schema::Word(word)).chain([Schema::Variable]))
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<T> {

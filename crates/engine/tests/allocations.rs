@@ -319,6 +319,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         heartbeats,
         log: Some(LogSettings {
             file: std::fs::File::options().append(true).open("/dev/null").unwrap().into(),
+            syslog: None,
             lines: LineFormat { format: LogFormat::Json, fields: None },
             // Never full: handing buffers over is a matter of time, not of requests.
             buffer_bytes: 4 << 20,

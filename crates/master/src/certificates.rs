@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use baton_config::{Config, PLACEHOLDER, PemFiles, SiteCertificate};
+use baton_config::{Config, PLACEHOLDER, PemFiles, Site, SiteCertificate};
 use baton_report::{Trouble, log, utc};
-use baton_tls::Certificate;
+use baton_tls::{Certificate, LOCAL_RENEWED_AFTER};
 use serde_json::{Value, json};
 
 /// The PEM files of a configuration, checked.
@@ -17,6 +17,8 @@ pub(crate) struct Certificates {
     pub(crate) files: PemFiles,
     all: Vec<SiteCertificate>,
     stamps: Stamps,
+    /// When those of the user's own authority are made again.
+    renewal: Option<Instant>,
 }
 
 /// What of each file changes with its contents: its inode, size and time. `None`: it is not there.
@@ -41,7 +43,9 @@ impl Certificates {
                 ));
             }
         }
-        Ok(Self { files, all, stamps })
+        let is_local = config.sites.iter().any(Site::has_local_certificate);
+        let renewal = is_local.then(|| Instant::now() + LOCAL_RENEWED_AFTER);
+        Ok(Self { files, all, stamps, renewal })
     }
 
     /// Whether a file has changed since it was read; then, the stamps of all.
@@ -80,6 +84,9 @@ impl Certificates {
 fn days_left(certificate: &Certificate, now: SystemTime) -> i64 {
     if certificate.source == PLACEHOLDER { 0 } else { certificate.days_left(now) }
 }
+
+/// After which a certificate that could not be made is tried again; it is good for another month.
+const RENEWAL_RETRY: Duration = Duration::from_secs(3_600);
 
 fn stamps(config: &Config) -> Stamps {
     let stamp = |path: &std::path::Path| {
@@ -121,13 +128,18 @@ impl WatchedCertificates {
 
     /// When [`look`](Self::look) is due, if the configuration asks for it.
     pub(crate) fn deadline(&self, config: &Config) -> Option<Instant> {
-        (config.tls.watch_ms > 0 && config.has_tls()).then_some(self.next_look)
+        let look = (config.tls.watch_ms > 0 && config.has_tls()).then_some(self.next_look);
+        look.into_iter().chain(self.used.renewal).min()
     }
 
     /// Whether there is something new to read. Files that were refused are new once they have changed again: often the
     /// certificate has been replaced, and the key follows.
     pub(crate) fn look(&mut self, config: &Config, now: Instant) -> bool {
         self.next_look = now + Duration::from_millis(config.tls.watch_ms);
+        if self.used.renewal.is_some_and(|renewal| now >= renewal) {
+            self.used.renewal = Some(now + RENEWAL_RETRY);
+            return true;
+        }
         let Some(stamps) = self.used.changed(config) else { return false };
         if self.refused.as_ref() == Some(&stamps) {
             return false;
@@ -154,7 +166,12 @@ mod tests {
             "[[site]]\nlisten = '127.0.0.1:0 tls'\nroot = '/'\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n[tls]\nwatch_ms = 1000\n"
         );
         let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
-        let none = Certificates { files: PemFiles::default(), all: Vec::new(), stamps: stamps(&config) };
+        let none = Certificates {
+            files: PemFiles::default(),
+            all: Vec::new(),
+            stamps: stamps(&config),
+            renewal: None,
+        };
         let mut watched = WatchedCertificates::new(none, Instant::now());
         let look = |watched: &mut WatchedCertificates| {
             let due = watched.deadline(&config).unwrap();
@@ -167,5 +184,24 @@ mod tests {
         assert!(look(&mut watched));
         fs::write(&key, "it follows").unwrap();
         assert!(look(&mut watched));
+    }
+
+    /// Goal: a server that runs for a year has a certificate. Method: its time passes, once without success.
+    #[test]
+    fn what_the_users_authority_has_signed_is_made_again() {
+        let config = Config::from_toml("[[site]]\nlisten = '127.0.0.1:0 tls'\nroot = '/'\ntls = 'local'\n");
+        let config = config.unwrap_or_else(|error| panic!("{error}"));
+        let due = Instant::now() + LOCAL_RENEWED_AFTER;
+        let used = Certificates {
+            files: PemFiles::default(),
+            all: Vec::new(),
+            stamps: stamps(&config),
+            renewal: Some(due),
+        };
+        let mut watched = WatchedCertificates::new(used, Instant::now());
+        assert_eq!(watched.deadline(&config), Some(due));
+        assert!(!watched.look(&config, due - Duration::from_secs(1)));
+        assert!(watched.look(&config, due));
+        assert_eq!(watched.deadline(&config), Some(due + RENEWAL_RETRY), "it has not been replaced");
     }
 }

@@ -54,6 +54,7 @@ mod siblings;
 mod signals;
 mod startup;
 mod status_collection;
+mod syslog;
 mod ticket_keys;
 mod upgrade;
 mod watch;

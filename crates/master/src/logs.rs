@@ -13,6 +13,8 @@ use baton_sys::open_below::open_below;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::syslog;
+
 /// The open logs.
 #[derive(Debug)]
 pub(super) struct Logs {
@@ -119,6 +121,7 @@ fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, Troubl
         Destination::File(path) => return open_file(what, path).map(Some),
         Destination::Stdout => io::stdout().as_fd().try_clone_to_owned(),
         Destination::Stderr => io::stderr().as_fd().try_clone_to_owned(),
+        Destination::Syslog(daemon) => return syslog::open(daemon).map(Some),
     };
     standard.map(Some).map_err(|error| Trouble::of(format_args!("open the {what} log"), &error))
 }

@@ -7,5 +7,5 @@ mod time;
 mod trouble;
 
 pub use count::{counted, counted_as, days};
-pub use time::utc;
+pub use time::{utc, utc_bytes};
 pub use trouble::Trouble;

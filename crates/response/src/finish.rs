@@ -53,6 +53,7 @@ pub fn finish(
         Head::Ready(status, stored) => {
             rules.push_fields(Author::File, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
+            supplies.log.see_response([stored.fields(), &fields[..]]);
             let framing = Framing::of(status.code(), declared, sent.whole, reply.client());
             let lines = HeadLines { status, reason: status.reason().as_bytes(), text: stored.fields() };
             reply.send_head(supplies.heads, lines, framing, &fields, sent.bytes);
@@ -79,6 +80,7 @@ pub fn finish(
             rules.push_fields(author, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
             let status = head.status();
+            supplies.log.see_response([head.text(), &fields[..]]);
             let framing = Framing::of(status.code(), head.content_length(), sent.whole, reply.client());
             reply.send_head(supplies.heads, HeadLines::of(&head), framing, &fields, sent.bytes);
             (coder, status)
@@ -99,6 +101,7 @@ pub fn switch(
 ) -> Status {
     let mut fields = supplies.heads.take();
     rules.push_fields(author, supplies.now, &mut fields);
+    supplies.log.see_response([head.text(), &fields[..]]);
     let status = reply.send_switch(supplies.heads, head, &fields);
     supplies.heads.freeze(fields);
     status
@@ -166,6 +169,7 @@ fn send_ready_made(
     supplies: &mut Supplies<'_>,
     reply: &mut impl Reply,
 ) -> Option<Trial> {
+    supplies.log.see_response([stored.fields()]);
     let form = reply.head_form();
     // The cost of a head alone says nothing about the two ways.
     let (way, mut trial) = match method {

@@ -3,6 +3,7 @@
 use baton_buf::{FileSlice, Pool};
 use baton_http::Stamp;
 use baton_site::mark::Ids;
+use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::Tally;
 
 use crate::send_way::SendWays;
@@ -16,6 +17,8 @@ pub struct Supplies<'a> {
     pub heads: &'a mut Pool,
     /// Where boundaries of parts are drawn from.
     pub ids: &'a mut Ids,
+    /// The access log, which may say fields of responses.
+    pub log: &'a mut AccessLogs,
     /// What has been counted.
     pub tally: &'a mut Tally,
     /// What sending from memory and from the page cache costs.

@@ -16,6 +16,7 @@ use baton_response::{finish, head};
 use baton_site::limits::Limits;
 use baton_site::mark::Ids;
 use baton_site::plan::Plan;
+use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::{Counters, Tally};
 use tempfile::TempDir;
 
@@ -83,12 +84,13 @@ fn finished(fields: &str, response: Response, is_resident: Option<IsResident>) -
     let request = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
     let plan = Plan::new(Vec::new(), Limits::default(), true);
     let mut tally = Tally::new(Counters::allocate(1).unwrap().remove(0), None);
-    let (mut heads, mut ids, mut send_ways) =
-        (Pool::new(4, 8192), Ids::default(), SendWays::new(SendWay::File));
+    let (mut heads, mut ids, mut log, mut send_ways) =
+        (Pool::new(4, 8192), Ids::default(), AccessLogs::default(), SendWays::new(SendWay::File));
     let mut supplies = Supplies {
         now: &now(),
         heads: &mut heads,
         ids: &mut ids,
+        log: &mut log,
         tally: &mut tally,
         send_ways: &mut send_ways,
         is_resident,

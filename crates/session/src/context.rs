@@ -160,6 +160,7 @@ impl Context {
             now: self.clock.stamp(),
             heads: &mut self.heads,
             ids: &mut self.ids,
+            log: &mut self.log,
             tally: &mut self.tally,
             send_ways: &mut self.send_ways,
             is_resident: self.send.test_residency.then_some(self.send.is_resident),

@@ -405,6 +405,7 @@ impl Exchange {
     /// The response is in the outlet, or as much of it as was coded so far.
     fn finish(&mut self, env: &mut Env<'_>, ready: Ready) {
         self.record.begin(&ready);
+        self.record.note_head(&mut env.ctx.log);
         env.trial = ready.trial;
         self.state = match ready.coder {
             Some(coder) => State::Coding(coder),

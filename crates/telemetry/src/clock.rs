@@ -13,6 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Clock {
     now_us: u64,
     stamp: Stamp,
+    /// Microseconds from 1970 to the zero of `now_us`, as of the second that `stamp` shows.
+    zero_us: u64,
     /// Reads the time at this moment, in nanoseconds.
     exact_ns: fn(&Self) -> u64,
 }
@@ -20,7 +22,7 @@ pub struct Clock {
 impl Default for Clock {
     /// A clock that shows the current time.
     fn default() -> Self {
-        let mut clock = Self { now_us: 0, stamp: Stamp::at(0), exact_ns: |_| monotonic_ns() };
+        let mut clock = Self { now_us: 0, stamp: Stamp::at(0), zero_us: 0, exact_ns: |_| monotonic_ns() };
         clock.tick();
         clock
     }
@@ -33,6 +35,8 @@ impl Clock {
         let seconds = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
         if seconds != self.stamp.unix_seconds {
             self.stamp = Stamp::at(seconds);
+            // The coarse clock is late by up to a tick of the kernel, 10 ms.
+            self.zero_us = (ns(ClockId::Realtime) / 1000).wrapping_sub(self.now_us);
         }
     }
 
@@ -59,7 +63,14 @@ impl Clock {
     /// Shows another time than the kernel's, which does not pass: the time of a simulation.
     pub fn set(&mut self, now_ms: u64, unix_seconds: u64) {
         let exact_ns = |clock: &Self| clock.now_us * 1000;
-        *self = Self { now_us: now_ms * 1000, stamp: Stamp::at(unix_seconds), exact_ns };
+        let now_us = now_ms * 1000;
+        let zero_us = (unix_seconds * 1_000_000).wrapping_sub(now_us);
+        *self = Self { now_us, stamp: Stamp::at(unix_seconds), zero_us, exact_ns };
+    }
+
+    /// Milliseconds since 1970 at which [`exact_us`](Self::exact_us) was this.
+    pub fn unix_ms_at(&self, exact_us: u64) -> u64 {
+        self.zero_us.wrapping_add(exact_us) / 1000
     }
 
     /// Date and time of day.
@@ -69,6 +80,10 @@ impl Clock {
 }
 
 fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    ns(ClockId::Monotonic)
+}
+
+fn ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

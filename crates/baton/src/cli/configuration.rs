@@ -1,8 +1,8 @@
-//! `baton config`: the default configuration, the effective one, the reference, one made of nginx's.
+//! `baton config`: the default configuration, the effective one, reference and schema, one made of nginx's.
 
 use std::process::ExitCode;
 
-use baton_config::{ConfigSource, default_toml, reference_markdown};
+use baton_config::{ConfigSource, default_toml, json_schema, reference_markdown};
 use clap::{Args, Subcommand};
 
 use super::config_file::{ConfigFile, load};
@@ -42,6 +42,10 @@ struct What {
     /// The reference of all settings, in Markdown
     #[arg(long)]
     reference: bool,
+
+    /// The JSON Schema of a file, with which editors complete and check it
+    #[arg(long)]
+    schema: bool,
 }
 
 impl Configuration {
@@ -53,6 +57,8 @@ impl Configuration {
             print(&default_toml())
         } else if self.what.reference {
             print(&reference_markdown())
+        } else if self.what.schema {
+            print(&json_schema())
         } else {
             print(&load(&ConfigSource::File(self.file.config))?.to_toml())
         }

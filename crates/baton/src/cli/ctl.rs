@@ -20,7 +20,7 @@ pub(super) struct Ctl {
     #[command(subcommand)]
     request: Request,
 
-    /// Control socket [default: the usual one of this user; the server says where it is when it starts]
+    /// Control socket [default: that of the only server that this user runs]
     #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath, env = "BATON_CONTROL")]
     control: Option<PathBuf>,
 
@@ -106,7 +106,7 @@ const PURGE_EXAMPLES: &str = "Examples:
 impl Ctl {
     /// Asks, and prints the answer.
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
-        let path = self.control.clone().unwrap_or_else(control::usual_path);
+        let path = self.control.clone().map_or_else(control::find, Ok)?;
         let command = match &self.request {
             Request::Status { .. } | Request::Documents => Command::Status,
             Request::Reload => Command::Reload,

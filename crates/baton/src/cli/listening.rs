@@ -1,4 +1,4 @@
-//! Where `baton serve` listens: `--listen`, or the same in two parts, `--bind` and `--port`.
+//! Where a server of one line listens: `--listen`, or the same in two parts, `--bind` and `--port`; with `--tls` or without.
 //!
 //! Each has an environment variable. What is given as a flag counts, also where the environment says something else in
 //! the other words: an image that sets `BATON_LISTEN` is no reason why `-p 8081` should not work.
@@ -7,11 +7,22 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::command_line::{CommandLine, array};
+use baton_report::Trouble;
 
-/// Where to listen.
+use super::command_line::{CommandLine, array};
+use super::tls_flag::TlsFlag;
+
+#[derive(Debug, Args)]
+pub(super) struct Listening {
+    #[command(flatten)]
+    addresses: Addresses,
+
+    #[command(flatten)]
+    tls: TlsFlag,
+}
+
 #[derive(Debug)]
-pub(super) struct Listening(AddressFlags);
+struct Addresses(AddressFlags);
 
 #[derive(Debug, Args)]
 struct AddressFlags {
@@ -36,8 +47,24 @@ const TLS: &str = " tls";
 const DEFAULT_WITH_TLS: &str = "127.0.0.1:8443";
 
 impl Listening {
+    /// Adds what was given, if anything was.
+    ///
+    /// # Errors
+    /// A certificate for development cannot be kept.
+    pub(super) fn add(&self, line: &mut CommandLine) -> Result<(), Trouble> {
+        self.addresses.add(line, self.tls.is_given());
+        self.tls.add(line, &self.addresses.given())
+    }
+
+    /// What to tell before the server starts.
+    pub(super) fn note(&self) -> Option<String> {
+        self.tls.note(&self.addresses.given())
+    }
+}
+
+impl Addresses {
     /// The addresses as given; none: the default.
-    pub(super) fn addresses(&self) -> Vec<String> {
+    fn given(&self) -> Vec<String> {
         let AddressFlags { listen, port, bind } = &self.0;
         let mut addresses = listen.clone();
         if port.is_some() || bind.is_some() {
@@ -51,8 +78,8 @@ impl Listening {
     }
 
     /// Adds what was given, if anything was. With `tls`, all addresses speak it, unless one of them says so itself.
-    pub(super) fn add(&self, line: &mut CommandLine, tls: bool) {
-        let mut addresses = self.addresses();
+    fn add(&self, line: &mut CommandLine, tls: bool) {
+        let mut addresses = self.given();
         if tls && addresses.is_empty() {
             addresses.push(DEFAULT_WITH_TLS.to_owned());
         }
@@ -66,7 +93,7 @@ impl Listening {
     }
 }
 
-impl FromArgMatches for Listening {
+impl FromArgMatches for Addresses {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut flags = AddressFlags::from_arg_matches(matches)?;
         let in_parts = flags.port.is_some() || flags.bind.is_some();
@@ -91,7 +118,7 @@ impl FromArgMatches for Listening {
     }
 }
 
-impl Args for Listening {
+impl Args for Addresses {
     fn augment_args(command: Command) -> Command {
         AddressFlags::augment_args(command)
     }

@@ -20,6 +20,7 @@ mod handoff_advice;
 mod hash_password;
 mod limit_options;
 mod listening;
+mod local_ca;
 mod manual;
 mod mover;
 mod origin_advice;
@@ -28,6 +29,7 @@ mod php;
 mod pools;
 mod proxy;
 mod serve;
+mod server_flags;
 mod sim;
 mod status;
 mod status_summary;
@@ -36,7 +38,7 @@ mod top;
 
 use std::process::ExitCode;
 
-use baton_config::{Config, ConfigSource, Words};
+use baton_config::{Config, ConfigSource, RawConfig, Words};
 use baton_confine::Kind;
 use baton_engine::arch::ArchitectureName;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -56,7 +58,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
-    Proxy(proxy::Proxy),
+    Proxy(Box<proxy::Proxy>),
     /// Run the server that a configuration file describes
     Run(ConfigFile),
     Check(check::Check),
@@ -67,6 +69,7 @@ enum Command {
     BugReport(bug_report::BugReport),
     Sim(Box<sim::Sim>),
     HashPassword(hash_password::HashPassword),
+    LocalCa(local_ca::LocalCa),
     App(app::App),
     Cluster(cluster::Cluster),
     /// Obtain certificates: started by the server, not by hand
@@ -99,6 +102,7 @@ pub(crate) fn main() -> ExitCode {
         Command::BugReport(report) => report.run(),
         Command::Sim(sim) => sim.run(),
         Command::HashPassword(hash) => hash.run(),
+        Command::LocalCa(authority) => authority.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
         Command::Acme(acme) => acme.run(Kind::Acme, baton_acme::run).map_err(Failure::from),
@@ -118,30 +122,32 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn start_serving(serve: &serve::Serve) -> Result<ExitCode, Failure> {
-    let source = ConfigSource::CommandLine(Box::new(serve.raw()?));
-    if serve.print_config {
-        return print(&load(&source)?.to_toml());
-    }
-    let config = load_to_run(&source)?;
-    if let Some(note) = serve.note() {
-        eprintln!("{note}");
-    }
-    if let [(_, script), ..] = &config.unsent_scripts()[..] {
-        eprintln!(
-            "note: scripts are not sent, such as {}: --php runs .php files, --script-sources sends all as they are",
-            script.file.display()
-        );
-    }
-    Ok(baton_master::run(config, source)?)
+    start_by_flags(serve.raw()?, &serve.server, &serve.listening, |config| {
+        let (_, script) = config.unsent_scripts().into_iter().next()?;
+        let script = script.file.display();
+        Some(format!(
+            "note: scripts are not sent, such as {script}: --php runs .php files, --script-sources sends all as they are"
+        ))
+    })
 }
 
 fn start_proxy(proxy: &proxy::Proxy) -> Result<ExitCode, Failure> {
-    let source = ConfigSource::CommandLine(Box::new(proxy.raw()?));
-    if proxy.print_config {
+    start_by_flags(proxy.raw()?, &proxy.server, &proxy.listening, |_| None)
+}
+
+/// Starts the server that flags describe, or prints its configuration. `advice`: what to tell of it before.
+fn start_by_flags(
+    raw: RawConfig,
+    flags: &server_flags::ServerFlags,
+    listening: &listening::Listening,
+    advice: impl FnOnce(&Config) -> Option<String>,
+) -> Result<ExitCode, Failure> {
+    let source = ConfigSource::CommandLine(Box::new(raw));
+    if flags.print_config {
         return print(&load(&source)?.to_toml());
     }
     let config = load_to_run(&source)?;
-    if let Some(note) = proxy.note() {
+    for note in listening.note().into_iter().chain(advice(&config)) {
         eprintln!("{note}");
     }
     Ok(baton_master::run(config, source)?)

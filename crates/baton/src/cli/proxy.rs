@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::command_line::{CommandLine, array, table};
 use super::listening::Listening;
-use super::tls_flag::TlsFlag;
+use super::server_flags::ServerFlags;
 
 /// Pass all requests on to an HTTP server, or to several
 ///
@@ -28,19 +28,10 @@ pub(super) struct Proxy {
     host: Option<String>,
 
     #[command(flatten)]
-    listening: Listening,
+    pub(super) listening: Listening,
 
     #[command(flatten)]
-    tls: TlsFlag,
-
-    /// Log requests to standard output, or to PATH; `-` is standard output
-    #[arg(long, value_name = "PATH", env = "BATON_ACCESS_LOG", num_args = 0..=1, require_equals = true,
-          default_missing_value = "-")]
-    access_log: Option<String>,
-
-    /// Print the configuration file that means the same, and exit
-    #[arg(long)]
-    pub(super) print_config: bool,
+    pub(super) server: ServerFlags,
 }
 
 impl Proxy {
@@ -61,15 +52,9 @@ impl Proxy {
             settings.push(("host".to_owned(), line.flag("--host", host)));
         }
         line.add_route([("path".to_owned(), path), ("proxy".to_owned(), table(settings))]);
-        self.listening.add(&mut line, self.tls.is_given());
-        self.tls.add(&mut line, &self.listening.addresses()).map_err(std::io::Error::other)?;
-        line.add_access_log(self.access_log.as_deref());
+        self.listening.add(&mut line).map_err(std::io::Error::other)?;
+        self.server.add(&mut line);
         Ok(line.finish(std::env::current_dir()?))
-    }
-
-    /// What to tell before the server starts.
-    pub(super) fn note(&self) -> Option<String> {
-        self.tls.note(&self.listening.addresses())
     }
 }
 
@@ -104,6 +89,39 @@ mod tests {
             [[site.route]]
             path = "/"
             proxy = { to = "http://127.0.0.1:3000", host = "origin" }
+        "#;
+        assert_eq!(config, Config::from_toml(expected).unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    /// Goal: a proxy takes what a folder takes. Method: one flag of each kind against the file that says the same.
+    #[test]
+    fn the_flags_of_a_server_are_taken() {
+        let flags = [
+            "proxy",
+            "--to=http://a:1",
+            "--header=X-One: 1",
+            "--workers=3",
+            "--user=root",
+            "--control=/run/p.sock",
+            "--access-log",
+            "--log-format=json",
+            "--log-fields=time,status",
+            "--admin=9000",
+            "--set=limits.body_bytes_max=2 KiB",
+            "--set=log.format=combined",
+        ];
+        let raw = Flags::parse_from(flags).proxy.raw().expect("a current folder");
+        let config = Config::check(&raw).unwrap_or_else(|error| panic!("{error}"));
+        let expected = r#"
+            server = { processes = 3, user = "root", control_socket = "/run/p.sock" }
+            limits.body_bytes_max = 2048
+            log = { access = "stdout", format = "combined", fields = ["time", "status"] }
+            admin.listen = "127.0.0.1:9000"
+            [[site]]
+            headers = { X-One = "1" }
+            [[site.route]]
+            path = "/"
+            proxy = { to = "http://a:1" }
         "#;
         assert_eq!(config, Config::from_toml(expected).unwrap_or_else(|error| panic!("{error}")));
     }

@@ -1,17 +1,16 @@
 //! `baton serve [DIR]`: a folder, now. Every flag becomes the setting of the same meaning.
 
 use baton_config::libraries::preload;
-use baton_config::{Format, Node, OWN_EXECUTABLE, RawConfig, Value, parse_value, words_of};
+use baton_config::{Node, OWN_EXECUTABLE, RawConfig, Value, parse_value, words_of};
 use baton_content::Symlinks;
-use baton_engine::arch::ArchitectureName;
 use clap::builder::{BoolishValueParser, PossibleValuesParser};
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
-use super::command_line::{CommandLine, array, parse_header, table};
+use super::command_line::{CommandLine, array, table};
 use super::listening::Listening;
 use super::php::Php;
-use super::tls_flag::TlsFlag;
+use super::server_flags::ServerFlags;
 
 /// Serve a folder
 ///
@@ -27,10 +26,7 @@ pub(crate) struct Serve {
     directory: Option<String>,
 
     #[command(flatten)]
-    listening: Listening,
-
-    #[command(flatten)]
-    tls: TlsFlag,
+    pub(super) listening: Listening,
 
     /// File that stands for its folder, the first that exists; may be repeated [default: index.html]
     #[arg(long, value_name = "NAME", env = "BATON_INDEX", value_delimiter = ',', help_heading = FILES)]
@@ -70,10 +66,6 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "[GLOB:]VALUE", env = "BATON_CACHE_CONTROL", help_heading = FILES)]
     cache_control: Vec<String>,
 
-    /// Response field to add; may be repeated
-    #[arg(short = 'H', long, value_name = "NAME:VALUE", env = "BATON_HEADER", value_parser = parse_header, help_heading = FILES)]
-    header: Vec<(String, String)>,
-
     /// Body of an error, such as 404=404.html; may be repeated
     #[arg(long, value_name = "STATUS=FILE", env = "BATON_ERROR_PAGE", value_parser = parse_error_page, help_heading = FILES)]
     error_page: Vec<(String, String)>,
@@ -96,54 +88,12 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PATH=URL", env = "BATON_PROXY", value_parser = parse_proxy, help_heading = APPLICATIONS)]
     proxy: Vec<Mounted>,
 
-    /// Who runs which step of a request: see `baton architectures` [default: auto]
-    #[arg(short, long, value_name = "NAME", env = "BATON_ARCHITECTURE",
-          value_parser = PossibleValuesParser::new(words_of::<ArchitectureName>()), help_heading = RUNNING)]
-    architecture: Option<String>,
-
-    /// Worker processes; a single one is bound to no CPU [default: what the architecture asks for]
-    #[arg(short, long, value_name = "NUMBER", env = "BATON_WORKERS", help_heading = RUNNING)]
-    workers: Option<u64>,
-
-    /// User whose rights the workers take, if started as root
-    #[arg(long, value_name = "NAME", env = "BATON_USER", value_hint = ValueHint::Username, help_heading = RUNNING)]
-    user: Option<String>,
-
-    /// Group of the workers [default: the user's]
-    #[arg(long, value_name = "NAME", env = "BATON_GROUP", help_heading = RUNNING)]
-    group: Option<String>,
-
-    /// Socket for `baton ctl`, or "off"
-    #[arg(long, value_name = "PATH", env = "BATON_CONTROL", value_hint = ValueHint::FilePath, help_heading = RUNNING)]
-    control: Option<String>,
-
-    /// Any setting of `baton config --reference`, such as cache.policy=gds or limits.ranges_max=5; may be repeated
-    #[arg(short, long, value_name = "SECTION.KEY=VALUE", value_parser = parse_setting, help_heading = RUNNING)]
-    set: Vec<(String, String, String)>,
-
-    /// Log requests to standard output, or to PATH; `-` is standard output
-    #[arg(long, value_name = "PATH", env = "BATON_ACCESS_LOG", num_args = 0..=1, require_equals = true,
-          default_missing_value = "-", help_heading = WATCHING)]
-    access_log: Option<String>,
-
-    /// How requests are logged [default: combined]
-    #[arg(long, value_name = "FORMAT", env = "BATON_LOG_FORMAT",
-          value_parser = PossibleValuesParser::new(words_of::<Format>()), help_heading = WATCHING)]
-    log_format: Option<String>,
-
-    /// Address for figures: /metrics for Prometheus, /status as JSON
-    #[arg(long, value_name = "ADDRESS", env = "BATON_ADMIN", help_heading = WATCHING)]
-    admin: Option<String>,
-
-    /// Print the configuration file that means the same, and exit
-    #[arg(long, help_heading = WATCHING)]
-    pub(super) print_config: bool,
+    #[command(flatten)]
+    pub(super) server: ServerFlags,
 }
 
 const FILES: &str = "Files";
 const APPLICATIONS: &str = "Applications";
-const RUNNING: &str = "Running";
-const WATCHING: &str = "Watching";
 
 impl Serve {
     /// The flags as a configuration; relative paths are relative to the current folder.
@@ -155,21 +105,14 @@ impl Serve {
         let dir = self.dir.as_ref().or(self.directory.as_ref()).map_or(".", String::as_str);
         let root = Spanned::new(line.word(dir), Value::String(dir.to_owned()));
         line.set_site("root", root);
-        self.listening.add(&mut line, self.tls.is_given());
-        self.tls.add(&mut line, &self.listening.addresses()).map_err(std::io::Error::other)?;
+        self.listening.add(&mut line).map_err(std::io::Error::other)?;
         self.add_files(&mut line);
         if self.php {
             self.add_php(&mut line, dir)?;
         }
         self.add_applications(&mut line);
-        self.add_running(&mut line);
-        self.add_watching(&mut line);
+        self.server.add(&mut line);
         Ok(line.finish(std::env::current_dir()?))
-    }
-
-    /// What to tell before the server starts.
-    pub(super) fn note(&self) -> Option<String> {
-        self.tls.note(&self.listening.addresses())
     }
 
     fn add_files(&self, line: &mut CommandLine) {
@@ -203,10 +146,6 @@ impl Serve {
         if !self.cache_control.is_empty() {
             let rules = self.cache_control.iter().map(|rule| cache_rule(line, rule)).collect();
             line.set_site("cache_control", array(rules));
-        }
-        if !self.header.is_empty() {
-            let fields = headers(line, &self.header);
-            line.set_site("headers", fields);
         }
         if !self.error_page.is_empty() {
             let mut page = |(status, file): &(String, String)| {
@@ -270,51 +209,6 @@ impl Serve {
             }
         }
     }
-
-    fn add_running(&self, line: &mut CommandLine) {
-        let words = [
-            (&self.architecture, "--architecture", "architecture"),
-            (&self.user, "--user", "user"),
-            (&self.group, "--group", "group"),
-            (&self.control, "--control", "control_socket"),
-        ];
-        for (value, flag, key) in words {
-            if let Some(value) = value {
-                let value = line.flag(flag, value);
-                line.set("server", key, value);
-            }
-        }
-        if let Some(workers) = self.workers {
-            let value = line.number("--workers", workers);
-            if workers == 1 {
-                let span = value.span();
-                line.set("server", "cpu_affinity", Spanned::new(span, Value::Boolean(false)));
-            }
-            line.set("server", "processes", value);
-        }
-        for (section, key, value) in &self.set {
-            line.word("--set");
-            let name = format!("{section}.{key}=");
-            let place = line.word(&format!("{name}{value}")).start + name.len();
-            let value = parse_value(value, place);
-            match section.as_str() {
-                "site" => line.set_site(key, value),
-                section => line.set(section, key, value),
-            }
-        }
-    }
-
-    fn add_watching(&self, line: &mut CommandLine) {
-        line.add_access_log(self.access_log.as_deref());
-        if let Some(format) = &self.log_format {
-            let value = line.flag("--log-format", format);
-            line.set("log", "format", value);
-        }
-        if let Some(address) = &self.admin {
-            let value = line.flag("--admin", address);
-            line.set("admin", "listen", value);
-        }
-    }
 }
 
 /// `GLOB:VALUE`, or a value for everything: values of `Cache-Control` have no colon.
@@ -323,20 +217,6 @@ fn cache_rule(line: &mut CommandLine, rule: &str) -> Node {
     let node = line.flag("--cache-control", rule);
     let part = |text: &str| Spanned::new(node.span(), Value::String(text.trim().to_owned()));
     table([("match".to_owned(), part(glob)), ("value".to_owned(), part(value))])
-}
-
-/// A field that is given several times becomes an array.
-fn headers(line: &mut CommandLine, fields: &[(String, String)]) -> Node {
-    let mut by_name: Vec<(String, Vec<Node>)> = Vec::new();
-    for (name, value) in fields {
-        line.word("--header");
-        let value = Spanned::new(line.word(&format!("{name}:{value}")), Value::String(value.clone()));
-        match by_name.iter_mut().find(|(other, _)| baton_http::is_same_field(other, name)) {
-            Some((_, values)) => values.push(value),
-            None => by_name.push((name.clone(), vec![value])),
-        }
-    }
-    table(by_name.into_iter().map(|(name, values)| (name, array(values))))
 }
 
 /// Requests that PHP answers at a time: scripts compute and wait for databases by turns.
@@ -390,14 +270,6 @@ fn parse_proxy(text: &str) -> Result<Mounted, String> {
 fn parse_error_page(text: &str) -> Result<(String, String), String> {
     let (status, file) = text.split_once('=').ok_or("expected STATUS=FILE, such as 404=404.html")?;
     Ok((status.to_owned(), file.to_owned()))
-}
-
-fn parse_setting(text: &str) -> Result<(String, String, String), String> {
-    let setting = text.split_once('=').and_then(|(name, value)| {
-        let (section, key) = name.split_once('.')?;
-        Some((section.to_owned(), key.to_owned(), value.to_owned()))
-    });
-    setting.ok_or_else(|| "expected SECTION.KEY=VALUE, such as cache.policy=gds".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `baton serve --tls`: a certificate that is there, or one that is made for development and kept.
+//! `--tls`: a certificate that is there, one of the user's own authority, or one that is made for development and kept.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use baton_config::Value;
+use baton_config::{LocalAuthorityFolder, Value};
 use baton_report::Trouble;
 use baton_tls::{Certificate, Identity, PemFile, self_signed};
 use clap::{Args, ValueHint};
@@ -17,14 +17,15 @@ use super::command_line::{CommandLine, table};
 /// Whether to speak TLS, and with which certificate.
 #[derive(Debug, Args)]
 pub(super) struct TlsFlag {
-    /// Speak TLS: with the certificate and key in these PEM files (one file may have both), or with `self-signed`, which
-    /// makes a certificate for development. On all addresses, unless one of them ends in " tls" [default address:
-    /// 127.0.0.1:8443]
+    /// Speak TLS: with the certificate and key in these PEM files (one file may have both), with `local`, a certificate of
+    /// your own authority, which browsers can be told to trust (see `baton local-ca`), or with `self-signed`, one
+    /// without an authority. On all addresses, unless one of them ends in " tls" [default address: 127.0.0.1:8443]
     #[arg(long, value_name = "CERT[,KEY]", env = "BATON_TLS", value_hint = ValueHint::FilePath, help_heading = "Listening")]
     tls: Option<String>,
 }
 
-/// The word in place of files.
+/// The words in place of files.
+const LOCAL: &str = "local";
 const SELF_SIGNED: &str = "self-signed";
 
 impl TlsFlag {
@@ -39,6 +40,11 @@ impl TlsFlag {
     /// A self-signed certificate cannot be kept.
     pub(super) fn add(&self, line: &mut CommandLine, addresses: &[String]) -> Result<(), Trouble> {
         let Some(given) = &self.tls else { return Ok(()) };
+        if given == LOCAL {
+            let word = line.flag("--tls", given);
+            line.set_site("tls", word);
+            return Ok(());
+        }
         let parts = match given.as_str() {
             SELF_SIGNED => {
                 let mut node = line.flag("--tls", given);
@@ -53,9 +59,19 @@ impl TlsFlag {
         Ok(())
     }
 
-    /// What to tell about a self-signed certificate.
+    /// What to tell about a certificate for development.
     pub(super) fn note(&self, addresses: &[String]) -> Option<String> {
-        self.tls.as_deref().filter(|given| *given == SELF_SIGNED)?;
+        match self.tls.as_deref()? {
+            LOCAL => {
+                let path = LocalAuthorityFolder::of_user().ok()?.certificate_path();
+                let path = path.display();
+                return Some(format!(
+                    "note: browsers that trust {path} accept the certificate: see `baton local-ca`"
+                ));
+            }
+            SELF_SIGNED => {}
+            _ => return None,
+        }
         let SelfSigned { path, certificate } = SelfSigned::keep(&names(addresses)).ok()?;
         Some(format!(
             "note: self-signed certificate for {}, kept in {}\n      SHA-256 fingerprint: {}",

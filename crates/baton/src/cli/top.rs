@@ -26,7 +26,7 @@ pub(super) struct Top {
     #[arg(long)]
     once: bool,
 
-    /// Control socket [default: the usual one of this user; the server says where it is when it starts]
+    /// Control socket [default: that of the only server that this user runs]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "BATON_CONTROL")]
     control: Option<PathBuf>,
 }
@@ -37,7 +37,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 impl Top {
     /// Shows frames until the user ends it, or the server ends.
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
-        let path = self.control.clone().unwrap_or_else(control::usual_path);
+        let path = self.control.clone().map_or_else(control::find, Ok)?;
         let look = || -> Result<(Value, Instant), Failure> {
             let answer = control::request(&path, Command::Status)?;
             Ok((serde_json::from_str(&answer)?, Instant::now()))

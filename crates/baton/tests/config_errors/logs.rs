@@ -25,7 +25,7 @@ error: `log.fields` has an unknown word
  --> baton.toml:2:11
   |
 2 | fields = ["duration_ms"]
-  |           ^^^^^^^^^^^^^ expected one of "time", "peer", "user", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "origin", "request_id", "trace_id", "referer", "user_agent"
+  |           ^^^^^^^^^^^^^ expected one of "time", "time_common", "peer", "user", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "origin", "request_id", "trace_id", "referer", "user_agent"
   |
   = help: did you mean `duration_us`?
 "#,
@@ -154,6 +154,102 @@ error: `site.access_log.fields` names a field twice
   |
 6 | access_log = { file = "/log", fields = ["request_header.X-A", "request_header.x-a"] }
   |                                                               ^^^^^^^^^^^^^^^^^^^^ "request_header.x-a" is in front already
+"#,
+    );
+}
+
+#[test]
+fn a_format_with_a_variable_of_nginx() {
+    refused(
+        "[log]\nformat = \"$remote_addr $status\"\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `log.format` has a variable that no field has
+ --> baton.toml:2:10
+  |
+2 | format = "$remote_addr $status"
+  |          ^^^^^^^^^^^^^^^^^^^^^^ `$remote_addr`: expected time, time_common, peer, user, site, host, request, method, target, protocol, status, body_bytes, duration_us, first_byte_us, upstream_us, outcome, cache, origin, request_id, trace_id, referer, user_agent, or `${request_header.NAME}`
+  |
+  = help: nginx's `$remote_addr` is `$peer` here
+"#,
+    );
+}
+
+#[test]
+fn a_format_with_a_lone_dollar() {
+    refused(
+        "[[site]]\nroot = \"www\"\naccess_log = { file = \"a\", format = \"$status $ {\" }\n",
+        r#"
+error: `site.access_log.format` has a `$` without the name of a field
+ --> baton.toml:3:37
+  |
+3 | access_log = { file = "a", format = "$status $ {" }
+  |                                     ^^^^^^^^^^^^^ expected `$name` or `${name}`
+  |
+  = help: a dollar itself is `$$`
+"#,
+    );
+}
+
+#[test]
+fn a_format_that_would_write_secrets() {
+    refused(
+        "[log]\nformat = \"${response_header.set-cookie}\"\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `log.format` would write secrets into the log
+ --> baton.toml:2:10
+  |
+2 | format = "${response_header.set-cookie}"
+  |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ with these, a reader of the log could act as the client
+  |
+  = help: remove it; `user` is the user whose password was right
+"#,
+    );
+}
+
+#[test]
+fn fields_beside_a_format_that_has_its_own() {
+    refused(
+        "[log]\nformat = \"$status\"\nfields = [\"time\"]\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `log.fields` has no place in a format with variables
+ --> baton.toml:3:10
+  |
+2 | format = "$status"
+  |          --------- not in this text
+3 | fields = ["time"]
+  |          ^^^^^^^^ these fields
+  |
+  = help: write them into the text as `$name`, or use `format = "json"`
+"#,
+    );
+}
+
+#[test]
+fn an_error_log_at_a_syslog_daemon() {
+    refused(
+        "[log]\nerror = \"syslog\"\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `log.error` cannot be a syslog daemon
+ --> baton.toml:2:9
+  |
+2 | error = "syslog"
+  |         ^^^^^^^^ expected "stdout", "stderr" or a path
+  |
+  = help: leave "stderr": systemd passes it to the journal and to syslog, and so does `baton run 2>&1 | logger -t baton`
+"#,
+    );
+}
+
+#[test]
+fn a_syslog_daemon_that_is_nowhere() {
+    refused(
+        "[log]\naccess = \"syslog://logs.example/a\"\n[[site]]\nroot = \"www\"\n",
+        r#"
+error: `log.access` names no syslog daemon
+ --> baton.toml:2:10
+  |
+2 | access = "syslog://logs.example/a"
+  |          ^^^^^^^^^^^^^^^^^^^^^^^^^ expected "syslog", "syslog:/PATH" or "syslog://HOST:514"
 "#,
     );
 }

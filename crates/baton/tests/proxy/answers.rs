@@ -32,7 +32,7 @@ fn whole(site: &Site) {
         let line = site.line_of(&path);
         assert_eq!((line["outcome"].as_str(), line["origin"]["tries"].as_u64()), (Some("complete"), Some(1)));
         assert!(line["origin"]["name"].as_str().is_some_and(|name| name.starts_with("http://127.0.0.1:")));
-        assert!(line["origin"]["head_ms"].is_u64() && line["origin"]["connect_ms"].is_u64(), "{line}");
+        assert!(line["origin"]["head_us"].is_u64() && line["origin"]["connect_us"].is_u64(), "{line}");
     }
 }
 

@@ -239,6 +239,6 @@ fn a_client_that_leaves_is_logged_with_its_origin() {
             (&part["name"], &part["tries"]),
             (&format!("http://{}", origin.address()).into(), &1.into())
         );
-        assert!(part["connect_ms"].is_u64() && part["head_ms"].is_null(), "{line}");
+        assert!(part["connect_us"].is_u64() && part["head_us"].is_null(), "{line}");
     }
 }

@@ -164,3 +164,83 @@ fn lines_say_fields_of_requests() {
         read(&server, "own.log").ends_with(" request_header.x-key=\"a\\x22\"\n")
     });
 }
+
+/// Goal: lines have a time that people and programs can read, what the operator's own format says, and fields of the response
+/// as the client got it. Method: a file from the cache, a page of the server and an origin's answer, over three protocols.
+#[test]
+fn an_own_format_says_what_the_response_had() {
+    let origin = origin::Origin::start(|client| {
+        while client.request().is_some() {
+            client.answer("X-Answer: of \"origin\"\r\nX-Answer: two\r\n", "ok");
+        }
+    });
+    let server = start(&format!(
+        "[log]\naccess = '{{base}}/main.log'\nflush_ms = 10\n\
+         format = '$time|$client_ip|$status|$target|${{response_header.X-Answer}}|${{response_header.Content-Type}}|$$'\n\
+         [[site]]\n{{listen}}\nroot = '{{root}}'\nheaders = {{ X-Answer = 'of the site' }}\n\
+         [[site.route]]\npath = '/origin'\nproxy = 'http://{}'\n",
+        origin.address()
+    ));
+    let ended = std::time::SystemTime::now();
+    for (at, protocol) in [Protocol::Http, Protocol::H2, Protocol::Https].into_iter().enumerate() {
+        let mut client = server.over(protocol).agent();
+        for path in ["/small.txt", "/origin", "/none"] {
+            client.ask("GET", path, "");
+        }
+        wait_until("the lines are there", || read(&server, "main.log").lines().count() == 3 * (at + 1));
+    }
+    let expected = [
+        r"127.0.0.1|200|/small.txt|of the site|text/plain; charset=utf-8|$",
+        r"127.0.0.1|200|/origin|of \x22origin\x22, two, of the site|-|$",
+        r"127.0.0.1|404|/none|of the site|text/html; charset=utf-8|$",
+    ];
+    let log = read(&server, "main.log");
+    for (line, expected) in log.lines().zip(expected.iter().cycle()) {
+        let (time, rest) = line.split_once('|').expect("a time");
+        assert_eq!(rest, *expected);
+        // Times of this form are in the order of their texts.
+        let is_now =
+            time >= &*baton_report::utc(ended) && time <= &*baton_report::utc(std::time::SystemTime::now());
+        assert!(is_now && time.len() == "2026-11-27T16:00:00.000Z".len(), "{time}");
+    }
+}
+
+/// Goal: a syslog daemon gets lines from the workers' user, in spite of what confines it, and lines that it does not take are
+/// counted. Method: a socket of the test in place of `/dev/log`, which is removed and comes back.
+#[test]
+fn a_syslog_daemon_gets_lines() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixDatagram;
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    let path = folder.base().join("syslog");
+    let listen = || {
+        let daemon = UnixDatagram::bind(&path).expect("a socket");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("permissions");
+        daemon.set_read_timeout(Some(std::time::Duration::from_secs(20))).expect("a timeout");
+        daemon
+    };
+    let daemon = listen();
+    let server = Server::run(
+        folder,
+        "processes = 1\n[admin]\nlisten = '127.0.0.1:0'\n[log]\naccess = 'syslog:{base}/syslog'\nformat = '$status $target'\n\
+         flush_ms = 1\n[[site]]\n{listen}\nroot = '{root}'\n",
+    );
+    let line = |daemon: &UnixDatagram| {
+        let mut bytes = [0; 1024];
+        let length = daemon.recv(&mut bytes).expect("a line");
+        String::from_utf8(bytes[..length].to_vec()).expect("text")
+    };
+    server.get("/small.txt");
+    let first = line(&daemon);
+    assert!(first.starts_with("<190>baton[") && first.ends_with("]: 200 /small.txt"), "{first}");
+    drop(daemon);
+    fs::remove_file(&path).expect("removed");
+    server.get("/lost");
+    let admin = *server.addresses().last().expect("the admin listener");
+    let metrics = || crate::common::client::Client::connect(admin).get("/metrics").text().to_owned();
+    wait_until("the lost line is counted", || metrics().contains("\nbaton_log_lines_lost_total 1\n"));
+    let daemon = listen();
+    server.get("/found");
+    assert!(line(&daemon).ends_with("]: 404 /found"));
+}

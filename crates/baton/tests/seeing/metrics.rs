@@ -160,3 +160,38 @@ fn families(parser: &str, page: &str) -> String {
     assert!(output.status.success(), "{parser} refuses\n{page}");
     String::from_utf8(output.stdout).expect("text")
 }
+
+/// Goal: dashboard and alerts that come with the server show what it counts. Method: every metric that they name is on the page
+/// of a server with an origin and TLS, and every description of a panel is made of that page's help texts.
+#[test]
+fn dashboard_and_alerts_name_metrics_of_the_page() {
+    let origin = origin();
+    let server = start("auto", &origin);
+    server.get("/origin");
+    let page = page(&server, "");
+    let page = page.text();
+    let read = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(name);
+        std::fs::read_to_string(path).expect("a file of the package")
+    };
+    for file in ["grafana-dashboard.json", "prometheus-alerts.yml"] {
+        let text = read(file);
+        let words = text.split(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '_');
+        let metrics: Vec<_> =
+            words.filter(|word| word.starts_with("baton_") || word.starts_with("process_")).collect();
+        assert!(metrics.len() > 10, "{file}");
+        for metric in metrics {
+            let family = metric.strip_suffix("_bucket").unwrap_or(metric);
+            assert!(page.contains(&format!("# TYPE {family} ")), "{file}: {metric}");
+        }
+    }
+    let dashboard: serde_json::Value = serde_json::from_str(&read("grafana-dashboard.json")).expect("JSON");
+    let panels =
+        dashboard["panels"].as_array().expect("panels").iter().filter(|panel| panel["type"] != "row");
+    for panel in panels {
+        for line in panel["description"].as_str().expect("a description").lines() {
+            let is_help = page.lines().any(|help| help.starts_with("# HELP ") && help.ends_with(line));
+            assert!(is_help, "stale, see scripts/dashboard: {line}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use baton_report::Trouble;
@@ -15,6 +15,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers longer than this are not read: none is.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+/// The control socket of the only server that this user runs, or that of the system's; the usual path if there is none.
+///
+/// # Errors
+/// Several run: which one is meant, the user has to say.
+pub fn find() -> Result<PathBuf, Trouble> {
+    only_one(&socket::usual_path())
+}
+
+fn only_one(usual: &Path) -> Result<PathBuf, Trouble> {
+    let mut servers = socket::listening_beside(usual);
+    match servers.len() {
+        0 => Ok(usual.to_owned()),
+        1 => Ok(servers.remove(0).path),
+        _ => {
+            let list: Vec<_> = servers.iter().map(|server| format!("\n  --control {server}")).collect();
+            Err(Trouble::new("several servers run: which one is meant?")
+                .remedy(format!("name one (or set BATON_CONTROL):{}", list.concat())))
+        }
+    }
+}
 
 /// Asks the server that listens at `path`, and returns its answer, as JSON.
 ///
@@ -49,7 +70,7 @@ fn unreachable(path: &Path, error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             let trouble = Trouble::new(format!("no server listens on {shown}"));
-            let others = socket::others_beside(path);
+            let others = socket::listening_beside(path);
             if others.is_empty() {
                 return trouble
                     .cause(
@@ -57,10 +78,8 @@ fn unreachable(path: &Path, error: &io::Error) -> Trouble {
                     )
                     .remedy("start one, or name the socket with --control");
             }
-            let others: Vec<_> = others.iter().map(|other| other.display().to_string()).collect();
-            trouble
-                .cause("the server has another socket")
-                .remedy(format!("--control with one of {}", others.join(" ")))
+            let others: Vec<_> = others.iter().map(|other| format!("\n  --control {other}")).collect();
+            trouble.cause("the server has another socket").remedy(format!("try{}", others.concat()))
         }
         io::ErrorKind::PermissionDenied => {
             Trouble::new(format!("not allowed to speak to the server on {shown}"))
@@ -78,5 +97,31 @@ fn no_answer(path: &Path, error: &io::Error) -> Trouble {
             .cause("its master process is stopped, or waits for a disk")
             .remedy("look at it with `ps`"),
         _ => Trouble::new(format!("the server on {shown} gave no answer: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// Goal: no command reaches a server that was not meant. Method: none, one and two servers in one folder.
+    #[test]
+    fn the_only_server_is_found_and_several_are_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let usual = path("control.sock");
+        assert_eq!(only_one(&usual).unwrap(), usual);
+        // One that was killed leaves its socket behind.
+        drop(UnixListener::bind(&usual).unwrap());
+        let second = path("control-7.sock");
+        let _second = UnixListener::bind(&second).unwrap();
+        assert_eq!(only_one(&usual).unwrap(), second);
+        let _third = UnixListener::bind(path("control-8.sock")).unwrap();
+        let trouble = only_one(&usual).unwrap_err().to_string();
+        for name in ["control-7.sock", "control-8.sock"] {
+            assert!(trouble.contains(&format!("--control {}", path(name).display())), "{trouble}");
+        }
     }
 }

@@ -12,7 +12,7 @@ mod protocol;
 mod purge_request;
 mod socket;
 
-pub use client::request;
+pub use client::{find, request};
 pub(crate) use protocol::{Answer, parse};
 pub use protocol::{ClusterCommand, Command};
 pub use purge_request::PurgeRequest;

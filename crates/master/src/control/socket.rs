@@ -2,8 +2,9 @@
 //!
 //! Where nothing is configured it is `/run/baton/control.sock` for root, and `$XDG_RUNTIME_DIR/baton/control.sock` for
 //! others: the same rule finds it again from `baton ctl`. A second server of the same user finds the place taken and
-//! listens beside it, on `control-PID.sock`. Where there is no such directory the server works without.
+//! listens beside it, on `control-PID.sock`; `baton ctl` finds either of them if it is the only one that runs. Where there is no such directory the server works without.
 
+use std::fmt;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -50,20 +51,52 @@ fn usual_directory() -> Option<PathBuf> {
     runtime.is_absolute().then(|| runtime.join("baton"))
 }
 
-/// The control sockets of other servers in the directory of `path`, which a client may have meant.
-pub(super) fn others_beside(path: &Path) -> Vec<PathBuf> {
+/// The control sockets in the directory of `path` on which servers listen that this user may ask.
+pub(super) fn listening_beside(path: &Path) -> Vec<RunningServer> {
     let entries =
         path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
-    let looks_like_one = |other: &PathBuf| {
-        let name = other.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        other != path && name.starts_with("control") && name.ends_with(".sock")
+    let looks_like_one = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("control") && name.ends_with(".sock")
     };
-    entries
-        .map(|entry| entry.path())
-        .filter(looks_like_one)
-        .filter(|other| UnixStream::connect(other).is_ok())
-        .collect()
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(looks_like_one).collect();
+    paths.sort();
+    paths.into_iter().filter_map(RunningServer::at).collect()
 }
+
+/// A server that listens on a control socket.
+#[derive(Debug)]
+pub(super) struct RunningServer {
+    pub(super) path: PathBuf,
+    command: Option<String>,
+}
+
+impl RunningServer {
+    fn at(path: PathBuf) -> Option<Self> {
+        let connection = UnixStream::connect(&path).ok()?;
+        // The kernel names the process that called `listen`: the master.
+        let master = rustix::net::sockopt::socket_peercred(&connection).ok();
+        let command = master.and_then(|master| command_of(master.pid.as_raw_nonzero().get()));
+        Some(Self { path, command })
+    }
+}
+
+impl fmt::Display for RunningServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, command } = self;
+        write!(f, "{}", path.display())?;
+        command.as_ref().map_or(Ok(()), |command| write!(f, " ({command})"))
+    }
+}
+
+/// What a process was started as, as far as one line shows it.
+fn command_of(pid: i32) -> Option<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = String::from_utf8_lossy(words.strip_suffix(b"\0")?).replace(|c: char| c.is_control(), " ");
+    Some(words.chars().take(COMMAND_CHARS_MAX).collect())
+}
+
+const COMMAND_CHARS_MAX: usize = 100;
 
 impl ControlSocket {
     /// Opens it as configured. The inner error says why the server works without one.
@@ -148,7 +181,12 @@ mod tests {
         let first = ControlSocket::listen_in(dir.path()).unwrap();
         let second = ControlSocket::listen_in(dir.path()).unwrap();
         assert_eq!(first.name.current(), dir.path().join("control.sock"));
-        assert_eq!(others_beside(&first.name.current()), [second.name.current()]);
+        let listening = listening_beside(&first.name.current());
+        let paths: Vec<_> = listening.iter().map(|server| &*server.path).collect();
+        assert_eq!(paths, [second.name.current(), first.name.current()]);
+        assert!(listening[0].to_string().contains("control-"), "{listening:?}");
+        let own = command_of(std::process::id() as i32).expect("this process runs");
+        assert!(listening[0].to_string().ends_with(&format!(" ({own})")), "{listening:?}");
 
         let taken = Configured::Path(first.name.current().into_owned());
         let trouble = ControlSocket::open(&taken).unwrap_err().to_string();

@@ -96,6 +96,7 @@ impl Master {
             all_counters: self.workers.counters().collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
+                syslog: self.config.log.syslog(),
                 lines: self.config.log.lines(),
                 buffer_bytes: self.config.log.buffer_bytes as usize,
                 flush_ms: self.config.log.flush_ms,

@@ -350,6 +350,7 @@ impl Delegated {
         let (author, rules) = (Author::of(&self.origin.delegate), self.origin.rules());
         let status = baton_response::switch(&head, author, &rules, &mut env.ctx.supplies(), &mut env.reply);
         record.begin(&status.into());
+        record.note_head(&mut env.ctx.log);
         Reaction::Tunnel(Shown {
             origin: self.origin.delegate.application.name().into(),
             request: self.origin.shown_request().into(),
@@ -426,6 +427,7 @@ impl Delegated {
             self.origin.finish(env, Response::of_lines(head, Author::of(&self.origin.delegate), body));
         self.coder = ready.coder.take();
         record.begin(&ready);
+        record.note_head(&mut env.ctx.log);
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {

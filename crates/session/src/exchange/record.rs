@@ -8,7 +8,7 @@ use baton_response::Ready;
 use baton_site::mark::Mark;
 use baton_telemetry::clock::Clock;
 use baton_telemetry::figures::Row;
-use baton_telemetry::log::{Ending, NotedRequest, OriginPart, Outcome};
+use baton_telemetry::log::{AccessLogs, Ending, NotedRequest, OriginPart, Outcome};
 use baton_telemetry::metrics::{Metric, Tally};
 use baton_upstream::{Application, Request, Trail};
 
@@ -171,6 +171,13 @@ impl Record {
         self.outcome = ready.outcome;
     }
 
+    /// The head that was finished last is that of this request's response.
+    pub(super) fn note_head(&mut self, log: &mut AccessLogs) {
+        if let Some(text) = &mut self.text {
+            log.note_response(text);
+        }
+    }
+
     /// Nothing more is put into the outlet.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
@@ -275,6 +282,7 @@ impl Record {
             duration_us,
             first_byte_us: self.has_begun_to_leave.then(|| after(self.first_byte_us.unwrap_or(ended_us))),
             upstream_us: self.upstream_us,
+            ended_unix_ms: ctx.clock.unix_ms_at(ended_us),
             request_id: self.mark.as_ref().and_then(|mark| mark.request_id()),
             trace_id: self.mark.as_ref().and_then(|mark| mark.trace_id()),
             outcome,

@@ -35,6 +35,7 @@ impl SharedLog {
         // Nothing is handed to the writer before the simulation is over, so that nothing depends on its thread.
         let settings = LogSettings {
             file: file.try_clone().unwrap().into(),
+            syslog: None,
             lines: LineFormat { format: LogFormat::Json, fields: None },
             buffer_bytes: 1 << 20,
             flush_ms: u64::MAX / 2,

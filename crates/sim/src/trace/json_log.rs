@@ -1,7 +1,7 @@
 //! One line of an access log of JSON objects: Baton's own (`log.format = "json"`), or Caddy's.
 //!
 //! ```text
-//! {"time":971211336,"peer":"192.0.2.1","request":"GET /a?b HTTP/1.1","status":200,"body_bytes":2326,…,"referer":"http://…"}
+//! {"time":"2000-10-10T20:55:36.123Z","peer":"192.0.2.1","request":"GET /a?b HTTP/1.1","status":200,"body_bytes":2326,…,"referer":"http://…"}
 //! {"level":"info","ts":971211336.52,…,"request":{…,"method":"GET","uri":"/a?b","headers":{"Referer":["http://…"]}},"size":2326,"status":200}
 //! ```
 

@@ -24,8 +24,10 @@ macro_rules! fields {
 }
 
 fields! {
-    /// when the request ended, in seconds since 1970
+    /// when the request ended, in UTC, as in RFC 3339: 1994-11-06T08:49:37.123Z
     Time = "time",
+    /// the same as `combined` writes it: 06/Nov/1994:08:49:37 +0000
+    TimeCommon = "time_common",
     /// address of the client
     Peer = "peer",
     /// user whose password was right
@@ -68,24 +70,37 @@ fields! {
     UserAgent = "user_agent",
 }
 
-/// What a line says: a field of the log, or one of the request's head.
+/// What a line says: a field of the log, or one of the head of request or response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineField {
     /// One that the log knows.
     Known(LogField),
     /// The request's field of this name.
     OfRequest(Box<str>),
+    /// The response's field of this name.
+    OfResponse(Box<str>),
 }
 
 impl LineField {
     /// What the names of request fields begin with in a log.
     pub const OF_REQUEST: &'static str = "request_header.";
 
+    /// What the names of response fields begin with in a log.
+    pub const OF_RESPONSE: &'static str = "response_header.";
+
     /// The name of the request's field, if it is one.
     pub(super) fn of_request(&self) -> Option<&str> {
         match self {
-            Self::Known(_) => None,
             Self::OfRequest(name) => Some(name),
+            Self::Known(_) | Self::OfResponse(_) => None,
+        }
+    }
+
+    /// The name of the response's field, if it is one.
+    pub(super) fn of_response(&self) -> Option<&str> {
+        match self {
+            Self::OfResponse(name) => Some(name),
+            Self::Known(_) | Self::OfRequest(_) => None,
         }
     }
 }
@@ -95,6 +110,7 @@ impl fmt::Display for LineField {
         match self {
             Self::Known(field) => f.write_str(field.word()),
             Self::OfRequest(name) => write!(f, "{}{name}", Self::OF_REQUEST),
+            Self::OfResponse(name) => write!(f, "{}{name}", Self::OF_RESPONSE),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use baton_http::Stamp;
+use baton_report::utc_bytes;
 use baton_upstream::Trail;
 
 use super::field::{LineField, LogField};
@@ -11,13 +12,15 @@ use super::outcome::Outcome;
 use super::text::RequestText;
 
 /// How lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Apache's and nginx's `combined`.
     #[default]
     Combined,
     /// A JSON object per line.
     Json,
+    /// These texts with a field between each two: one text more than fields.
+    Own(Box<[Box<str>]>),
 }
 
 /// How lines look, and what they say.
@@ -51,6 +54,8 @@ pub struct Ending<'a> {
     pub request_id: Option<&'a str>,
     /// The trace that it belongs to, if it is known.
     pub trace_id: Option<&'a str>,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_unix_ms: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// What the shared cache did.
@@ -77,12 +82,18 @@ impl LineFormat {
         self.fields.iter().flatten().filter_map(LineField::of_request)
     }
 
+    /// Names of the response's fields that lines say.
+    pub(super) fn of_response(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().flatten().filter_map(LineField::of_response)
+    }
+
     /// Appends the line of a request.
     pub(super) fn push(&self, out: &mut Vec<u8>, text: &RequestText, ending: &Ending<'_>, stamp: &Stamp) {
         let said = Said { text, ending, stamp };
-        match self.format {
+        match &self.format {
             LogFormat::Combined => said.push_combined(out, self.fields.as_deref().unwrap_or_default()),
             LogFormat::Json => said.push_json(out, self.fields.as_deref().unwrap_or(&USUAL)),
+            LogFormat::Own(texts) => said.push_own(out, texts, self.fields.as_deref().unwrap_or_default()),
         }
     }
 }
@@ -105,16 +116,19 @@ enum Value<'a> {
     Word(&'a str),
     /// From a client, or from the configuration.
     Text(&'a [u8]),
+    Time,
+    TimeCommon,
     Peer,
     Origin(&'a OriginPart<'a>),
 }
 
 impl<'a> Said<'a> {
     fn known(&self, field: LogField) -> Value<'a> {
-        let Self { text, ending, stamp } = self;
+        let Self { text, ending, .. } = self;
         let number = |value: Option<u64>| value.map_or(Value::Absent, Value::Number);
         match field {
-            LogField::Time => Value::Number(stamp.unix_seconds),
+            LogField::Time => Value::Time,
+            LogField::TimeCommon => Value::TimeCommon,
             LogField::Peer => Value::Peer,
             LogField::User => ending.user.map_or(Value::Absent, |user| Value::Text(user.as_bytes())),
             LogField::Site => Value::Text(ending.site.as_bytes()),
@@ -141,10 +155,12 @@ impl<'a> Said<'a> {
     /// The values of fields, in their order.
     fn values<'f>(&self, fields: &'f [LineField]) -> impl Iterator<Item = (&'f LineField, Value<'a>)> {
         let mut of_request = self.text.of_request();
+        let mut of_response = self.text.of_response();
         fields.iter().map(move |field| {
             let value = match field {
                 LineField::Known(known) => self.known(*known),
                 LineField::OfRequest(_) => of_request.next().flatten().map_or(Value::Absent, Value::Text),
+                LineField::OfResponse(_) => of_response.next().flatten().map_or(Value::Absent, Value::Text),
             };
             (field, value)
         })
@@ -152,7 +168,7 @@ impl<'a> Said<'a> {
 
     /// Apache's and nginx's `combined`: the tools that read theirs read ours.
     fn push_combined(&self, out: &mut Vec<u8>, more: &[LineField]) {
-        let Self { text, ending, stamp } = self;
+        let Self { text, ending, .. } = self;
         peer(out, ending);
         out.extend_from_slice(b" - ");
         match ending.user {
@@ -166,16 +182,8 @@ impl<'a> Said<'a> {
             None => out.push(b'-'),
         }
         out.extend_from_slice(b" [");
-        // "Sun, 06 Nov 1994 08:49:37 GMT" has all that "06/Nov/1994:08:49:37 +0000" needs.
-        let date = &stamp.date;
-        out.extend_from_slice(&date[5..7]);
-        out.push(b'/');
-        out.extend_from_slice(&date[8..11]);
-        out.push(b'/');
-        out.extend_from_slice(&date[12..16]);
-        out.push(b':');
-        out.extend_from_slice(&date[17..25]);
-        out.extend_from_slice(b" +0000] \"");
+        time_common(out, self.stamp);
+        out.extend_from_slice(b"] \"");
         escaped(out, text.line(), combined_escape);
         out.extend_from_slice(b"\" ");
         if ending.status == 0 {
@@ -194,15 +202,49 @@ impl<'a> Said<'a> {
             // Writing to a `Vec` does not fail.
             let _ = write!(out, " {field}=");
             match value {
-                Value::Absent => out.push(b'-'),
-                Value::Number(value) => number(out, value),
-                Value::Word(word) => out.extend_from_slice(word.as_bytes()),
                 Value::Text(text) => quoted(out, text),
-                Value::Peer => peer(out, ending),
                 Value::Origin(part) => quoted(out, part.name.as_bytes()),
+                Value::TimeCommon => {
+                    out.push(b'"');
+                    self.push_plain(out, value);
+                    out.push(b'"');
+                }
+                _ => self.push_plain(out, value),
             }
         }
         out.push(b'\n');
+    }
+
+    /// The operator's own texts, with values between them as they are in `combined`, but without quotes of their own.
+    fn push_own(&self, out: &mut Vec<u8>, texts: &[Box<str>], fields: &[LineField]) {
+        debug_assert_eq!(
+            texts.len(),
+            fields.len() + 1,
+            "a text is in front of each field, and one behind all"
+        );
+        let mut texts = texts.iter();
+        let mut text = |out: &mut Vec<u8>| {
+            texts.next().into_iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+        };
+        for (_, value) in self.values(fields) {
+            text(out);
+            self.push_plain(out, value);
+        }
+        text(out);
+        out.push(b'\n');
+    }
+
+    fn push_plain(&self, out: &mut Vec<u8>, value: Value<'_>) {
+        match value {
+            Value::Absent | Value::Text(b"") => out.push(b'-'),
+            Value::Number(value) => number(out, value),
+            Value::Word(word) => out.extend_from_slice(word.as_bytes()),
+            Value::Text(text) => escaped(out, text, combined_escape),
+            Value::Time => out.extend_from_slice(&utc_bytes(self.ending.ended_unix_ms)),
+            Value::TimeCommon => time_common(out, self.stamp),
+            Value::Peer => peer(out, self.ending),
+            Value::Origin(part) => escaped(out, part.name.as_bytes(), combined_escape),
+        }
     }
 
     /// A JSON object; bytes that are not ASCII are shown as the Latin-1 characters of the same number.
@@ -223,9 +265,9 @@ impl<'a> Said<'a> {
                 Value::Number(value) => number(out, value),
                 Value::Word(word) => json_text(out, word.as_bytes()),
                 Value::Text(text) => json_text(out, text),
-                Value::Peer => {
+                Value::Time | Value::TimeCommon | Value::Peer => {
                     out.push(b'"');
-                    peer(out, self.ending);
+                    self.push_plain(out, value);
                     out.push(b'"');
                 }
                 Value::Origin(part) => origin(out, part),
@@ -246,15 +288,24 @@ fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
     }
     out.extend_from_slice(b",\"tries\":");
     number(out, part.trail.tries.into());
-    let times = [("connect_ms", part.trail.connect_ms), ("head_ms", part.trail.head_ms)];
+    // The gateway counts milliseconds; a log has one unit for all times.
+    let times = [("connect_us", part.trail.connect_ms), ("head_us", part.trail.head_ms)];
     for (name, ms) in times.into_iter().filter_map(|(name, ms)| Some((name, ms?))) {
         // Writing to a `Vec` does not fail.
-        let _ = write!(out, ",\"{name}\":{ms}");
+        let _ = write!(out, ",\"{name}\":{}", ms * 1000);
     }
     if let Some(why) = part.failure {
         let _ = write!(out, ",\"failure\":\"{why}\"");
     }
     out.push(b'}');
+}
+
+/// `06/Nov/1994:08:49:37 +0000`: all of it is in `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn time_common(out: &mut Vec<u8>, stamp: &Stamp) {
+    let date = &stamp.date;
+    for part in [&date[5..7], b"/", &date[8..11], b"/", &date[12..16], b":", &date[17..25], b" +0000"] {
+        out.extend_from_slice(part);
+    }
 }
 
 fn quoted(out: &mut Vec<u8>, text: &[u8]) {
@@ -353,6 +404,7 @@ mod tests {
             upstream_us: None,
             request_id: Some("id-1"),
             trace_id: None,
+            ended_unix_ms: 784_111_777_123,
             outcome: Outcome::Complete,
             cache: None,
             origin: None,
@@ -370,7 +422,7 @@ mod tests {
         JSON.push(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
-            "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "tries": 2, "connect_ms": 1, "failure": "ended-early"
+            "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "tries": 2, "connect_us": 1000, "failure": "ended-early"
         });
         assert_eq!(object["origin"], expected);
         assert_eq!(object["outcome"], "origin-failed");
@@ -422,7 +474,7 @@ mod tests {
         let names = ["X-A", "X-None", "X-Empty", "X-B"];
         let mut fields: Vec<_> = names.map(|name| LineField::OfRequest(name.into())).into();
         fields.insert(1, LineField::Known(LogField::Status));
-        let line = |format| {
+        let line = |format: LogFormat| {
             let format = LineFormat { format, fields: Some(fields.clone().into()) };
             let mut text = text(head.line, b"", b"");
             text.keep(format.of_request(), &head);
@@ -434,6 +486,34 @@ mod tests {
         assert_eq!(line(LogFormat::Json).trim_end(), expected);
         let expected = r#" request_header.X-A="one, two" status=200 request_header.X-None=- request_header.X-Empty="-" request_header.X-B="\x22b\x5C""#;
         assert!(line(LogFormat::Combined).trim_end().ends_with(expected), "{}", line(LogFormat::Combined));
+    }
+
+    /// Goal: a format of one's own says what it says, and no client breaks out of it. Method: texts and fields of each kind,
+    /// those that are absent too.
+    #[test]
+    fn an_own_format_has_fields_between_its_texts() {
+        let texts = ["", " [", "] \"", "\" ", " ", "|", ""].map(Into::into);
+        let fields = [
+            LineField::Known(LogField::Time),
+            LineField::Known(LogField::TimeCommon),
+            LineField::Known(LogField::Request),
+            LineField::OfRequest("X-A".into()),
+            LineField::Known(LogField::UpstreamUs),
+            LineField::OfResponse("ETag".into()),
+        ];
+        let format = LineFormat { format: LogFormat::Own(texts.into()), fields: Some(fields.into()) };
+        let head = b"GET /\" HTTP/1.1\r\nHost: a\r\nX-A: \xff\r\n\r\n";
+        let head = RequestHead::parse(head, &HeadLimits::default()).unwrap();
+        let mut text = text(b"GET /\" HTTP/1.1", b"", b"");
+        text.keep(format.of_request(), &head);
+        text.keep_response(format.of_response(), b"ETag: \"a\"\r\n");
+        let mut out = Vec::new();
+        format.push(&mut out, &text, &ending(), &Stamp::at(784_111_777));
+        let expected = concat!(
+            r#"1994-11-06T08:49:37.123Z [06/Nov/1994:08:49:37 +0000] "GET /\x22 HTTP/1.1" \xFF -|\x22a\x22"#,
+            "\n"
+        );
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     /// However long a field is, its line is not.
@@ -462,7 +542,7 @@ mod tests {
             LogField::Protocol,
             LogField::Host,
         ];
-        let line = |format| {
+        let line = |format: LogFormat| {
             let mut out = Vec::new();
             let fields = fields.map(LineField::Known);
             let format = LineFormat { format, fields: Some(fields.into()) };

@@ -8,6 +8,7 @@ mod field;
 mod line;
 mod outcome;
 mod site_logs;
+mod syslog;
 mod text;
 mod writer;
 
@@ -21,6 +22,7 @@ pub use line::{Ending, OriginPart};
 pub use line::{LineFormat, LogFormat};
 pub use outcome::Outcome;
 pub use site_logs::{SiteLog, SiteLogFile, SiteLogs};
+pub use syslog::SyslogForm;
 use text::RequestText;
 pub use writer::LogSettings;
 pub use writer::LogWriter;
@@ -58,6 +60,10 @@ pub struct AccessLogs {
     own: Vec<(Weak<SiteLogFile>, AccessLog)>,
     /// Texts of ended requests, whose memory the next ones use.
     spare: Vec<RequestText>,
+    /// A log says fields of responses.
+    says_responses: bool,
+    /// If so: the lines of the head that was finished last, until its request takes them.
+    response_lines: Vec<u8>,
 }
 
 /// One loop's part of one access log.
@@ -88,6 +94,7 @@ impl AccessLogs {
         text.fill(&as_uri(head.line), head.host, head.referer, head.user_agent);
         if let Some(writer) = writer {
             text.keep(writer.lines.of_request(), head);
+            self.says_responses |= writer.lines.of_response().next().is_some();
         }
         Some(NotedRequest { text, own_log })
     }
@@ -99,6 +106,25 @@ impl AccessLogs {
         let mut text = self.spare.pop().unwrap_or_default();
         text.fill(&first_line[..first_line.len().min(UNREADABLE_BYTES_MAX)], None, None, None);
         Some(NotedRequest { text, own_log: None })
+    }
+
+    /// The lines of a head that has been finished, for [`note_response`](Self::note_response).
+    pub fn see_response<'l>(&mut self, lines: impl IntoIterator<Item = &'l [u8]>) {
+        if self.says_responses {
+            self.response_lines.clear();
+            lines.into_iter().for_each(|some| self.response_lines.extend_from_slice(some));
+        }
+    }
+
+    /// The head that was seen last begins the response to this request.
+    pub fn note_response(&mut self, noted: &mut NotedRequest) {
+        if self.says_responses {
+            let own = noted.own_log.as_ref().map(|file| &file.writer);
+            if let Some(writer) = own.or(self.main.as_ref().map(|main| &main.writer)) {
+                noted.text.keep_response(writer.lines.of_response(), &self.response_lines);
+            }
+            self.response_lines.clear();
+        }
     }
 
     /// Writes the line of a request that has ended.

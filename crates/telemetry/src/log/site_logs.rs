@@ -81,6 +81,7 @@ impl SiteLogs {
         let file = file.ok_or_else(|| io::Error::other(format!("the log {} is missing", path.display())))?;
         let settings = LogSettings {
             file,
+            syslog: None,
             lines: lines.clone(),
             buffer_bytes: self.buffer_bytes,
             flush_ms: self.flush_ms,

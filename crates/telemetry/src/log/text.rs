@@ -1,6 +1,6 @@
-//! What a line says of the request itself.
+//! What a line says of the request itself, and of the head of its response.
 
-use baton_http::RequestHead;
+use baton_http::{RequestHead, field_parts, is_same_field};
 use baton_passport::parcel::{Packer, Unpacker};
 
 /// What a line says of the request itself, kept until the response has been sent.
@@ -13,6 +13,8 @@ pub(super) struct RequestText {
     agent_end: usize,
     /// Where the values of other fields end, that the lines say; `None`: the request does not have the field.
     of_request: Vec<Option<usize>>,
+    /// The same of the response, behind them.
+    of_response: Vec<Option<usize>>,
 }
 
 impl RequestText {
@@ -33,33 +35,36 @@ impl RequestText {
         self.bytes.extend_from_slice(agent.unwrap_or_default());
         self.agent_end = self.bytes.len();
         self.of_request.clear();
+        self.of_response.clear();
     }
 
     /// Keeps the request's fields of these names, too.
     pub(super) fn keep<'n>(&mut self, names: impl Iterator<Item = &'n str>, head: &RequestHead<'_>) {
-        for name in names {
-            let start = self.bytes.len();
-            let mut is_there = false;
-            for value in head.fields_of(name) {
-                // Several lines are a list (RFC 9110 section 5.3).
-                for part in [if is_there { &b", "[..] } else { b"" }, value] {
-                    let room = FIELD_BYTES_MAX - (self.bytes.len() - start);
-                    self.bytes.extend_from_slice(&part[..part.len().min(room)]);
-                }
-                is_there = true;
-            }
-            self.of_request.push(is_there.then_some(self.bytes.len()));
-        }
+        self.of_request.extend(names.map(|name| keep(&mut self.bytes, head.fields_of(name))));
     }
 
-    /// The values of these, in their order.
+    /// Keeps the fields of these names of a response whose head has these lines, in place of those of an earlier one.
+    pub(super) fn keep_response<'n>(&mut self, names: impl Iterator<Item = &'n str>, lines: &[u8]) {
+        self.bytes.truncate(self.response_start());
+        self.of_response.clear();
+        self.of_response.extend(names.map(|name| {
+            let values = field_parts(lines).filter(|(other, _)| is_same_field(name, other));
+            keep(&mut self.bytes, values.map(|(_, value)| value))
+        }));
+    }
+
+    /// The values of the request's fields, in their order.
     pub(super) fn of_request(&self) -> impl Iterator<Item = Option<&[u8]>> {
-        let mut start = self.agent_end;
-        self.of_request.iter().map(move |end| {
-            let value = &self.bytes[start..(*end)?];
-            start += value.len();
-            Some(value)
-        })
+        values(&self.bytes, self.agent_end, &self.of_request)
+    }
+
+    /// The values of the response's fields, in their order.
+    pub(super) fn of_response(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        values(&self.bytes, self.response_start(), &self.of_response)
+    }
+
+    fn response_start(&self) -> usize {
+        self.of_request.iter().rev().find_map(|end| *end).unwrap_or(self.agent_end)
     }
 
     /// Packs it for the process that writes the line, whose lines may say other fields of the request: these stay behind.
@@ -95,6 +100,33 @@ impl RequestText {
     pub(super) fn agent(&self) -> &[u8] {
         &self.bytes[self.referer_end..self.agent_end]
     }
+}
+
+/// Appends the values of a field; several lines are a list (RFC 9110 section 5.3). Returns where they end, if there are any.
+fn keep<'v>(bytes: &mut Vec<u8>, values: impl Iterator<Item = &'v [u8]>) -> Option<usize> {
+    let start = bytes.len();
+    let mut is_there = false;
+    for value in values {
+        for part in [if is_there { &b", "[..] } else { b"" }, value] {
+            let room = FIELD_BYTES_MAX - (bytes.len() - start);
+            bytes.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        is_there = true;
+    }
+    is_there.then_some(bytes.len())
+}
+
+/// The values that end there, the first of which starts at `start`.
+fn values<'t>(
+    bytes: &'t [u8],
+    mut start: usize,
+    ends: &'t [Option<usize>],
+) -> impl Iterator<Item = Option<&'t [u8]>> {
+    ends.iter().map(move |end| {
+        let value = &bytes[start..(*end)?];
+        start += value.len();
+        Some(value)
+    })
 }
 
 /// Bytes that a line says of a field that the user has chosen.

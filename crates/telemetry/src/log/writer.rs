@@ -7,13 +7,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::line::LineFormat;
+use super::syslog::{Syslog, SyslogForm};
 use crate::metrics::{Counters, Metric};
 
 /// An access log, as a worker is given it.
 #[derive(Debug)]
 pub struct LogSettings {
-    /// Where to, opened for appending.
+    /// Where to: a file that is opened for appending, or a socket to a syslog daemon.
     pub file: OwnedFd,
+    /// If it is such a socket: how lines are sent on it.
+    pub syslog: Option<SyslogForm>,
     /// How lines look, and what they say.
     pub lines: LineFormat,
     /// Bytes that a loop collects before it hands them to the writer.
@@ -60,10 +63,11 @@ impl LogWriter {
             counters,
         });
         let file = Arc::clone(&writer.file);
+        let syslog = settings.syslog.map(Syslog::new);
         std::thread::Builder::new()
             .name("access-log".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || write_all(&lines, &written, &file, &counters))?;
+            .spawn(move || write_all(&lines, &written, &file, syslog, &counters))?;
         Ok(writer)
     }
 
@@ -103,6 +107,7 @@ fn write_all(
     lines: &Receiver<Message>,
     written: &SyncSender<Vec<u8>>,
     file: &Mutex<Arc<File>>,
+    mut syslog: Option<Syslog>,
     counters: &Counters,
 ) {
     let mut torn = false;
@@ -117,6 +122,12 @@ fn write_all(
         // The lock is not held while writing: reopening the log must not wait for a pipe without a reader.
         let file = Arc::clone(&file.lock().unwrap_or_else(PoisonError::into_inner));
         let mut file = &*file;
+        if let Some(syslog) = &mut syslog {
+            counters.add(Metric::LogLinesLost, syslog.send(file, &buffer));
+            buffer.clear();
+            let _ = written.try_send(buffer);
+            continue;
+        }
         // After a write that ended within a line, the next line must begin on a new one.
         let mut rest = &buffer[..];
         if torn && file.write_all(b"\n").is_ok() {
@@ -157,7 +168,8 @@ mod tests {
     use super::*;
 
     fn start(file: OwnedFd) -> (Arc<LogWriter>, impl Fn() -> u64) {
-        let settings = LogSettings { file, lines: LineFormat::default(), buffer_bytes: 1024, flush_ms: 1000 };
+        let lines = LineFormat::default();
+        let settings = LogSettings { file, syslog: None, lines, buffer_bytes: 1024, flush_ms: 1000 };
         let counters = Counters::allocate(1).unwrap().remove(0);
         (LogWriter::start(settings, counters).unwrap(), move || counters.get(Metric::LogLinesLost))
     }

@@ -11,7 +11,7 @@ use baton_config::{Destination, HIDDEN, without_credentials};
 pub(super) fn of(log: &Destination, lines_max: usize) -> String {
     let path = match log {
         Destination::File(path) => path,
-        Destination::Stdout | Destination::Stderr | Destination::Off => {
+        Destination::Stdout | Destination::Stderr | Destination::Syslog(_) | Destination::Off => {
             return "not a file: where the output of the server goes\n".to_owned();
         }
     };

@@ -93,8 +93,9 @@ impl BugReport {
             ControlSocket::Path(path) => Some(path.clone()),
             ControlSocket::Auto | ControlSocket::Off => None,
         });
-        let path = self.control.clone().or(configured).unwrap_or_else(control::usual_path);
-        let answer = control::request(&path, Command::Status).map_err(|trouble| trouble.to_string());
+        let path = self.control.clone().or(configured).map_or_else(control::find, Ok);
+        let answer = path.and_then(|path| control::request(&path, Command::Status));
+        let answer = answer.map_err(|trouble| trouble.to_string());
         let told = answer.and_then(|answer| serde_json::from_str(&answer).map_err(|error| error.to_string()));
         told.map_or_else(|why| why + "\n", |told| status_summary::summary(&told))
     }

@@ -353,5 +353,6 @@ fn logged(config: &Config, site: &Site) -> String {
         (_, Destination::Stdout) => "standard output".into(),
         (_, Destination::Stderr) => "standard error".into(),
         (_, Destination::File(path)) => path.display().to_string(),
+        (_, Destination::Syslog(daemon)) => daemon.to_string(),
     }
 }
