@@ -12,7 +12,7 @@ FIRST ?= 1
 export PREFIX DESTDIR FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help build adapters demo demo-cluster test test-all miri sanitize simulate check deny fuzz bench install deb static clean
+.PHONY: help build adapters demo demo-cluster test test-all miri sanitize simulate check deny fuzz bench install deb static artefacts docs clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-all: ## The same in full: all variants, large numbers, the emulated machine
 	@scripts/test-kernel-tls
 	@scripts/test-unit
 	@scripts/test-deb
+	@scripts/test-artefacts
+	@scripts/test-reproducible
+	@scripts/make-docs
 
 miri: ## The tests of `buf` in an interpreter that reports undefined behaviour (nightly toolchain with Miri)
 	@scripts/test-miri
@@ -75,11 +78,17 @@ bench: ## CPU time per request beside nginx and other servers: a short, interlea
 install: build adapters ## Command, man pages, completions, systemd units below PREFIX (and DESTDIR)
 	@scripts/install
 
-deb: build adapters ## A Debian package: target/deb/baton_VERSION_ARCHITECTURE.deb
+deb: build adapters ## Debian packages: server, libraries, PHP extension, Python package (target/deb)
 	@scripts/package-deb
 
-static: ## The server in one file without shared libraries (musl): target/static/baton
+static: ## The server in one file without shared libraries (musl): target/static/MACHINE/baton
 	@scripts/build-static
+
+artefacts: ## All that a release consists of (target/artefacts): see docs/installing.md
+	@scripts/artefacts
+
+docs: ## The site of the documentation (target/book/html), with mdBook, its links checked
+	@scripts/make-docs
 
 clean: ## Everything that was built or generated
 	cargo clean

@@ -52,11 +52,12 @@ apt_install() {
 
 # have_tool NAME - a tool from crates.io that is no part of a toolchain: the one in the path, or else a copy that is
 # built below the target folder, once.
+# have_tool NAME ARGUMENT... - the same with arguments for `cargo install`, such as a version that is not the newest.
 have_tool() {
     PATH="$PATH:$(realpath -m "$(target_dir)")/tools/bin"
     have "$1" && return 0
     say "installing $1 into $(target_dir)/tools"
-    cargo install --quiet --locked --root "$(target_dir)/tools" "$1" ||
+    cargo install --quiet --locked --root "$(target_dir)/tools" "$@" ||
         fail "cannot install $1, which is needed for this: cargo install $1 --locked"
 }
 
@@ -101,6 +102,32 @@ node_packages() {
         say "cannot install $1: the tests that need it are left out (npm ci in $2)"
     }
 }
+
+# The version of the workspace.
+workspace_version() { sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml; }
+
+# The date of what is packed: that of the last commit, unless SOURCE_DATE_EPOCH says another.
+use_source_date() {
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || true)}
+    [ -n "$SOURCE_DATE_EPOCH" ] || fail "these sources are no git clone: say in SOURCE_DATE_EPOCH when they were changed last, in seconds since 1970"
+    export SOURCE_DATE_EPOCH
+}
+
+# build_reproducibly - from here on, compilers write neither the folder of the sources nor this user's into what they make.
+build_reproducibly() {
+    use_source_date
+    local pair
+    # The last prefix that fits wins.
+    for pair in "$PWD=/baton" "$(realpath -m "$(target_dir)")=/baton/target" "${CARGO_HOME:-$HOME/.cargo}=/cargo" \
+        "$(rustc --print sysroot)/lib/rustlib/src/rust=/rust"; do
+        RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$pair"
+        CFLAGS="${CFLAGS:-} -ffile-prefix-map=$pair"
+    done
+    export RUSTFLAGS CFLAGS CARGO_INCREMENTAL=0
+}
+
+# date_files FOLDER - files say when the sources were changed, not when they were packed.
+date_files() { find "$1" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0 -r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"; }
 
 # A free TCP port of 127.0.0.1, the wished one if possible.
 free_port() {
