@@ -2,6 +2,7 @@
 //! each crate, on the stable toolchain, with every file of `corpus/`.
 
 pub mod cluster;
+pub mod converted;
 pub mod documents;
 pub mod fcgi;
 pub mod http;

@@ -3,7 +3,7 @@
 use baton_nginx::{Includes, convert};
 
 /// A file that is included, and includes itself.
-struct Itself<'a>(&'a str);
+pub struct Itself<'a>(pub &'a str);
 
 impl Includes for Itself<'_> {
     fn read(&mut self, pattern: &str) -> Option<Vec<(String, String)>> {

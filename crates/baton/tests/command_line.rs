@@ -1,5 +1,12 @@
 //! The command from outside: output, environment variables, exit codes.
 
+#[path = "command_line/conversions.rs"]
+mod conversions;
+#[path = "../../../fuzz/src/converted.rs"]
+pub mod converted;
+#[path = "../../../fuzz/src/nginx.rs"]
+pub mod nginx;
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -40,6 +40,7 @@ mod fields;
 mod files;
 mod guards;
 mod include;
+mod internal_routes;
 mod json_schema;
 mod kind;
 mod launch;

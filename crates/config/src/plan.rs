@@ -193,7 +193,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn site(&self, site: &Site) -> io::Result<plan::Site> {
-        let site = &site.clone().with_hsts().with_cors().with_unkeyed_fields();
+        let site = &site.clone().with_hsts().with_cors().with_unkeyed_fields().with_internal_folders();
         let settings = &site.settings;
         let endings = site.script_endings();
         let name = site.name();

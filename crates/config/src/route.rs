@@ -56,6 +56,10 @@ settings! {
         regex: Option<Pattern> = None, Or("off", REGEX);
         /// Whether patterns are not asked where this `path` is the longest (`^~` of nginx).
         before_patterns: bool = false, Flag;
+        /// Whether only requests that other routes rewrite, or that `try_files` sends on, get here (`internal` of nginx): a
+        /// client that asks for its paths gets 404. FastCGI and SCGI applications of the site may name its files by
+        /// `X-Accel-Redirect`, if it has a `path` and is guarded as its site is.
+        internal: bool = false, Flag;
         /// Whether the `path` is removed before the file is looked up. Default: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
@@ -348,12 +352,13 @@ fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Readi
 impl RouteSettings {
     /// Which requests the route answers.
     pub fn matcher(&self) -> Matcher {
-        match (&self.exact, self.glob.as_ref().or(self.regex.as_ref())) {
+        let matcher = match (&self.exact, self.glob.as_ref().or(self.regex.as_ref())) {
             (Some(path), _) => Matcher::exact(path),
             (None, Some(pattern)) => Matcher::pattern(pattern.clone()),
             (None, None) if self.before_patterns => Matcher::prefix(&self.path).before_patterns(),
             (None, None) => Matcher::prefix(&self.path),
-        }
+        };
+        if self.internal { matcher.internal() } else { matcher }
     }
 
     /// The key that says so.
@@ -380,6 +385,11 @@ impl RouteSettings {
     fn keyed_application(&self) -> Option<(&'static str, &Application)> {
         let known = [("fastcgi", &self.fastcgi), ("scgi", &self.scgi), ("cgi", &self.cgi)];
         known.into_iter().find_map(|(key, application)| Some((key, application.as_ref()?)))
+    }
+
+    /// Whether it sends files, and runs none of them.
+    pub(crate) fn serves_files(&self) -> bool {
+        self.answer().is_none()
     }
 
     /// The key of what answers instead of files, and whether it runs some of the files.

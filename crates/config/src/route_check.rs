@@ -36,6 +36,7 @@ impl Conflicts<'_> {
                 }
             }
             self.rewriting_loops(site, &routes);
+            self.never_reached(site, &routes);
             self.nothing_to_come_before(&routes, site.routes.iter().map(|route| &route.settings));
         }
     }
@@ -146,7 +147,7 @@ fn shadow(routes: &[CheckedRoute], index: usize) -> Option<(String, &CheckedRout
         return Some((what, twin));
     }
     if let Some(path) = matcher.as_pattern().and_then(|pattern| pattern.only_path())
-        && let Some(exact) = routes.iter().find(|other| other.matcher == Matcher::exact(path))
+        && let Some(exact) = routes.iter().find(|other| other.matcher.has_paths_of(&Matcher::exact(path)))
     {
         return Some((format!("the glob {path} is an exact path of another route"), exact));
     }
@@ -162,5 +163,5 @@ fn shadow(routes: &[CheckedRoute], index: usize) -> Option<(String, &CheckedRout
 fn is_same(one: &Matcher, other: &Matcher) -> bool {
     let is_prefix = |matcher: &Matcher| matcher.as_pattern().is_none() && !matcher.is_exact();
     let bare = |matcher: &Matcher| matcher.path().trim_end_matches('/').to_owned();
-    one == other || is_prefix(one) && is_prefix(other) && bare(one) == bare(other)
+    one.has_paths_of(other) || is_prefix(one) && is_prefix(other) && bare(one) == bare(other)
 }

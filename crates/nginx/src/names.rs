@@ -17,7 +17,7 @@ pub(crate) enum Fate {
 pub(crate) fn fate(name: &str, value: &str) -> Fate {
     if let Some((_, values)) = NEEDLESS_WITH.iter().find(|(known, _)| *known == name) {
         if values.contains(&value) { Fate::Needless } else { Fate::LeftOut }
-    } else if TRANSLATED.contains(&name) {
+    } else if TRANSLATED.contains(&name) || is_of_cache(name) {
         Fate::Translated
     } else if NEEDLESS.contains(&name) || NEEDLESS_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
         Fate::Needless
@@ -26,6 +26,27 @@ pub(crate) fn fate(name: &str, value: &str) -> Fate {
     } else {
         Fate::LeftOut
     }
+}
+
+/// Directives of caches, without `proxy_` or `fastcgi_`.
+const CACHE_DIRECTIVES: &[&str] = &[
+    "cache",
+    "cache_bypass",
+    "cache_key",
+    "cache_methods",
+    "cache_path",
+    "cache_use_stale",
+    "cache_valid",
+    "ignore_headers",
+    "no_cache",
+];
+
+/// Whether a directive says how responses are kept.
+fn is_of_cache(name: &str) -> bool {
+    ["proxy_", "fastcgi_", "scgi_"]
+        .iter()
+        .filter_map(|kind| name.strip_prefix(kind))
+        .any(|rest| CACHE_DIRECTIVES.contains(&rest))
 }
 
 const TRANSLATED: &[&str] = &[
@@ -138,7 +159,6 @@ const NEEDLESS: &[&str] = &[
     "limit_conn_log_level",
     "limit_conn_status",
     "limit_req_log_level",
-    "limit_req_status",
     "load_module",
     "log_not_found",
     "log_subrequest",
@@ -152,6 +172,7 @@ const NEEDLESS: &[&str] = &[
     "proxy_buffering",
     "proxy_max_temp_file_size",
     "proxy_request_buffering",
+    "fastcgi_request_buffering",
     "proxy_socket_keepalive",
     "proxy_ssl_server_name",
     "proxy_ssl_session_reuse",
@@ -183,6 +204,7 @@ const NEEDLESS_WITH: &[(&str, &[&str])] = &[
     ("http2", &["on"]),
     ("http2_max_concurrent_streams", &["128"]),
     ("if_modified_since", &["exact"]),
+    ("limit_req_status", &["429"]),
     ("max_ranges", &[]),
     ("merge_slashes", &["on"]),
     ("proxy_http_version", &["1.0", "1.1"]),
@@ -192,6 +214,10 @@ const NEEDLESS_WITH: &[(&str, &[&str])] = &[
 ];
 
 const NEEDLESS_BEGINNINGS: &[&str] = &[
+    "fastcgi_cache_background_update",
+    "fastcgi_cache_lock",
+    "fastcgi_cache_min_uses",
+    "fastcgi_cache_revalidate",
     "fastcgi_buffer",
     "fastcgi_busy",
     "fastcgi_temp",
@@ -201,6 +227,11 @@ const NEEDLESS_BEGINNINGS: &[&str] = &[
     "open_file_cache",
     "proxy_buffer",
     "proxy_busy",
+    "proxy_cache_background_update",
+    "proxy_cache_convert_head",
+    "proxy_cache_lock",
+    "proxy_cache_min_uses",
+    "proxy_cache_revalidate",
     "proxy_temp",
     "scgi_buffer",
     "scgi_temp",

@@ -184,6 +184,16 @@ pub(crate) fn of_host(directive: &Directive) -> Option<(&str, Answer)> {
     Some((host, of_return(inner, None)?))
 }
 
+/// What an `if` says that sends requests for all hosts but one elsewhere, and this host.
+pub(crate) fn of_other_hosts(directive: &Directive) -> Option<(&str, Answer)> {
+    let [variable, "!=", host] = condition(directive)?[..] else { return None };
+    let [inner] = directive.block.as_slice() else { return None };
+    if !matches!(variable, "$host" | "$http_host") || !is_constant(host) || inner.name != "return" {
+        return None;
+    }
+    Some((host, of_return(inner, None)?))
+}
+
 /// Whether an `if` sends requests in clear to TLS.
 pub(crate) fn is_for_tls(directive: &Directive) -> bool {
     let on_clear = matches!(
@@ -241,7 +251,7 @@ pub(crate) fn refuses(directive: &Directive) -> bool {
 }
 
 /// The words between the parentheses of an `if`.
-fn condition(directive: &Directive) -> Option<Vec<&str>> {
+pub(crate) fn condition(directive: &Directive) -> Option<Vec<&str>> {
     let words = directive.arguments.iter().map(String::as_str);
     let words: Vec<_> = words.collect();
     let (first, last) = (words.first()?, words.len() - 1);

@@ -78,7 +78,7 @@ fn files() {
         "root /srv; location /pictures/ { alias /data/pictures/; autoindex on; } location /films { root /data; }",
         "root = \"/srv\"\n[[site.route]]\npath = \"/pictures/\"\nroot = \"/data/pictures\"\nbrowse = true\n\
          [[site.route]]\npath = \"/films\"\nroot = \"/data\"\nstrip_prefix = false\n\
-         [[site.route]]\nexact = \"/pictures\"\n[[site.route]]\nregex = \"^/films[^/]\"\nroot = \"/data\"\nstrip_prefix = false\n",
+         [[site.route]]\nexact = \"/pictures\"\n[[site.route]]\nregex = \"^/films[^/]\"\nroot = \"/data\"\n",
     );
 }
 
@@ -146,7 +146,8 @@ fn answers_and_redirections() {
     );
     becomes(
         "root /srv; error_page 500 502 /50x.html; error_page 404 /none.html; location = /50x.html { internal; }",
-        "root = \"/srv\"\nerror_pages = { 500 = \"/srv/50x.html\", 502 = \"/srv/50x.html\" }\n",
+        "root = \"/srv\"\nerror_pages = { 500 = \"/srv/50x.html\", 502 = \"/srv/50x.html\" }\n\
+         [[site.route]]\nexact = \"/50x.html\"\nrespond = { status = 404 }\n",
     );
 }
 
@@ -190,7 +191,7 @@ fn locations() {
     becomes(
         r"root /srv; location = /ping { return 200 x; } location ^~ /a/ { alias /b/; } location ~* ^/c/\d+$ { deny all; }",
         "root = \"/srv\"\n[[site.route]]\nexact = \"/ping\"\nrespond = { status = 200, body = \"x\", media_type = \"text/plain\" }\n\
-         [[site.route]]\npath = \"/a/\"\nbefore_patterns = true\nroot = \"/b\"\n[[site.route]]\nregex = \"(?i)^/c/\\\\d+$\"\n\
+         [[site.route]]\npath = \"/a/\"\nroot = \"/b\"\n[[site.route]]\nregex = \"(?i)^/c/\\\\d+$\"\n\
          respond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n",
     );
     // A regular expression within a location holds below its path only.
@@ -205,7 +206,11 @@ fn locations() {
          \"/api/\"\nproxy = { to = \"http://b/\", host = \"origin\", body_bytes_max = 1048576 }\n[[site.route]]\nexact = \"/api\"\n\
          redirect = { to = \"/api/$rest\", status = 301 }\n",
     );
-    // What looks ahead has no counterpart: a guard is said to be one.
+    // What looks ahead has no counterpart: a guard is said to be one, and what it may be about is closed.
+    let inner = tables(r"server { root /srv; location ~ \.php$ { location ~ /in/ { deny all; } } }");
+    assert!(inner.contains("regex = \"/in/\"\nrespond = { status = 403 }\n"), "{inner}");
+    let ahead = tables(r"server { root /srv; location ~ ^/private/(?!open/) { deny all; } }");
+    assert!(ahead.contains("regex = \"^/private/\"\nrespond = { status = 403 }\n"), "{ahead}");
     let notes = converted(
         r"server { location ~ /(?!open) { deny all; } location ~ /\.(?!well-known) { deny all; } }",
     )
@@ -429,11 +434,11 @@ fn prefixes_end_anywhere() {
     assert!(!both.contains("path = \"/foo\"\n"), "{both}");
 }
 
-/// Goal: a named location is reached through a path, below which the guards of the others hold.
+/// Goal: a named location is reached through a path that clients cannot ask for.
 #[test]
 fn named_locations() {
     let named = "location @app { proxy_pass http://unix:/run/app.sock; }";
-    let app = "path = \"/__app\"\nproxy = { to = \"unix:/run/app.sock:/\", host = \"origin\", rewrite_locations = false, \
+    let app = "path = \"/__app\"\ninternal = true\nproxy = { to = \"unix:/run/app.sock:/\", host = \"origin\", rewrite_locations = false, \
                body_bytes_max = 1048576 }\n";
     let site = |text: &str| tables(&format!("server {{ root /srv; {text} {named} }}"));
     let tried = site("location / { try_files $uri/index.html $uri @app; }");
@@ -442,18 +447,12 @@ fn named_locations() {
     assert!(site("error_page 404 = @app;").contains("try_files = [\"$path\", \"$path/\", \"/__app$uri\"]"));
     let sent = site("location / { error_page 418 = @app; return 418; }");
     assert!(sent.contains("path = \"/\"\nrewrite = { to = \"/__app$uri\" }\n"), "{sent}");
-    let guarded = site("location / { try_files $uri @app; } location /admin { deny all; }");
-    for closed in ["path = \"/__app/admin\"\n", "regex = \"^/__app/admin[^/]\"\n"] {
-        assert!(guarded.contains(&format!("{closed}respond = {{ status = 403 }}\n")), "{closed}: {guarded}");
-    }
-    let inside = site(
-        "location / { try_files $uri @app; } location /a/ { allow 10.0.0.1; deny all; try_files $uri @app; }",
+    // Clients cannot ask for it, so what guards the others has nothing to say there.
+    let guarded = site(
+        r"location / { try_files $uri @app; } location /admin { deny all; } location ~ \.zip$ { deny all; }",
     );
-    assert!(
-        inside.contains("to = \"unix:/run/app.sock:/a/\"")
-            && inside.matches("allow = [\"10.0.0.1\"]").count() == 2,
-        "{inside}"
-    );
+    assert_eq!(guarded.matches("/__app").count(), 2, "{guarded}");
+    assert!(guarded.contains("path = \"/__app\"\nbefore_patterns = true\ninternal = true\n"), "{guarded}");
 }
 
 /// Goal: an index with a location of its own is answered by that where nginx looks for an index, and nowhere else.
@@ -475,14 +474,21 @@ fn indexes_with_locations() {
     }
 }
 
-/// Goal: an expression within a location opens no longer prefix beside it.
+/// Goal: an expression within a location opens no longer prefix beside it, and `^~` keeps away those beside it alone.
 #[test]
 fn guards_beside_nested_expressions() {
-    let site = tables(
-        r"server { root /srv; location /a/ { location ~ \.txt$ { expires 1d; } } location /a/b/ { deny all; } }",
-    );
-    let (guard, nested) = (site.find("regex = \"^/a/b/\"\nrespond"), site.find("regex = \"^/a/.*"));
-    assert!(guard.is_some() && guard < nested, "{site}");
+    let site = |text: &str| tables(&format!("server {{ root /srv; {text} }}"));
+    let beside = site(r"location /a/ { location ~ \.txt$ { expires 1d; } } location /a/b/ { deny all; }");
+    assert!(beside.contains("path = \"/a/b/\"\nbefore_patterns = true\nrespond"), "{beside}");
+    let uploads =
+        site(r"location ^~ /up/ { location ~ \.php$ { deny all; } } location ~ \.php$ { return 200 x; }");
+    let order = [
+        "regex = \"^/up/.*\\\\.php$\"\nrespond = { status = 403 }",
+        "regex = \"^/up/\"\n",
+        "regex = \"\\\\.php$\"\n",
+    ];
+    let places: Vec<_> = order.iter().map(|part| uploads.find(part)).collect();
+    assert!(places[0].is_some() && places.is_sorted(), "{places:?} {uploads}");
 }
 
 /// Goal: what a request field or a protocol guarded is not lost without a word.
@@ -532,4 +538,122 @@ fn parts_and_constants() {
     let part = converted("location /a/ { return 404; }");
     assert!(part.toml.contains("path = \"/a/\""), "{}", part.toml);
     assert_eq!(part.notes.len(), 1, "{:?}", part.notes);
+}
+
+/// Goal: what clients cannot ask for they cannot ask for, whatever leads there.
+#[test]
+fn internal_locations() {
+    let site = |text: &str| tables(&format!("server {{ listen 80; root /srv; {text} }}"));
+    let app = "location /app/ { fastcgi_pass unix:/run/app.sock; }";
+    let files = site(&format!("location /protected/ {{ internal; alias /data/files/; }} {app}"));
+    assert!(files.contains("path = \"/protected/\"\ninternal = true\nroot = \"/data/files\"\n"), "{files}");
+    let tried = site("location / { try_files $uri /inner/x; } location /inner/ { internal; return 200 x; }");
+    assert!(tried.contains("path = \"/inner/\"\ninternal = true\nrespond = "), "{tried}");
+    let alone = "location /inner/ { internal; }";
+    assert!(site(alone).contains("path = \"/inner/\"\nrespond = { status = 404 }\n"));
+    let notes = converted(&format!("server {{ {alone} location / {{ proxy_pass http://b; }} }}")).notes;
+    assert!(notes.iter().any(|note| note.weight == Weight::LeftOut), "an origin may lead there: {notes:?}");
+}
+
+/// Goal: a cache keeps what nginx's would, and nothing where that cannot be said.
+#[test]
+fn caches() {
+    let of_cache = |directives: &str| {
+        let text = format!(
+            "http {{ proxy_cache_path /var/c keys_zone=c:1m max_size=1g; server {{ listen 80; \
+             location / {{ proxy_pass http://127.0.0.1:1; proxy_cache c; {directives} }} }} }}"
+        );
+        let converted = converted(&text);
+        let cache = converted.toml.lines().find_map(|line| line.strip_prefix("cache = ")).map(str::to_owned);
+        (cache, converted.notes.iter().all(|note| note.weight == Weight::Remark))
+    };
+    let none = "heuristic_max_s = 0, negative_s = 0, stale_if_unreachable_s = 0";
+    let kept = |keys: &str, is_equal| (Some(format!("{{ {keys}, obey_clients = false }}")), is_equal);
+    assert_eq!(of_cache(""), kept(none, true));
+    assert_eq!(
+        of_cache(
+            "proxy_cache_valid 200 302 10m; proxy_cache_valid 404 1m; proxy_cache_key $scheme$host$request_uri;"
+        ),
+        kept(
+            "heuristic_max_s = 0, negative_s = 60, stale_if_unreachable_s = 0, default_s = 600, error_max_s = 60",
+            true
+        )
+    );
+    assert_eq!(
+        of_cache("proxy_cache_use_stale error http_500 updating; proxy_cache_lock on;"),
+        kept(
+            "heuristic_max_s = 0, negative_s = 0, stale_if_unreachable_s = 600, stale_if_error_s = 600, \
+             stale_while_revalidate_s = 600",
+            true
+        )
+    );
+    assert_eq!(of_cache("proxy_cache_key $host$uri;"), kept(&format!("ignore_query = true, {none}"), false));
+    assert_eq!(
+        of_cache("proxy_ignore_headers Set-Cookie;"),
+        kept(&format!("store_set_cookie = true, {none}"), true)
+    );
+    for unknown in [
+        "proxy_cache_bypass $cookie_session;",
+        "proxy_no_cache $skip;",
+        "proxy_cache_key $host$request_uri$cookie_lang;",
+        "proxy_cache_methods GET HEAD POST;",
+    ] {
+        assert_eq!(of_cache(unknown), (None, false), "{unknown}");
+    }
+    assert_eq!(of_cache("proxy_cache off;").0, None);
+}
+
+/// Goal: maps of paths and of addresses become what they decide; others are named.
+#[test]
+fn maps() {
+    let site = |http: &str, server: &str| {
+        let converted = converted(&format!("http {{ {http} server {{ listen 80; root /srv; {server} }} }}"));
+        let is_equal = converted.notes.iter().all(|note| note.weight == Weight::Remark);
+        (converted.toml, is_equal)
+    };
+    let moved = "map $uri $new { default ''; /old /new; /a/b https://b.example/; }";
+    for (toml, is_equal) in [
+        site(moved, "if ($new) { return 301 $new; }"),
+        site(moved, "if ($new) { rewrite ^ $new permanent; }"),
+    ] {
+        assert!(toml.contains("exact = \"/old\"\nredirect = { to = \"/new\", status = 301 }\n"), "{toml}");
+        assert!(toml.contains("exact = \"/a/b\"\nredirect = { to = \"https://b.example/\""), "{toml}");
+        assert!(is_equal, "{toml}");
+    }
+    let networks = "geo $bad { default 0; 192.0.2.0/24 1; 2001:db8::/32 1; }";
+    let refused = site(networks, "if ($bad) { return 403; }");
+    assert!(
+        refused.0.contains("deny = [\"192.0.2.0/24\", \"2001:db8::/32\"]\n") && refused.1,
+        "{}",
+        refused.0
+    );
+    let others =
+        site("geo $in { default no; 10.0.0.0/8 yes; }", "location /a/ { if ($in = no) { return 403; } }");
+    assert!(others.0.contains("path = \"/a/\"\nallow = [\"10.0.0.0/8\"]\n") && others.1, "{}", others.0);
+    for (http, server) in [
+        ("geo $bad { default 0; 10.0.0.0/8 1; 10.1.0.0/16 0; }", "if ($bad) { return 403; }"),
+        (networks, "allow 10.0.0.1; deny all; if ($bad) { return 403; }"),
+        ("map $http_user_agent $bad { default 0; ~bot 1; }", "if ($bad) { return 403; }"),
+    ] {
+        let (toml, is_equal) = site(http, server);
+        assert!(toml.contains("respond = { status = 403 }") && !is_equal, "{toml}");
+    }
+    assert!(!site("map $host $x { default a; }", "").1);
+}
+
+/// Goal: a condition that would leave no host for its server is said to be left out.
+#[test]
+fn the_only_host() {
+    let text = "server { server_name a.example; root /srv; if ($host = a.example) { return 301 https://b.example$request_uri; } }";
+    assert!(converted(text).notes.iter().any(|note| note.weight == Weight::LeftOut));
+}
+
+/// Goal: of a host's name, those that a condition sends elsewhere get a site of their own.
+#[test]
+fn other_hosts() {
+    becomes(
+        "server_name a.example www.a.example; root /srv; if ($host != a.example) { return 301 https://a.example$request_uri; }",
+        "hosts = [\"a.example\"]\nroot = \"/srv\"\n[[site]]\nlisten = [\"0.0.0.0:8080\"]\nhosts = [\"www.a.example\"]\n\
+         [[site.route]]\npath = \"/\"\nredirect = { to = \"https://a.example$uri\", status = 301 }\n",
+    );
 }

@@ -210,6 +210,7 @@ impl Exchange {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
+        let route = route.filter(|route| !route.matcher.is_internal() || self.rewrites.count() > 0);
         let mut routed = Routed::of(plan, site_index, route, head);
         routed.refused = refused;
         let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));

@@ -14,6 +14,7 @@ use baton_pattern::Pattern;
 pub struct Matcher {
     path: String,
     by: By,
+    is_internal: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,22 +28,37 @@ impl Matcher {
     /// All paths below this decoded one, ending on a segment's border: `/docs` holds for `/docs` and `/docs/…`, not for
     /// `/docset`.
     pub fn prefix(path: impl Into<String>) -> Self {
-        Self { path: path.into(), by: By::Prefix { before_patterns: false } }
+        Self { path: path.into(), by: By::Prefix { before_patterns: false }, is_internal: false }
     }
 
     /// This decoded path alone.
     pub fn exact(path: impl Into<String>) -> Self {
-        Self { path: path.into(), by: By::Exact }
+        Self { path: path.into(), by: By::Exact, is_internal: false }
     }
 
     /// All paths that the pattern matches.
     pub fn pattern(pattern: Pattern) -> Self {
-        Self { path: "/".into(), by: By::Pattern(pattern) }
+        Self { path: "/".into(), by: By::Pattern(pattern), is_internal: false }
     }
 
     /// The same as a prefix; no pattern is asked where it is the longest.
     pub fn before_patterns(self) -> Self {
         Self { by: By::Prefix { before_patterns: true }, ..self }
+    }
+
+    /// The same for requests that other routes rewrite: a client that asks for such a path itself gets 404.
+    pub fn internal(self) -> Self {
+        Self { is_internal: true, ..self }
+    }
+
+    /// Whether clients cannot ask for it.
+    pub fn is_internal(&self) -> bool {
+        self.is_internal
+    }
+
+    /// Whether both are about the same paths, in the same place among the others.
+    pub fn has_paths_of(&self, other: &Self) -> bool {
+        self.path == other.path && self.by == other.by
     }
 
     /// The path that all of its requests lie below: of a pattern, the root.

@@ -24,6 +24,11 @@ fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
     assert_eq!((answer.field("x-sendfile"), answer.field("x-route")), (None, Some(&below[1..])));
     let internal = client.ask("GET", &format!("{below}/internal"), "");
     assert_eq!((internal.status, internal.text()), (200, ALPHABET));
+    let of_route = client.ask("GET", &format!("{below}/inner"), "");
+    assert_eq!((of_route.status, of_route.text()), (200, ALPHABET), "a file of an internal route");
+    let guarded = client.ask("GET", &format!("{below}/inner-guarded"), "");
+    assert_eq!(guarded.status, 404, "a file of a route with guards of its own");
+    assert_eq!(client.ask("GET", "/inner/letters.txt", "").status, 404);
     let head = client.ask("HEAD", &format!("{below}/sendfile"), "");
     assert_eq!(head.field("content-length"), Some("26"));
     assert_eq!(

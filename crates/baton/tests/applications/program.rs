@@ -109,6 +109,8 @@ fn answer(request: &mut Request<'_>, folder: &Path) -> io::Result<()> {
         "/link-out" => write!(request, "X-Sendfile: {}/out\r\n\r\n", named.display()),
         "/gone" => write!(request, "X-Sendfile: {}/none\r\n\r\n", named.display()),
         "/internal" => write!(request, "X-Accel-Redirect: /protected/letters.txt\r\n\r\n"),
+        "/inner" => write!(request, "X-Accel-Redirect: /inner/letters.txt\r\n\r\n"),
+        "/inner-guarded" => write!(request, "X-Accel-Redirect: /inner-guarded/letters.txt\r\n\r\n"),
         "/mixed" => {
             let (one, two) =
                 (format!("{}/letters.txt", named.display()), format!("{}/big.bin", named.display()));

@@ -70,7 +70,17 @@ flush_ms = 10
 name = "stage"
 {listen}
 root = "{root}"
-{routes}"#;
+{routes}
+[[site.route]]
+path = "/inner"
+root = "{base}/named"
+internal = true
+[[site.route]]
+path = "/inner-guarded"
+root = "{base}/named"
+internal = true
+deny = ["192.0.2.1"]
+"#;
 
 const ROUTE: &str = r#"
 [[site.route]]

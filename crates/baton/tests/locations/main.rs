@@ -11,6 +11,7 @@ mod origin;
 mod over;
 
 mod asked;
+mod internal;
 mod matching;
 mod refused;
 mod rewriting;

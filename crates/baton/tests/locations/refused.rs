@@ -115,3 +115,17 @@ fn a_route_that_is_nowhere_or_in_two_places() {
     let told = told("[[site.route]]\nexact = '/a'\nroot = '/usr'\nstrip_prefix = true\n");
     assert!(told.contains("`strip_prefix` is for routes with `path`"), "{told}");
 }
+
+#[test]
+fn an_internal_route_that_nothing_leads_to() {
+    let internal = "[[site.route]]\npath = '/a'\ninternal = true\nrespond = { status = 200 }\n";
+    let told_alone = told(internal);
+    assert!(told_alone.starts_with("error: a route that nothing leads to\n"), "{told_alone}");
+    assert!(told_alone.contains("baton.toml:5:"), "{told_alone}");
+    for leading in
+        ["rewrite = { to = '/a' }", "try_files = ['$path', '/a']", "fastcgi = { to = 'unix:/run/app.sock' }"]
+    {
+        let both = told(&format!("{internal}[[site.route]]\npath = '/b'\n{leading}\n"));
+        assert!(!both.contains("nothing leads to"), "{leading}: {both}");
+    }
+}

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::agent::Agent;
+use crate::common::agent::{Agent, Body};
 use crate::common::certificate;
 use crate::common::client::Response;
 use crate::common::folder::Folder;
@@ -44,6 +44,7 @@ impl Pair {
             .replace("{root}", &folder.root().display().to_string())
             .replace("{certificate}", &format!("{base}/localhost.pem"))
             .replace("{key}", &format!("{base}/localhost.key"))
+            .replace("{htpasswd}", &format!("{base}/htpasswd"))
             .replace("{php}", php)
             .replace("{origin}", origin);
         fs::write(own.join("sites/site.conf"), site).expect("a site");
@@ -99,12 +100,35 @@ impl Pair {
     }
 
     /// The responses of nginx and of Baton.
-    pub(crate) fn answers(&self, protocol: Protocol, host: &str, path: &str) -> [Response; 2] {
+    fn answers(&self, protocol: Protocol, host: &str, path: &str) -> [Response; 2] {
+        self.answers_to(protocol, host, "GET", path)
+    }
+
+    /// The responses of both to a method; `POST` has the fields of a form as its body.
+    pub(crate) fn answers_to(
+        &self,
+        protocol: Protocol,
+        host: &str,
+        method: &str,
+        path: &str,
+    ) -> [Response; 2] {
         let at = usize::from(protocol == TLS);
-        [self.nginx_at, self.baton_at]
-            .map(|of_server| Agent::connect(of_server[at], protocol).ask_host(host, "GET", path, ""))
+        [self.nginx_at, self.baton_at].map(|of_server| {
+            let mut agent = Agent::connect(of_server[at], protocol);
+            if method != "POST" {
+                return agent.ask_host(host, method, path, "");
+            }
+            let fields = "Content-Type: application/x-www-form-urlencoded\r\n";
+            agent.begin(method, host, path, fields, Body::Length(FORM.len()));
+            agent.send_body(FORM);
+            agent.finish_body();
+            agent.response()
+        })
     }
 }
+
+/// The body of a `POST`.
+const FORM: &[u8] = b"word=ma%C3%9Fe&n=1";
 
 /// `baton check` accepts it.
 fn check(file: &PathBuf, toml: &str) {

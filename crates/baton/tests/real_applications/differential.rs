@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
+use crate::common::client::Response;
 use crate::common::folder::Folder;
 use crate::common::matrix;
 use crate::common::protocol::Protocol;
@@ -25,7 +26,7 @@ const PAIRS: usize = 1;
 /// In `make test`, one file of so many is tried; in `make test-all`, each.
 const FILES_APART: usize = 10;
 
-fn furnished() -> Folder {
+pub(crate) fn furnished() -> Folder {
     let folder = Folder::new();
     for name in [
         "index.html",
@@ -64,9 +65,11 @@ fn furnished() -> Folder {
         folder.write(name, format!("{name}\n"));
     }
     for name in ["index.php", "admin.php", "admin/index.php", "wp-login.php", "uploads/evil.php"] {
-        let shown = "$_SERVER['SCRIPT_NAME'] . ' ' . $_SERVER['REQUEST_URI'] . ' ' . ($_SERVER['HTTPS'] ?? '') . json_encode($_GET)";
+        let shown = "$_SERVER['SCRIPT_NAME'] . ' ' . $_SERVER['REQUEST_URI'] . ' ' . ($_SERVER['HTTPS'] ?? '') . json_encode($_GET) . json_encode($_POST)";
         folder.write(name, format!("<?php header('X-Script: ' . basename(__FILE__)); echo {shown};"));
     }
+    let users = "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdOzBuTS8nPMlVDhZMLM5VCKGsKYLD0Hhy\n";
+    fs::write(folder.base().join("htpasswd"), users).expect("a file");
     folder
 }
 
@@ -126,58 +129,68 @@ fn urls(text: &str) -> BTreeSet<String> {
     urls
 }
 
-/// Where they differ.
-fn differences(file: &Path) -> Vec<String> {
-    let text = fs::read_to_string(file).expect("a file");
-    let (folder, backend) = (furnished(), Folder::new());
-    let told = "$request_method $request_uri $http_host $http_x_forwarded_for $http_x_forwarded_proto $http_x_api_key $http_x_remote_user";
-    let origin = Nginx::start(
-        &backend,
+/// An origin that answers with what it was asked for.
+pub(crate) fn told_by_an_origin(folder: &Folder) -> Nginx {
+    let told = "$request_method $request_uri $http_host $http_x_forwarded_for $http_x_forwarded_proto $http_x_api_key \
+                $http_x_remote_user $http_content_length";
+    Nginx::start(
+        folder,
         &format!(
             "location / {{ default_type text/plain; return 200 \"{told}\"; }} location /moved {{ return 302 /elsewhere; }} \
              location /refused {{ return 403; }}"
         ),
-    );
+    )
+}
+
+/// How the servers differ in what they answer a host, method and path. `is_equal`: the conversion says that they do not;
+/// otherwise, nothing is open that nginx refuses.
+pub(crate) fn difference(
+    pair: &Pair,
+    protocol: Protocol,
+    (host, method, url): (&str, &str, &str),
+    is_equal: bool,
+) -> Option<String> {
+    let [nginx, baton] = pair.answers_to(protocol, host, method, url);
+    let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400;
+    let own = format!("{}://{host}", if protocol == Protocol::Https { "https" } else { "http" });
+    let is_folder = url.split('?').next().is_some_and(|path| path.ends_with('/'));
+    // Fields without `always` are on Baton's errors, too; a folder without an index is no secret.
+    let is_alike = match nginx.status {
+        400.. => {
+            baton.status == nginx.status
+                || (nginx.status, baton.status) == (403, 404) && is_folder
+                // Of what is missing, nginx says so to every method.
+                || method == "POST" && matches!((nginx.status, baton.status), (403..=405, 403..=405))
+        }
+        _ => seen(&baton, &own) == seen(&nginx, &own) && (nginx.status != 200 || nginx.body == baton.body),
+    };
+    let shown = |response: &Response| format!("{:?} {:.200}", seen(response, &own), response.text());
+    (was_opened || is_equal && !is_alike)
+        .then(|| format!("{method} {own}{url}: nginx {}, Baton {}", shown(&nginx), shown(&baton)))
+}
+
+/// Where they differ.
+fn differences(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).expect("a file");
+    let (folder, backend) = (furnished(), Folder::new());
+    let origin = told_by_an_origin(&backend);
     let fpm = text.contains("{php}").then(|| Fpm::start(&folder, "php", Aid::None, "pm.max_children = 2\n"));
     let php = folder.base().join("php.sock").display().to_string();
-    let htpasswd = folder.base().join("htpasswd");
-    fs::write(&htpasswd, "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdOzBuTS8nPMlVDhZMLM5VCKGsKYLD0Hhy\n")
-        .expect("a file");
-    let pair = Pair::start(
-        folder,
-        &text.replace("{htpasswd}", &htpasswd.display().to_string()),
-        &php,
-        &origin.address().to_string(),
-    );
+    let pair = Pair::start(folder, &text, &php, &origin.address().to_string());
     let mut found = Vec::new();
     let expected = text.lines().find_map(|line| line.strip_prefix("# exit: ")?.parse().ok());
     if pair.code != expected {
         found.push(format!("exit code {:?}, expected {expected:?}: {}", pair.code, pair.report));
     }
-    for url in urls(&text) {
-        let [nginx, baton] = pair.answers(Protocol::Http, HOST, &url);
-        let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400;
-        let own = format!("http://{HOST}");
-        // Fields without `always` are on Baton's errors, too; a folder without an index is no secret.
-        let is_alike = match nginx.status {
-            400.. => {
-                baton.status == nginx.status
-                    || (nginx.status, baton.status) == (403, 404)
-                        && url.split('?').next().is_some_and(|path| path.ends_with('/'))
+    let protocols = [("{clear}", Protocol::Http), ("{tls}", Protocol::Https)];
+    let is_equal = pair.code == Some(0);
+    for (_, protocol) in protocols.into_iter().filter(|(mark, _)| text.contains(mark)) {
+        for (index, url) in urls(&text).iter().enumerate() {
+            found.extend(difference(&pair, protocol, (HOST, "GET", url), is_equal));
+            // Bodies make no other route answer: every fourth URL shows whether they arrive.
+            if index % 4 == 0 {
+                found.extend(difference(&pair, protocol, (HOST, "POST", url), is_equal));
             }
-            _ => {
-                seen(&baton, &own) == seen(&nginx, &own) && (nginx.status != 200 || nginx.body == baton.body)
-            }
-        };
-        if was_opened || pair.code == Some(0) && !is_alike {
-            let shown = |response| format!("{:?}", seen(response, &own));
-            found.push(format!(
-                "{url}: nginx {}, Baton {} {:.200} | {:.200}",
-                shown(&nginx),
-                shown(&baton),
-                nginx.text(),
-                baton.text()
-            ));
         }
     }
     drop(fpm);

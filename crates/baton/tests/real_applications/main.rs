@@ -22,6 +22,7 @@ mod differential;
 mod everywhere;
 mod faults;
 mod fpm;
+mod generated;
 mod git;
 mod holdings;
 mod journey;

@@ -48,7 +48,7 @@ impl Translator<'_> {
             true => format!("{host}:{path}"),
             false => format!("{scheme}://{host}{path}"),
         };
-        let upstream = self.upstreams.iter().find(|upstream| upstream.argument(0) == host).copied();
+        let upstream = self.of_http.upstreams.iter().find(|upstream| upstream.argument(0) == host).copied();
         match upstream {
             Some(upstream) => self.origins(upstream, &full, &mut keys)?,
             None => keys.set("to", full(&host)),
@@ -117,7 +117,11 @@ impl Translator<'_> {
                     Ok(weight) => keys.set("weight", weight.clamp(1, 100)),
                     Err(_) => self.leave_out(server),
                 },
-                Some(("max_fails" | "fail_timeout", _)) => {}
+                Some(("max_fails" | "fail_timeout", _)) => {
+                    let text =
+                        "when an origin is left alone for a time is said by `eject`: this is not taken over";
+                    self.note(server, Weight::Remark, text);
+                }
                 None if option == "backup" => keys.set("backup", true),
                 None if option == "down" => return None,
                 _ => self.leave_out(server),
@@ -207,7 +211,7 @@ impl Translator<'_> {
     /// The keys of an application; `None`: it cannot be named.
     pub(super) fn application(&mut self, pass: &Directive, scope: &Scope<'_>) -> Option<Keys> {
         let named = pass.argument(0);
-        let upstream = self.upstreams.iter().find(|upstream| upstream.argument(0) == named).copied();
+        let upstream = self.of_http.upstreams.iter().find(|upstream| upstream.argument(0) == named).copied();
         let address = match upstream {
             Some(upstream) => {
                 let servers: Vec<_> =

@@ -89,8 +89,6 @@ impl Translator<'_> {
         let status = last.strip_prefix('=').and_then(|status| status.parse::<u16>().ok());
         let named = status.and_then(|status| site.named_for(u64::from(status), scope)).unwrap_or(last);
         let last = match (status, site.has_named(named)) {
-            // Below the path of the named location, expressions would not be asked: neither the guards among them.
-            (_, true) if spot.comes_first() && site.has_guarded_patterns() => None,
             (_, true) => Some(format!("{}$uri", place_of(named))),
             (Some(status), false) => Some(format!("={status}")),
             (None, false) => template(last).filter(|target| target.starts_with('/')),
@@ -158,7 +156,7 @@ impl Translator<'_> {
     fn rules_by_type(&mut self, expires: &Directive) -> Option<Vec<Value>> {
         let [variable] = expires.arguments.as_slice() else { return None };
         let is_it = |map: &&&Directive| map.argument(0) == BY_MEDIA_TYPE && map.argument(1) == variable;
-        let map = *self.maps.iter().find(is_it)?;
+        let map = *self.of_http.maps.iter().find(is_it)?;
         let (mut exact, mut kinds, mut all) = (Vec::new(), Vec::new(), None);
         for line in &map.block {
             let said = Directive { name: "expires".into(), ..line.clone() };

@@ -1,12 +1,13 @@
 //! What guards a server or a location: who may ask.
 
 use super::passwords::without_counterpart;
+use super::route::closed_with;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
-use crate::redirect;
+use crate::redirect::{self, Answer};
 use crate::tree::Directive;
-use crate::written::{Keys, Value};
+use crate::written::Keys;
 
 /// Directives that let some requests in and others not, beside addresses and passwords.
 const DOORS: [&str; 7] = [
@@ -37,14 +38,29 @@ impl Translator<'_> {
             self.close(door);
             return Access::Closed(closed_with(403));
         }
-        let conditions = scope.each("if");
-        let refusal = conditions
-            .iter()
-            .find(|&&condition| redirect::refuses(condition) && redirect::methods(condition).is_none());
+        let mut refusals: Vec<_> = scope
+            .each("if")
+            .into_iter()
+            .filter(|condition| redirect::refuses(condition) && redirect::methods(condition).is_none())
+            .collect();
+        let by_map = match refusals[..] {
+            [only] if scope.all(&["allow", "deny"]).is_empty() => self.addresses_by_map(only),
+            _ => None,
+        };
+        if by_map.is_some()
+            && let Some(variable) =
+                refusals.pop().and_then(redirect::condition).and_then(|words| words.first().copied())
+        {
+            self.use_map(variable);
+        }
+        let refusal = refusals.first();
         let exception = scope.find("limit_except").filter(|exception| redirect::methods(exception).is_none());
         if let Some(door) = without_counterpart(scope).or(refusal.copied()).or(exception) {
             self.close(door);
             return Access::Closed(closed_with(403));
+        }
+        if let Some(keys) = by_map {
+            return Access::Some(keys);
         }
         let rules = scope.all(&["allow", "deny"]);
         // What comes behind `all` has no effect.
@@ -93,14 +109,21 @@ impl Translator<'_> {
         Some(methods)
     }
 
-    /// Says which conditions of a place are left out.
-    pub(super) fn account_conditions(&mut self, block: &[Directive], hosts: &[String]) {
+    /// Says which conditions of a place are left out. `moved`: hosts whose requests are sent elsewhere.
+    pub(super) fn account_conditions(&mut self, block: &[Directive], hosts: &[String], moved: &[&str]) {
         for condition in block.iter().filter(|directive| directive.name == "if") {
             let is_known = redirect::is_for_tls(condition)
                 || redirect::methods(condition).is_some()
                 || redirect::of_missing_files(condition).is_some()
                 || redirect::refuses(condition)
-                || matches!(redirect::of_host(condition), Some((host, _)) if hosts.iter().any(|known| known == host));
+                || redirect::condition(condition)
+                    .is_some_and(|words| words.first().is_some_and(|word| self.used_maps.contains(*word)))
+                || match (redirect::of_host(condition), redirect::of_other_hosts(condition)) {
+                    (Some((host, Answer::Https { .. })), _) => hosts.iter().any(|known| known == host),
+                    (Some((host, _)), _) => moved.contains(&host),
+                    (None, Some((host, _))) => !moved.is_empty() && !moved.contains(&host),
+                    (None, None) => false,
+                };
             if !is_known {
                 let text = format!("\"if {}\" has no counterpart: left out", condition.arguments.join(" "));
                 self.note(condition, Weight::LeftOut, text);
@@ -127,13 +150,4 @@ impl Translator<'_> {
         );
         self.note(directive, Weight::Guard, text);
     }
-}
-
-/// The answer of a place that is closed.
-pub(super) fn closed_with(status: u64) -> Keys {
-    let mut answer = Keys::default();
-    answer.set("status", status);
-    let mut keys = Keys::default();
-    keys.set("respond", Value::Table(answer));
-    keys
 }

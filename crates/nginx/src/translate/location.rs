@@ -1,8 +1,13 @@
 //! Routes from locations.
 
-use super::guards::{Access, closed_with};
+use std::borrow::Cow;
+
+use baton_pattern::Pattern;
+
+use super::expression::{may_match, quoted, restricted, widened};
+use super::guards::Access;
 use super::passwords::PASSWORDS;
-use super::route::{Route, encoded, place_of, quoted, rewritten_to};
+use super::route::{By, Level, Route, closed_with, encoded, place_of, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
@@ -38,16 +43,15 @@ pub(super) struct Spot<'t> {
     pub(super) own: Scope<'t>,
     /// What it is within.
     outer: Outer<'t>,
+    /// The levels of expressions that come before it, if it has a prefix.
+    asked: Vec<Level>,
 }
 
 /// What a location is within.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outer<'t> {
     Server,
-    Prefix {
-        path: &'t str,
-        first: bool,
-    },
+    Prefix(&'t str),
     /// A location with a regular expression, or of one path.
     Other,
 }
@@ -70,25 +74,14 @@ pub(super) struct Surroundings<'t> {
 }
 
 impl<'t> Surroundings<'t> {
-    /// Whether a location that comes first leads to a named one.
-    fn is_reached_by_first(&self, name: &str) -> bool {
-        self.spots.iter().filter(|spot| spot.comes_first()).any(|spot| {
-            let tried = Scope::of(&spot.directive.block).find("try_files");
-            tried.is_some_and(|tried| tried.arguments.last().is_some_and(|last| last == name))
-        })
-    }
-
-    /// Whether what becomes an expression guards something.
-    pub(super) fn has_guarded_patterns(&self) -> bool {
+    /// Whether a request may get to an internal location with this path: by a target that begins so, or by an application
+    /// (`X-Accel-Redirect`).
+    fn leads_to(&self, path: &str) -> bool {
         self.spots.iter().any(|spot| {
-            let refuses =
-                spot.own.find("return").is_some_and(|answer| answer.argument(0).starts_with(['4', '5']));
-            let is_expression = match spot.matcher {
-                Matcher::Pattern { .. } => true,
-                Matcher::Prefix { path, .. } => !path.ends_with('/'),
-                Matcher::Exact(_) | Matcher::Named(_) => false,
-            };
-            is_expression && (spot.is_guarded() || refuses)
+            let own = Scope::of(&spot.directive.block);
+            let targets = own.each("try_files").into_iter().chain(own.each("rewrite"));
+            ["fastcgi_pass", "scgi_pass"].iter().any(|pass| own.find(pass).is_some())
+                || targets.flat_map(|one| one.arguments.iter().skip(1)).any(|target| target.starts_with(path))
         })
     }
 
@@ -110,32 +103,59 @@ impl<'t> Spot<'t> {
     /// All locations in a block, and within them.
     pub(super) fn all(block: &'t [Directive], scope: &Scope<'t>) -> Vec<Self> {
         let mut spots = Vec::new();
-        Self::gather(block, scope, &Scope::default(), Outer::Server, &mut spots);
+        let all = Block { directives: block, scope: scope.clone(), own: Scope::default() };
+        Self::gather(&all, Outer::Server, &[], &mut spots);
         spots
     }
 
-    fn gather(
-        block: &'t [Directive],
-        scope: &Scope<'t>,
-        own: &Scope<'t>,
-        outer: Outer<'t>,
-        spots: &mut Vec<Self>,
-    ) {
-        for directive in block.iter().filter(|directive| directive.name == "location") {
-            let Some(mut matcher) = matcher(directive) else { continue };
-            if let (Matcher::Prefix { first, .. }, Outer::Prefix { first: true, .. }) = (&mut matcher, outer)
-            {
-                *first = true;
-            }
-            let (scope, own) = (scope.within(&directive.block), own.within(&directive.block));
-            spots.push(Self { matcher, directive, scope: scope.clone(), own: own.clone(), outer });
-            let outer = match (matcher, outer) {
-                (Matcher::Prefix { path, first }, Outer::Server | Outer::Prefix { .. }) => {
-                    Outer::Prefix { path, first }
-                }
+    /// `beyond`: the levels further out, whose expressions are asked if none of this block matches.
+    fn gather(block: &Block<'t>, outer: Outer<'t>, beyond: &[Level], spots: &mut Vec<Self>) {
+        let level = match outer {
+            Outer::Prefix(path) => Level::Within(path.to_owned()),
+            Outer::Server | Outer::Other => Level::Server,
+        };
+        let locations = block.directives.iter().filter(|directive| directive.name == "location");
+        let prefixes: Vec<_> = locations.clone().filter_map(matcher_of).filter_map(Matcher::prefix).collect();
+        for directive in locations.clone() {
+            let Some(matcher) = matcher_of(directive) else { continue };
+            let (scope, own) = (block.scope.within(&directive.block), block.own.within(&directive.block));
+            // `^~` keeps away the expressions beside it.
+            let beside = (!matches!(matcher, Matcher::Prefix { first: true, .. })).then(|| level.clone());
+            let further: Vec<_> = beside.into_iter().chain(beyond.iter().cloned()).collect();
+            let inner = match (matcher, outer) {
+                (Matcher::Prefix { path, .. }, Outer::Server | Outer::Prefix(_)) => Outer::Prefix(path),
                 _ => Outer::Other,
             };
-            Self::gather(&directive.block, &scope, &own, outer, spots);
+            let asked = match inner {
+                Outer::Prefix(path) => [&[Level::Within(path.to_owned())], &further[..]].concat(),
+                Outer::Server | Outer::Other => Vec::new(),
+            };
+            let of_directive =
+                Self { matcher, directive, scope: scope.clone(), own: own.clone(), outer, asked };
+            spots.push(of_directive);
+            let within = spots.len();
+            Self::gather(&Block { directives: &directive.block, scope, own }, inner, &further, spots);
+            // Where a prefix beside it is longer, nothing within this one is looked at.
+            let hides = |prefix: &&str| {
+                matcher.prefix().is_some_and(|own| prefix.len() > own.len() && prefix.starts_with(own))
+            };
+            let hiding: Vec<_> = prefixes.iter().copied().filter(hides).collect();
+            let is_hidden = |spot: &Self| {
+                let is_beside =
+                    |path| locations.clone().filter_map(matcher_of).any(|one| one == Matcher::Exact(path));
+                let place = match (spot.matcher, spot.outer) {
+                    (Matcher::Exact(path), _) if is_beside(path) => return true,
+                    (Matcher::Prefix { path, .. } | Matcher::Exact(path), _) => path,
+                    (Matcher::Pattern { .. }, Outer::Prefix(outer)) => outer,
+                    (Matcher::Pattern { .. } | Matcher::Named(_), _) => return false,
+                };
+                hiding.iter().any(|prefix| place.starts_with(prefix))
+            };
+            let mut index = 0;
+            spots.retain(|spot| {
+                index += 1;
+                index <= within || !is_hidden(spot)
+            });
         }
     }
 
@@ -143,34 +163,26 @@ impl<'t> Spot<'t> {
     pub(super) fn whole(server: &'t Directive, scope: &Scope<'t>) -> Self {
         let own = Scope::of(&server.block);
         let matcher = Matcher::Prefix { path: "/", first: false };
-        Self { matcher, directive: server, scope: scope.clone(), own, outer: Outer::Server }
+        let asked = vec![Level::Server];
+        Self { matcher, directive: server, scope: scope.clone(), own, outer: Outer::Server, asked }
     }
 
-    /// Whether it is an expression within another location.
-    pub(super) fn is_nested(&self) -> bool {
-        matches!(self.matcher, Matcher::Pattern { .. }) && self.outer != Outer::Server
-    }
-
-    /// The prefix within which it is an expression.
-    pub(super) fn nested_in(&self) -> Option<&'t str> {
-        match (self.matcher, self.outer) {
-            (Matcher::Pattern { .. }, Outer::Prefix { path, .. }) => Some(path),
-            _ => None,
-        }
-    }
-
-    /// Whether it comes before the expressions, or has one that could match any path.
-    pub(super) fn comes_first(&self) -> bool {
-        match self.matcher {
-            Matcher::Pattern { text, .. } => !text.starts_with("^/"),
-            Matcher::Prefix { first, .. } => first,
-            Matcher::Exact(_) | Matcher::Named(_) => false,
-        }
+    /// Whether the expressions of the server are asked before it.
+    fn yields_to_server(&self) -> bool {
+        self.asked.contains(&Level::Server)
     }
 
     /// Whether it is guarded otherwise than its server.
     fn is_guarded(&self) -> bool {
         !self.own.all(&GUARDS_OF_PLACES).is_empty()
+    }
+
+    /// The level of an expression.
+    fn level(&self) -> Level {
+        match self.outer {
+            Outer::Prefix(path) => Level::Within(path.to_owned()),
+            Outer::Server | Outer::Other => Level::Server,
+        }
     }
 
     /// What runs PHP scripts, if it is for these, and for all of them alike.
@@ -185,7 +197,24 @@ impl<'t> Spot<'t> {
     }
 }
 
-fn matcher(directive: &Directive) -> Option<Matcher<'_>> {
+/// A block of locations.
+struct Block<'t> {
+    directives: &'t [Directive],
+    scope: Scope<'t>,
+    own: Scope<'t>,
+}
+
+impl<'t> Matcher<'t> {
+    /// What all of its paths begin with.
+    fn prefix(self) -> Option<&'t str> {
+        match self {
+            Self::Prefix { path, .. } => Some(path),
+            Self::Exact(_) | Self::Pattern { .. } | Self::Named(_) => None,
+        }
+    }
+}
+
+fn matcher_of(directive: &Directive) -> Option<Matcher<'_>> {
     Some(match directive.arguments.as_slice() {
         [sign, path] => match sign.as_str() {
             "=" => Matcher::Exact(path),
@@ -222,13 +251,13 @@ impl<'t> Translator<'t> {
             Matcher::Prefix { path, .. } | Matcher::Exact(path) => path,
             Matcher::Named(_) | Matcher::Pattern { .. } => "/",
         };
-        let (key, value) = match spot.matcher {
-            Matcher::Prefix { .. } => ("path", encoded(path)),
-            Matcher::Exact(_) => ("exact", encoded(path)),
-            Matcher::Named(name) => ("path", place_of(name)),
+        let (by, value) = match spot.matcher {
+            Matcher::Prefix { .. } => (By::Path { asked: spot.asked.clone() }, encoded(path)),
+            Matcher::Exact(_) => (By::Exact, encoded(path)),
+            Matcher::Named(name) => (By::Path { asked: Vec::new() }, place_of(name)),
             Matcher::Pattern { text, any_case } => match self.pattern(text, any_case, spot) {
-                Some(pattern) => ("regex", pattern),
-                None => return Vec::new(),
+                Ok(pattern) => (By::Expression(spot.level()), pattern),
+                Err(instead) => return instead.into_iter().collect(),
             },
         };
         if spot.outer == Outer::Other || !path.starts_with('/') {
@@ -240,13 +269,8 @@ impl<'t> Translator<'t> {
             Matcher::Pattern { .. } => String::new(),
             Matcher::Prefix { .. } | Matcher::Exact(_) => path.to_owned(),
         };
-        let is_first = match spot.matcher {
-            Matcher::Prefix { first, .. } => first,
-            Matcher::Named(name) => site.is_reached_by_first(name) && !site.has_guarded_patterns(),
-            Matcher::Exact(_) | Matcher::Pattern { .. } => false,
-        };
-        let mut route =
-            Route { key, value, is_first, keys: Keys::default(), notes: Vec::new(), to_https: None, prefix };
+        let is_internal = matches!(spot.matcher, Matcher::Named(_));
+        let mut route = Route { is_internal, ..Route::new(by, value, prefix) };
         let mut routes = match spot.matcher {
             Matcher::Named(_) => self.rewritten_within(&route, spot),
             _ => Vec::new(),
@@ -272,7 +296,7 @@ impl<'t> Translator<'t> {
             if let Some(route) = self.rewritten(rewrite) {
                 let behind = if pattern.is_empty() { "/" } else { pattern };
                 let value = format!("^{}{behind}", quoted(&named.value));
-                routes.push(Route { value, ..route });
+                routes.push(Route { value, is_internal: true, ..route });
             }
         }
         routes
@@ -286,7 +310,7 @@ impl<'t> Translator<'t> {
                 return;
             }
             // What the site says holds here, too, unless this place says something else.
-            Access::Some(_) | Access::Open if spot.own.all(&["allow", "deny"]).is_empty() => {}
+            Access::Some(_) | Access::Open if !self.says_addresses(&spot.own) => {}
             Access::Some(rules) => {
                 if site.is_guarded {
                     allowed.set("allow", "all");
@@ -317,7 +341,7 @@ impl<'t> Translator<'t> {
         if let Some(methods) = self.methods(&spot.own) {
             allowed.set("methods", methods);
         }
-        self.account_conditions(&spot.directive.block, &[]);
+        self.account_conditions(&spot.directive.block, &[], &[]);
         if let Some(log) = Scope::of(&spot.directive.block).find("access_log") {
             self.note(log, Weight::Remark, "requests of this place are in the site's log");
         }
@@ -334,10 +358,19 @@ impl<'t> Translator<'t> {
         route.keys.0.extend(allowed.0);
     }
 
+    /// Whether a place says itself which addresses it is for.
+    fn says_addresses(&self, own: &Scope<'_>) -> bool {
+        !own.all(&["allow", "deny"]).is_empty()
+            || own.each("if").into_iter().any(|condition| self.addresses_by_map(condition).is_some())
+    }
+
     fn fill_with_content(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
         let block = &spot.directive.block;
         if block.iter().any(|directive| directive.name == "internal") {
-            return self.internal(route, path, spot, site);
+            if !site.leads_to(path) {
+                return self.close_internal(route, spot, site);
+            }
+            route.is_internal = true;
         }
         let own = Scope::of(block);
         if let Some(answer) = own.find("return") {
@@ -370,7 +403,12 @@ impl<'t> Translator<'t> {
         }
         if let Some(pass) = own.find("proxy_pass") {
             match self.origin(pass, spot, path, start) {
-                Some(keys) => route.keys.set("proxy", keys),
+                Some(keys) => {
+                    route.keys.set("proxy", keys);
+                    if let Some(cache) = self.cache(&spot.scope, "proxy") {
+                        route.keys.set("cache", cache);
+                    }
+                }
                 None => {
                     self.leave_out(pass);
                     route.keys = closed_with(502);
@@ -396,6 +434,9 @@ impl<'t> Translator<'t> {
                             }
                         }
                         route.keys.set(key, keys);
+                        if let Some(cache) = self.cache(&spot.scope, key) {
+                            route.keys.set("cache", cache);
+                        }
                     }
                     None => {
                         self.leave_out(pass);
@@ -425,8 +466,7 @@ impl<'t> Translator<'t> {
                 && other.php().is_some()
         });
         let nested = nested.and_then(|inner| Some((inner.php()?, inner.scope.clone())));
-        let is_first = matches!(spot.matcher, Matcher::Prefix { first: true, .. });
-        let php = nested.or_else(|| site.php.clone().filter(|_| !is_first));
+        let php = nested.or_else(|| site.php.clone().filter(|_| spot.yields_to_server()));
         match fallback {
             Some(tried) => route.keys.set("try_files", tried),
             None if site.has_fallback => route.keys.set("try_files", "off"),
@@ -448,14 +488,14 @@ impl<'t> Translator<'t> {
         }
     }
 
-    fn internal(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
-        if site.error_pages.iter().any(|page| page == path) {
-            let text = "the error page can be asked for by its own address, too";
-            return self.note(spot.directive, Weight::Remark, text);
-        }
+    /// Of what nothing leads to, clients get 404. The file of an error page is sent without its location.
+    fn close_internal(&mut self, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
         route.keys = closed_with(404);
-        let text = "clients cannot ask for this; name its folder in `internal_files` of the application that may (X-Accel-Redirect)";
-        self.note(spot.directive, Weight::Remark, text);
+        let is_page = site.error_pages.iter().any(|page| spot.matcher == Matcher::Exact(page));
+        if !is_page && site.spots.iter().any(|other| other.scope.find("proxy_pass").is_some()) {
+            let text = "origins cannot lead here by \"X-Accel-Redirect\": all get 404";
+            self.note(spot.directive, Weight::LeftOut, text);
+        }
     }
 
     /// A refusal whose text has variables refuses; what else is not known is closed.
@@ -507,46 +547,52 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// The regular expression of a route; `None`: it has none of its own, or cannot have it.
-    fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Option<String> {
-        if ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"].iter().any(|part| text.contains(part)) {
-            match HIDDEN_NAMES.contains(&text) && self.access(&spot.own) != Access::Open {
-                true => {
-                    let text = "names that begin with a dot are never served: clients get 404";
-                    self.note(spot.directive, Weight::Remark, text);
-                }
-                false => self.leave_out_location(spot),
-            }
-            return None;
+    /// The regular expression of a route, or what takes the place of one that cannot be said: what it guards is closed.
+    fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Result<String, Option<Route>> {
+        if HIDDEN_NAMES.contains(&text) && self.access(&spot.own) != Access::Open {
+            let text = "names that begin with a dot are never served: clients get 404";
+            self.note(spot.directive, Weight::Remark, text);
+            return Err(None);
         }
         let flags = if any_case { "(?i)" } else { "" };
-        Some(match (spot.outer, text.strip_prefix('^')) {
-            (Outer::Prefix { .. }, Some(_)) | (Outer::Server, _) => format!("{flags}{text}"),
-            (Outer::Prefix { path, .. }, None) => {
-                let text = if text.contains('|') { format!("(?:{text})") } else { text.to_owned() };
-                match path.strip_suffix('/') {
-                    Some(path) if !text.starts_with("\\.") => {
-                        format!("{flags}^{}(?:/.*)?{text}", quoted(path))
-                    }
-                    _ => format!("{flags}^{}.*{text}", quoted(path)),
-                }
-            }
-            (Outer::Other, _) => {
-                self.leave_out_location(spot);
-                return None;
-            }
-        })
+        let valid = |text: &str| {
+            let text = format!("{flags}{text}");
+            let pattern = match spot.outer {
+                Outer::Prefix(path) => restricted(&text, path).map(Cow::into_owned),
+                Outer::Server | Outer::Other => Some(text),
+            };
+            pattern.filter(|pattern| Pattern::regex(pattern).is_ok())
+        };
+        match spot.outer {
+            Outer::Prefix(path) if !may_match(&format!("{flags}{text}"), path) => Err(None),
+            // Of two expressions that have to match, one alone is no more than a guard.
+            outer => valid(text).filter(|_| outer != Outer::Other).ok_or_else(|| {
+                let is_guard = self.leave_out_location(spot);
+                let widened = widened(text);
+                // What cannot be said of these paths alone is said of all.
+                let everywhere =
+                    || Some(format!("{flags}{widened}")).filter(|one| Pattern::regex(one).is_ok());
+                let widened = valid(&widened).or_else(everywhere).filter(|_| is_guard)?;
+                let level = if outer == Outer::Other { Level::Rewrites } else { spot.level() };
+                Some(Route::expression(level, widened, closed_with(403)))
+            }),
+        }
     }
 
-    fn leave_out_location(&mut self, spot: &Spot<'t>) {
+    /// Returns whether it guards something.
+    fn leave_out_location(&mut self, spot: &Spot<'t>) -> bool {
         let guards = ["allow", "auth_basic", "auth_request", "deny", "internal", "limit_except", "return"];
         let is_guard = spot.directive.block.iter().any(|inner| guards.contains(&&*inner.name));
         let (weight, what) = match is_guard {
-            true => (Weight::Guard, "guards something, and has no counterpart: left out"),
+            true => (
+                Weight::Guard,
+                "guards something, and has no counterpart: paths that it may be about are closed (403)",
+            ),
             false => (Weight::LeftOut, "has no counterpart: left out"),
         };
         let words = spot.directive.arguments.join(" ");
         self.note(spot.directive, weight, format!("\"location {words}\" {what}"));
+        is_guard
     }
 }
 

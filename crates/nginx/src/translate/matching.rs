@@ -1,272 +1,383 @@
 //! Which routes stand for which locations: the rules of nginx, said in those of Baton.
 //!
-//! A prefix of nginx ends anywhere: `/admin` is for `/admin.html`, too; a `path` of Baton ends on a segment's border, and
-//! one that ends in a slash is also for the path without it. So a location may need a second route.
+//! Both take an exact path first, else the longest prefix, which yields to expressions in the order of the file. They differ
+//! in two things.
+//! - *Borders*: a prefix of nginx ends anywhere, `/admin` is for `/admin.html`, too. A `path` of Baton ends on a segment's
+//!   border, and one that ends in a slash is also for the path without it. So a location may need a second route.
+//! - *Levels*: the expressions within a location are asked for its paths alone, and `^~` keeps away those beside it, not those
+//!   further out. Baton has one list of expressions, and a `path` that yields to all of them or to none. So a prefix may need a
+//!   list of its own in front, which ends in the prefix itself: it is *cut off*.
 
-use super::guards::closed_with;
-use super::route::{Route, quoted, rewritten_to};
-use crate::written::{Keys, Value};
+use std::collections::HashSet;
 
-/// All routes of a server whose locations became these. `named`: the paths of named locations; `index`: the file that
-/// nginx looks for first in a folder, and then asks its locations for; `nested`: prefixes with expressions of their own.
-pub(super) fn arranged(
-    mut routes: Vec<Route>,
-    named: &[String],
-    index: Option<&str>,
-    nested: &[&str],
-) -> Vec<Route> {
-    let guards = routes.iter().flat_map(|route| guards_below(route, &routes, named)).collect::<Vec<_>>();
-    let of_index = routes.iter().filter_map(|route| of_index(route, &routes, index?)).collect::<Vec<_>>();
-    let beside =
-        routes.iter().filter(|route| is_guarded_within(route, nested)).map(|route| as_expression(route, ""));
-    let guards: Vec<_> = guards.into_iter().chain(beside).collect();
-    routes.splice(0..0, guards);
-    let known =
-        |route: &Route| routes.iter().any(|other| (other.key, &other.value) == (route.key, &route.value));
-    let of_index: Vec<_> = of_index.into_iter().filter(|route| !known(route)).collect();
-    routes.extend(of_index);
-    let has_pattern = routes.iter().any(|route| route.key == "regex");
-    let says_something = |route: &Route| !route.keys.is_empty() || route.to_https.is_some();
-    let spoken = routes.iter().filter(|route| says_something(route) && !route.prefix.is_empty());
-    let spoken: Vec<_> = spoken.map(|route| route.prefix.clone()).collect();
-    routes.retain(|route| {
-        let is_exception = || spoken.iter().any(|other| route.prefix.starts_with(&**other));
-        says_something(route) || has_pattern || route.is_whole() || is_exception()
-    });
-    for route in &mut routes {
-        route.is_first &= has_pattern;
-    }
-    let beyond_scripts = beyond_scripts(&routes);
-    let without_slash =
-        routes.iter().filter_map(|route| without_slash(route, &routes, named)).collect::<Vec<_>>();
-    let (mut first, mut last) = (Vec::new(), Vec::new());
-    let enclosing: Vec<_> = routes
-        .iter()
-        .filter(|route| encloses_first(route, &routes))
-        .map(|route| route.prefix.clone())
-        .collect();
-    for route in routes.iter().filter(|route| route.key == "path" && !named.contains(&route.prefix)) {
-        let is_all = enclosing.contains(&route.prefix) || is_within(route, &routes);
-        let behind = match (is_all, is_open(&route.prefix)) {
-            (true, _) => "",
-            (false, true) => "[^/]",
-            (false, false) => continue,
+use baton_pattern::Pattern;
+
+use super::expression::{may_match, restricted};
+use super::route::{By, Content, Level, Route, closed_with, redirection, rewritten_to};
+use crate::written::Keys;
+
+/// All routes of a server whose locations became these. `index`: the file that nginx looks for first in a folder, and then
+/// asks its locations for. The second value has the prefixes whose expressions cannot be said in their order: they are closed.
+pub(super) fn arranged(routes: Vec<Route>, index: Option<&str>) -> (Vec<Route>, Vec<String>) {
+    let mut site = Arrangement::of(routes);
+    site.forget_unreached_paths();
+    site.ask_locations_for(index);
+    site.forget_the_silent();
+    let without_slash = site.without_slash();
+    let yields = site.how_prefixes_yield();
+    let front = site.cut_off(&yields);
+    let back = site.behind_all(&yields);
+    let closed = std::mem::take(&mut site.closed);
+    (site.finish(&yields, front, without_slash, back), closed)
+}
+
+/// Routes as nginx finds them: expressions in the order in which it asks for them, and no path twice.
+struct Arrangement {
+    routes: Vec<Route>,
+    /// Internal routes that what was cut off needs.
+    doors: Vec<Route>,
+    /// Prefixes that are closed.
+    closed: Vec<String>,
+}
+
+/// How the longest prefix of a path yields to expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Yield {
+    /// To all that could match.
+    All,
+    /// To none.
+    None,
+    /// To some that could match.
+    Some,
+}
+
+impl Arrangement {
+    fn of(mut routes: Vec<Route>) -> Self {
+        let depth = |route: &Route| match &route.by {
+            By::Expression(Level::Rewrites) => 0,
+            By::Expression(Level::Within(prefix)) => usize::MAX - prefix.len(),
+            By::Expression(Level::Server) | By::Exact | By::Path { .. } => usize::MAX,
         };
-        let list = if route.is_first && has_pattern { &mut first } else { &mut last };
-        list.push(as_expression(route, behind));
+        routes.sort_by_key(depth);
+        Self { routes, doors: Vec::new(), closed: Vec::new() }
     }
-    last.extend(beyond_scripts);
-    for list in [&mut first, &mut last] {
-        list.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
+
+    fn expressions(&self) -> impl Iterator<Item = (&Level, &Route)> {
+        self.routes.iter().filter_map(|route| match &route.by {
+            By::Expression(level) => Some((level, route)),
+            By::Exact | By::Path { .. } => None,
+        })
     }
-    // `/a` beside `/a/`: for Baton, the second is for both.
-    let prefixes: Vec<_> =
-        routes.iter().filter(|route| route.key == "path").map(|route| route.prefix.clone()).collect();
-    for route in routes.iter_mut().filter(|route| route.key == "path") {
-        route.is_first &= !enclosing.contains(&route.prefix);
-        if prefixes.contains(&format!("{}/", route.prefix)) {
-            route.key = "exact";
-            route.is_first = false;
+
+    /// The prefixes of locations that clients can ask for.
+    fn prefixes(&self) -> impl Iterator<Item = (&[Level], &Route)> {
+        self.routes.iter().filter_map(|route| match &route.by {
+            By::Path { asked } if !route.is_internal => Some((&asked[..], route)),
+            _ => None,
+        })
+    }
+
+    /// The location of the longest prefix of a path, without regard to expressions.
+    fn around(&self, path: &str) -> Option<(&[Level], &Route)> {
+        let around = self.prefixes().filter(|(_, route)| path.starts_with(&*route.prefix));
+        around.max_by_key(|(_, route)| route.prefix.len())
+    }
+
+    /// The location of a path that is not one of the exact ones.
+    fn answering(&self, path: &str) -> Option<&Route> {
+        let around = self.around(path);
+        let asked = around.map_or(&[Level::Server][..], |(asked, _)| asked);
+        let matching = self.expressions().find(|(level, route)| {
+            is_asked(level, asked)
+                && Pattern::regex(&route.value).is_ok_and(|pattern| pattern.matches(path.as_bytes()))
+        });
+        matching.or(around.map(|(_, route)| (&Level::Server, route))).map(|(_, route)| route)
+    }
+
+    /// A `rewrite` of the server comes before exact paths.
+    fn forget_unreached_paths(&mut self) {
+        let rewrites = self.expressions().filter(|(level, _)| **level == Level::Rewrites);
+        let rewrites: Vec<_> = rewrites.filter_map(|(_, route)| Pattern::regex(&route.value).ok()).collect();
+        self.routes.retain(|route| {
+            let is_rewritten = || rewrites.iter().any(|one| one.matches(route.prefix.as_bytes()));
+            !route.is_exact() || !is_rewritten()
+        });
+    }
+
+    /// A folder whose index has a location of its own is answered by that, behind the guards of what is around.
+    fn ask_locations_for(&mut self, index: Option<&str>) {
+        let Some(index) = index else { return };
+        let of_indexes = self.routes.iter().filter_map(|route| {
+            let folder = route.value.strip_suffix(index).filter(|folder| folder.ends_with('/'))?;
+            if !route.is_exact() || route.keys.is_empty() {
+                return None;
+            }
+            let around = self.answering(folder);
+            let mut keys = rewritten_to(route.value.clone());
+            keys.0.extend(around.into_iter().flat_map(Route::guards));
+            let is_asked = around.is_none_or(Route::looks_for_index);
+            let folder = folder.to_owned();
+            is_asked.then(|| Route { keys, ..Route::new(By::Exact, folder.clone(), folder) })
+        });
+        let of_indexes: Vec<_> = of_indexes.collect();
+        for route in of_indexes {
+            if !self.routes.iter().any(|other| other.is_exact() && other.value == route.value) {
+                self.routes.push(route);
+            }
         }
     }
-    let known: Vec<_> =
-        routes.iter().filter(|route| route.key == "exact").map(|route| route.value.clone()).collect();
-    let without_slash = without_slash.into_iter().filter(|route| !known.contains(&route.value));
-    first.into_iter().chain(routes).chain(without_slash).chain(last).collect()
-}
 
-/// Whether a prefix is for paths that go on within its last segment.
-fn is_open(prefix: &str) -> bool {
-    prefix.len() > 1 && !prefix.ends_with('/')
-}
+    /// What says nothing is left out, unless it keeps away expressions or what is said of a shorter prefix.
+    fn forget_the_silent(&mut self) {
+        let has_expressions = self.expressions().next().is_some();
+        let spoken = self.prefixes().filter(|(_, route)| route.says_something());
+        let spoken: Vec<_> = spoken.map(|(_, route)| route.prefix.clone()).collect();
+        self.routes.retain(|route| {
+            let is_exception = || spoken.iter().any(|other| route.prefix.starts_with(&**other));
+            route.says_something() || has_expressions || route.is_whole() || is_exception()
+        });
+    }
 
-/// Whether a shorter prefix that goes on within its last segment is for the paths of this one, too.
-fn is_within(route: &Route, routes: &[Route]) -> bool {
-    routes.iter().filter(|other| other.key == "path" && is_open(&other.prefix)).any(|other| {
-        let rest = route.prefix.strip_prefix(&*other.prefix);
-        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-    })
-}
+    /// What answers `/a` where the location is `/a/`: a redirection in front of an origin, else what nginx finds there.
+    fn without_slash(&self) -> Vec<Route> {
+        let mut added = Vec::new();
+        for (_, route) in self.prefixes() {
+            let Some(path) = route.prefix.strip_suffix('/').filter(|path| !path.is_empty()) else { continue };
+            let value = route.value.trim_end_matches('/');
+            let around = self.answering(path);
+            let is_known = self.routes.iter().any(|other| other.is_exact() && other.value == value);
+            if is_known || around.is_some_and(Route::has_groups) {
+                continue;
+            }
+            let keys = if self.prefixes().any(|(_, other)| other.prefix == path) {
+                around.map(|around| around.keys_for(path)).unwrap_or_default()
+            } else if route.content() == Content::Elsewhere && route.keys.get("root").is_none() {
+                redirection(301, &format!("{}$rest", route.value))
+            } else if !says_only_fields(&route.keys)
+                || around.is_some_and(|around| around.is_expression() || !says_only_fields(&around.keys))
+            {
+                around.map(|around| around.keys_for(path)).unwrap_or_default()
+            } else {
+                continue;
+            };
+            added.push(Route { keys, ..Route::new(By::Exact, value.to_owned(), path.to_owned()) });
+        }
+        added
+    }
 
-/// Whether it comes before expressions, and one within it has to, which is one: then it can only be one, too.
-fn encloses_first(route: &Route, routes: &[Route]) -> bool {
-    let inner = routes.iter().filter(|other| other.key == "path" && other.is_first && is_open(&other.prefix));
-    route.is_first
-        && inner
-            .map(|other| &other.prefix)
-            .any(|inner| *inner != route.prefix && inner.starts_with(&*route.prefix))
-}
+    /// How each route yields; what is no prefix yields as Baton has it.
+    fn how_prefixes_yield(&self) -> Vec<Yield> {
+        let yields = self.routes.iter().map(|route| match &route.by {
+            By::Path { .. } if route.is_internal => Yield::None,
+            By::Path { asked } => {
+                let could = |is_meant: bool| {
+                    self.expressions().any(|(level, one)| {
+                        is_asked(level, asked) == is_meant && could_match(level, one, &route.prefix)
+                    })
+                };
+                match (could(true), could(false)) {
+                    (_, false) => Yield::All,
+                    (false, true) => Yield::None,
+                    (true, true) => Yield::Some,
+                }
+            }
+            By::Exact | By::Expression(_) => Yield::All,
+        });
+        let mut yields: Vec<_> = yields.collect();
+        while let Some(index) = (0..yields.len()).find(|index| self.is_caught(*index, &yields)) {
+            yields[index] = Yield::Some;
+        }
+        yields
+    }
 
-/// Whether a route guards paths below a prefix whose expressions would be asked first.
-fn is_guarded_within(route: &Route, nested: &[&str]) -> bool {
-    let is_below = |prefix: &&str| route.prefix.len() > prefix.len() && route.prefix.starts_with(*prefix);
-    route.key == "path" && refuses_some(route) && nested.iter().any(is_below)
-}
+    /// Whether what a prefix needs in front, or does not let through, would keep a longer one from its paths.
+    fn is_caught(&self, index: usize, yields: &[Yield]) -> bool {
+        let route = &self.routes[index];
+        let others =
+            || self.routes.iter().zip(yields).filter(|(other, _)| other.is_path() && !other.is_internal);
+        match yields[index] {
+            _ if !route.is_path() || route.is_internal => false,
+            Yield::Some => false,
+            // An expression has to say where a prefix within it goes on.
+            Yield::None => others().any(|(other, _)| {
+                other.is_open()
+                    && other.prefix.len() > route.prefix.len()
+                    && is_below(&other.prefix, &route.prefix)
+            }),
+            Yield::All => others().any(|(other, how)| match how {
+                Yield::Some => {
+                    other.prefix.len() < route.prefix.len() && route.prefix.starts_with(&other.prefix)
+                }
+                Yield::None => {
+                    other.is_open()
+                        && route.prefix.starts_with(&other.prefix)
+                        && !is_below(&route.prefix, &other.prefix)
+                }
+                Yield::All => false,
+            }),
+        }
+    }
 
-/// The same as an expression: for what goes on within the last segment, or for all paths. What stands for the prefix itself
-/// cannot stand for these.
-fn as_expression(route: &Route, behind: &str) -> Route {
-    let is_about_prefix = replaces_path(route)
-        || route.keys.get("root").is_some() && route.keys.get("strip_prefix").is_none()
-        || route.keys.get("redirect").is_some_and(|redirect| redirect.to_string().contains("$rest"));
-    let keys = if is_about_prefix { closed_with(404) } else { route.keys.clone() };
-    Route {
-        key: "regex",
-        value: format!("^{}{behind}", quoted(&route.prefix)),
-        is_first: false,
-        keys,
-        notes: Vec::new(),
-        prefix: route.prefix.clone(),
-        to_https: route.to_https,
+    /// The expressions in front of all others: of each prefix that yields to some, or that goes on within a segment and yields
+    /// to none.
+    fn cut_off(&mut self, yields: &[Yield]) -> Vec<Route> {
+        let mut blocks = Vec::new();
+        let (mut doors, mut closed) = (Vec::new(), Vec::new());
+        for (route, how) in self.routes.iter().zip(yields) {
+            let block = match (&route.by, how) {
+                (By::Path { .. }, Yield::None) if route.is_open() => vec![route.as_expression("[^/]")],
+                (By::Path { asked }, Yield::Some) if !route.is_whole() => {
+                    match self.asked_below(route, asked) {
+                        Some(expressions) => {
+                            expressions.into_iter().chain(ending(route, &mut doors)).collect()
+                        }
+                        // What cannot be asked here would have to be guessed.
+                        None => {
+                            closed.push(route.prefix.clone());
+                            vec![Route { keys: closed_with(403), ..route.as_expression("") }]
+                        }
+                    }
+                }
+                _ => continue,
+            };
+            blocks.push((route.prefix.len(), block));
+        }
+        (self.doors, self.closed) = (doors, closed);
+        blocks.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
+        blocks.into_iter().flat_map(|(_, block)| block).collect()
+    }
+
+    /// The expressions that a prefix yields to, for its paths alone; `None`: they cannot be said so.
+    fn asked_below(&self, route: &Route, asked: &[Level]) -> Option<Vec<Route>> {
+        let asked = self
+            .expressions()
+            .filter(|(level, one)| is_asked(level, asked) && could_match(level, one, &route.prefix));
+        let below = asked.map(|(_, one)| {
+            let value = restricted(&one.value, &route.prefix)?.into_owned();
+            Some(Route { value, notes: Vec::new(), ..one.clone() })
+        });
+        below.collect()
+    }
+
+    /// The expressions behind all others: of prefixes that go on within a segment, or lie within such a one.
+    fn behind_all(&self, yields: &[Yield]) -> Vec<Route> {
+        let runs_scripts_alone = |route: &Route| {
+            route.is_expression() && route.value.ends_with(SCRIPTS) && route.keys.get("fastcgi").is_some()
+        };
+        let has_scripts = self.routes.iter().any(runs_scripts_alone);
+        let mut back = Vec::new();
+        let of_all = |how: &Yield| *how == Yield::All;
+        for (route, how) in self.routes.iter().zip(yields).filter(|(route, _)| route.is_path()) {
+            if route.is_internal || !of_all(how) {
+                continue;
+            }
+            let is_within = self.routes.iter().zip(yields).any(|(other, how)| {
+                other.is_open()
+                    && of_all(how)
+                    && route.prefix.starts_with(&other.prefix)
+                    && !is_below(&route.prefix, &other.prefix)
+            });
+            if has_scripts {
+                back.push(beyond_scripts(route));
+            }
+            if is_within {
+                back.push(route.as_expression(""));
+            } else if route.is_open() {
+                back.push(route.as_expression("[^/]"));
+            }
+        }
+        back.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
+        back
+    }
+
+    /// All of them in the order in which Baton asks for them.
+    fn finish(
+        self,
+        yields: &[Yield],
+        front: Vec<Route>,
+        without_slash: Vec<Route>,
+        back: Vec<Route>,
+    ) -> Vec<Route> {
+        // If the prefix of all paths is cut off, every other prefix is: its own expressions are the only ones that are left.
+        let cut_whole =
+            self.routes.iter().zip(yields).find(|(route, how)| route.is_whole() && **how == Yield::Some);
+        let left = cut_whole.and_then(|(route, _)| match &route.by {
+            By::Path { asked } => Some(asked.clone()),
+            By::Exact | By::Expression(_) => None,
+        });
+        let prefixes: Vec<_> = self.prefixes().map(|(_, route)| route.prefix.clone()).collect();
+        let has_expressions = self.expressions().next().is_some() || !front.is_empty() || !back.is_empty();
+        let routes = self.routes.into_iter().zip(yields).filter_map(|(mut route, how)| {
+            route.is_first = *how == Yield::None && has_expressions;
+            // `/a` beside `/a/`: for Baton, the second is for both.
+            if route.is_open() && prefixes.contains(&format!("{}/", route.prefix)) {
+                return None;
+            }
+            match (&route.by, &left) {
+                (By::Expression(level), Some(left)) => is_asked(level, left).then_some(route),
+                _ => Some(route),
+            }
+        });
+        let doors = self.doors.into_iter().map(|door| Route { is_first: true, ..door });
+        let all = front.into_iter().chain(routes).chain(doors).chain(without_slash).chain(back);
+        // Of two that match the same paths, the first answers.
+        let mut known = HashSet::new();
+        all.filter(|route| known.insert((route.key(), route.value.clone()))).collect()
     }
 }
 
-/// Whether its origin is asked for other paths than clients ask for.
-fn replaces_path(route: &Route) -> bool {
-    let Some(Value::Table(keys)) = route.keys.get("proxy") else { return false };
-    let of = |value: &Value| match value {
-        Value::Text(url) => match url.strip_prefix("unix:") {
-            Some(socket) => socket.contains(":/"),
-            None => url.split_once("://").is_some_and(|(_, rest)| rest.contains('/')),
-        },
-        _ => false,
+/// What ends the expressions of a prefix that is cut off: the prefix itself. `doors` gets what stands behind a path of its own.
+fn ending(route: &Route, doors: &mut Vec<Route>) -> Vec<Route> {
+    let mut ending = Vec::from_iter((route.content() == Content::Scripts).then(|| beyond_scripts(route)));
+    if route.is_about_path() {
+        let [leading, inner] = route.behind_door(format!("/__below-{}", doors.len() + 1));
+        ending.push(leading);
+        doors.push(inner);
+    }
+    if route.is_open() || !route.is_about_path() {
+        ending.push(route.as_expression(""));
+    }
+    ending
+}
+
+/// Whether a location that asks expressions of these levels asks those of this one.
+fn is_asked(level: &Level, asked: &[Level]) -> bool {
+    *level == Level::Rewrites || asked.contains(level)
+}
+
+/// Whether an expression could match paths of a location with this prefix.
+fn could_match(level: &Level, expression: &Route, prefix: &str) -> bool {
+    let is_near = match level {
+        Level::Within(outer) => prefix.starts_with(&**outer),
+        Level::Rewrites | Level::Server => true,
     };
-    match keys.get("to") {
-        Some(Value::List(all)) => all.iter().any(|one| match one {
-            Value::Table(one) => one.get("to").is_some_and(of),
-            one => of(one),
-        }),
-        Some(one) => of(one),
-        None => false,
-    }
+    is_near && may_match(&expression.value, prefix)
+}
+
+/// Whether a path is below a prefix as Baton has it: on a segment's border.
+fn is_below(path: &str, prefix: &str) -> bool {
+    let rest = path.strip_prefix(prefix.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A route that runs scripts runs them with more behind their names, too, which `location ~ \.php$` is not for: what is
 /// around that location answers these paths.
-fn beyond_scripts(routes: &[Route]) -> Vec<Route> {
-    let runs = |route: &Route| route.keys.get("fastcgi").is_some();
-    if !routes.iter().any(|route| route.key == "regex" && route.value.ends_with(SCRIPTS) && runs(route)) {
-        return Vec::new();
+fn beyond_scripts(route: &Route) -> Route {
+    let mut beyond = route.as_expression(".*\\.php/");
+    if route.content() == Content::Scripts {
+        beyond.keys.0.retain(|(key, _)| key != "fastcgi");
     }
-    let prefixes = routes.iter().filter(|route| route.key == "path");
-    let beyond = prefixes.map(|route| {
-        let mut beyond = as_expression(route, ".*\\.php/");
-        let has_scripts = |value: &Value| value.to_string().contains("scripts = ");
-        beyond.keys.0.retain(|(key, value)| key != "fastcgi" || !has_scripts(value));
-        beyond
-    });
-    beyond.collect()
+    beyond
 }
 
 /// How expressions end that are for scripts alone.
 const SCRIPTS: &str = "\\.php$";
 
-/// What guards a route guards its paths below those of named locations, too, which clients can ask for.
-fn guards_below(route: &Route, routes: &[Route], named: &[String]) -> Vec<Route> {
-    if !refuses_some(route) || route.is_whole() || named.contains(&route.prefix) {
-        return Vec::new();
-    }
-    let of = |place: &String| {
-        let target = routes.iter().find(|other| other.prefix == *place)?;
-        let leads = route
-            .keys
-            .get("try_files")
-            .is_some_and(|tried| tried.to_string().contains(&format!("\"{place}$uri\"")));
-        let value = match route.key {
-            "regex" => match route.value.strip_prefix('^') {
-                Some(behind) => format!("^{}{behind}", quoted(place)),
-                None => format!("^{}/.*(?:{})", quoted(place), route.value),
-            },
-            _ => format!("{place}{}", route.value),
-        };
-        let keys = if leads && route.key != "regex" {
-            let guards = route.keys.0.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned();
-            let mut keys = below(target, &value);
-            keys.0.extend(guards);
-            keys
-        } else {
-            closed_with(403)
-        };
-        let prefix = if route.prefix.is_empty() { String::new() } else { format!("{place}{}", route.prefix) };
-        Some(Route {
-            key: route.key,
-            value,
-            is_first: route.key == "path",
-            keys,
-            notes: Vec::new(),
-            to_https: None,
-            prefix,
-        })
-    };
-    named.iter().filter_map(of).collect()
+/// Whether keys say no more than how the files of the site are served.
+fn says_only_fields(keys: &Keys) -> bool {
+    MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none())
 }
 
-/// Whether a route keeps some requests from being answered.
-fn refuses_some(route: &Route) -> bool {
-    ["respond"].iter().chain(&GUARDS).any(|key| route.keys.get(key).is_some())
-}
-
-const GUARDS: [&str; 5] = ["allow", "deny", "basic_auth", "rate_limit", "methods"];
-
-/// What a route says, for one of its paths: where an origin's path takes the place of the route's, with that of the rest.
-fn below(route: &Route, path: &str) -> Keys {
-    let mut keys = route.keys.clone();
-    let rest = path.strip_prefix(&*route.value).unwrap_or_default().trim_start_matches('/').to_owned();
-    if replaces_path(route)
-        && let Some((_, Value::Table(proxy))) = keys.0.iter_mut().find(|(key, _)| key == "proxy")
-        && let Some((_, to)) = proxy.0.iter_mut().find(|(key, _)| key == "to")
-    {
-        each_url(to, &|url| format!("{}/{rest}", url.trim_end_matches('/')));
-    }
-    keys
-}
-
-fn each_url(to: &mut Value, change: &dyn Fn(&str) -> String) {
-    match to {
-        Value::Text(url) => *url = change(url),
-        Value::List(all) => all.iter_mut().for_each(|one| each_url(one, change)),
-        Value::Table(one) => {
-            one.0.iter_mut().filter(|(key, _)| key == "to").for_each(|(_, to)| each_url(to, change));
-        }
-        Value::Number(_) | Value::Flag(_) => {}
-    }
-}
-
-/// A folder whose index has a location of its own is answered by that, behind the guards of what is around.
-fn of_index(route: &Route, routes: &[Route], index: &str) -> Option<Route> {
-    let folder = route.value.strip_suffix(index)?;
-    if route.key != "exact" || !folder.ends_with('/') || route.keys.is_empty() {
-        return None;
-    }
-    let around = around(folder, routes).map_or(&[][..], |around| &around.keys.0);
-    let looks_for_index = around.iter().all(|(key, value)| match key.as_str() {
-        "proxy" | "redirect" | "respond" | "rewrite" | "scgi" => false,
-        "fastcgi" => value.to_string().contains("scripts = "),
-        "try_files" => value.to_string().contains("\"$path/\""),
-        _ => true,
-    });
-    let mut keys = rewritten_to(route.value.clone());
-    keys.0.extend(around.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned());
-    let value = folder.to_owned();
-    let (notes, prefix) = (Vec::new(), value.clone());
-    looks_for_index.then_some(Route {
-        key: "exact",
-        value,
-        is_first: false,
-        keys,
-        notes,
-        to_https: None,
-        prefix,
-    })
-}
-
-/// The route of the longest prefix of a path.
-fn around<'r>(path: &str, routes: &'r [Route]) -> Option<&'r Route> {
-    let around = routes.iter().filter(|other| other.key == "path" && path.starts_with(&*other.prefix));
-    around.max_by_key(|other| other.prefix.len())
-}
-
-/// Keys that say more than how the files of the site are served.
 const MORE_THAN_FIELDS: [&str; 14] = [
     "allow",
     "basic_auth",
@@ -283,71 +394,3 @@ const MORE_THAN_FIELDS: [&str; 14] = [
     "root",
     "scgi",
 ];
-
-/// What guards the names of a folder's index guards the folder, too: nginx asks its locations for the index. `Some(None)`:
-/// that cannot be said, as where the expression is about names in all folders.
-pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option<Route>> {
-    let index = index.iter().filter(|_| route.key == "regex" && refuses_some(route));
-    let start = index.clone().find_map(|name| before_ending(&route.value, name.rsplit_once('.')?.1))?;
-    let folder = start.strip_suffix(".*").or_else(|| start.strip_suffix(".+"));
-    Some(folder.filter(|folder| folder.contains('/')).map(|folder| {
-        let value = format!("{folder}{}$", if folder.ends_with('/') { "(?:.*/)?" } else { ".*/" });
-        Route {
-            key: "regex",
-            value,
-            keys: route.keys.clone(),
-            notes: Vec::new(),
-            prefix: String::new(),
-            ..*route
-        }
-    }))
-}
-
-/// Whether an expression is about names that end as this one does.
-pub(super) fn is_about_file(pattern: &str, name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, ending)| before_ending(pattern, ending).is_some())
-}
-
-/// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`.
-fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
-    let pattern = pattern.strip_suffix('$').or_else(|| pattern.strip_suffix("(/|$)")).unwrap_or(pattern);
-    match pattern.strip_suffix(')') {
-        Some(group) => {
-            let (start, names) = group.rsplit_once("\\.(")?;
-            names.trim_start_matches("?:").split('|').any(|name| name == ending).then_some(start)
-        }
-        None => pattern.strip_suffix(ending)?.strip_suffix("\\."),
-    }
-}
-
-/// What answers `/a` where the location is `/a/`: a redirection in front of an origin, else what is around it.
-fn without_slash(route: &Route, routes: &[Route], named: &[String]) -> Option<Route> {
-    let path = route.prefix.strip_suffix('/').filter(|path| !path.is_empty() && route.key == "path")?;
-    let goes_elsewhere = ["proxy", "fastcgi", "scgi"].iter().any(|key| route.keys.get(key).is_some());
-    let around = around(path, routes);
-    let says_only_fields = |keys: &Keys| MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none());
-    // There, the origin is asked for the path as it is.
-    let is_named = named.iter().any(|place| path.starts_with(&**place));
-    let keys = if goes_elsewhere && !is_named && route.keys.get("root").is_none() {
-        let mut redirect = Keys::default();
-        redirect.set("to", format!("{}$rest", route.value));
-        redirect.set("status", 301_u64);
-        let mut keys = Keys::default();
-        keys.set("redirect", redirect);
-        keys
-    } else if !says_only_fields(&route.keys) || around.is_some_and(|around| !says_only_fields(&around.keys)) {
-        around.map(|around| below(around, path)).unwrap_or_default()
-    } else {
-        return None;
-    };
-    let value = route.value.trim_end_matches('/').to_owned();
-    Some(Route {
-        key: "exact",
-        value,
-        is_first: false,
-        keys,
-        notes: Vec::new(),
-        to_https: None,
-        prefix: path.to_owned(),
-    })
-}

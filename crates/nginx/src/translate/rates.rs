@@ -35,7 +35,7 @@ impl Translator<'_> {
     fn limit(&self, name: &str, limit: &Directive) -> Option<Keys> {
         let of_name =
             |zone: &&&Directive| option(zone, "zone").and_then(|zone| zone.split(':').next()) == Some(name);
-        let zone = self.zones.iter().find(of_name)?;
+        let zone = self.of_http.zones.iter().find(of_name)?;
         let (requests, per) = option(zone, "rate")?.split_once("r/")?;
         let requests: u64 = requests.parse().ok().filter(|requests| (1..=1_000_000).contains(requests))?;
         let mut keys = Keys::default();

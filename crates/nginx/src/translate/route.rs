@@ -1,34 +1,246 @@
 //! Routes, and the forms in which their paths and answers are written.
 
+use super::expression::quoted;
 use crate::note::Note;
-use crate::written::Keys;
+use crate::written::{Keys, Value};
 
 /// A route.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Route {
-    /// What it is found by, and the value: `path`, `exact` or `regex`.
-    pub(super) key: &'static str,
+    pub(super) by: By,
+    /// Its path or expression, as Baton reads it.
     pub(super) value: String,
-    /// Whether it comes before regular expressions.
-    pub(super) is_first: bool,
+    /// What its paths begin with, as nginx reads it; empty for expressions.
+    pub(super) prefix: String,
     pub(super) keys: Keys,
     pub(super) notes: Vec<Note>,
     /// A redirection to the same host over TLS, with this status.
     pub(super) to_https: Option<u64>,
-    /// What its paths begin with, as nginx reads it; empty for expressions.
-    pub(super) prefix: String,
+    /// Whether it comes before regular expressions.
+    pub(super) is_first: bool,
+    /// Whether other routes alone lead there.
+    pub(super) is_internal: bool,
+}
+
+/// By what a route is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// One path.
+    Exact,
+    /// All paths below it. The expressions of these levels come first, in this order.
+    Path { asked: Vec<Level> },
+    /// A regular expression, which stands among those of its level.
+    Expression(Level),
+}
+
+/// Which expressions stand together: nginx asks all of a level, or none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// Before all locations: a `rewrite` of the server.
+    Rewrites,
+    /// Within the location of this prefix.
+    Within(String),
+    /// Among the locations of the server.
+    Server,
+}
+
+/// What answers the requests of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Files,
+    /// Files, of which an application runs some.
+    Scripts,
+    /// An application or an origin.
+    Elsewhere,
+    /// A redirection or a fixed answer.
+    Fixed,
+    /// The route of another target.
+    Rewritten,
 }
 
 impl Route {
-    /// Whether it is for all that no other route is for.
-    pub(super) fn is_whole(&self) -> bool {
-        self.key == "path" && self.value == "/"
+    /// One that is found by this, and says nothing yet.
+    pub(super) fn new(by: By, value: String, prefix: String) -> Self {
+        let (keys, notes) = (Keys::default(), Vec::new());
+        Self { by, value, prefix, keys, notes, to_https: None, is_first: false, is_internal: false }
     }
 
     /// One for all that no other route is for.
     pub(super) fn whole(keys: Keys, to_https: Option<u64>) -> Self {
-        let (key, prefix) = ("path", "/".to_owned());
-        Self { key, value: prefix.clone(), is_first: false, keys, notes: Vec::new(), to_https, prefix }
+        let by = By::Path { asked: vec![Level::Server] };
+        Self { keys, to_https, ..Self::new(by, "/".into(), "/".into()) }
+    }
+
+    /// An expression.
+    pub(super) fn expression(level: Level, value: String, keys: Keys) -> Self {
+        Self { keys, ..Self::new(By::Expression(level), value, String::new()) }
+    }
+
+    /// The key that says by what it is found.
+    pub(super) fn key(&self) -> &'static str {
+        match self.by {
+            By::Exact => "exact",
+            By::Path { .. } => "path",
+            By::Expression(_) => "regex",
+        }
+    }
+
+    /// Whether it stands at the same place as another one.
+    pub(super) fn is_twin_of(&self, other: &Self) -> bool {
+        let is_same_level = !self.is_expression() || self.by == other.by;
+        self.key() == other.key() && self.value == other.value && is_same_level
+    }
+
+    /// Whether it is for all that no other route is for.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_path() && self.value == "/"
+    }
+
+    pub(super) fn is_path(&self) -> bool {
+        matches!(self.by, By::Path { .. })
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.by == By::Exact
+    }
+
+    pub(super) fn is_expression(&self) -> bool {
+        matches!(self.by, By::Expression(_))
+    }
+
+    /// Whether paths go on within the last segment of its prefix.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_path() && !self.is_internal && self.prefix.len() > 1 && !self.prefix.ends_with('/')
+    }
+
+    /// Whether it does anything but what its site does.
+    pub(super) fn says_something(&self) -> bool {
+        !self.keys.is_empty() || self.to_https.is_some()
+    }
+
+    /// Whether it keeps some requests from being answered.
+    pub(super) fn refuses_some(&self) -> bool {
+        ["respond"].iter().chain(&GUARDS).any(|key| self.keys.get(key).is_some())
+    }
+
+    /// Its guards, without what answers.
+    pub(super) fn guards(&self) -> impl Iterator<Item = (String, Value)> {
+        self.keys.0.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned()
+    }
+
+    pub(super) fn content(&self) -> Content {
+        let has = |keys: &[&str]| keys.iter().any(|key| self.keys.get(key).is_some());
+        let runs_scripts =
+            matches!(self.keys.get("fastcgi"), Some(Value::Table(keys)) if keys.get("scripts").is_some());
+        match () {
+            () if has(&["redirect", "respond"]) || self.to_https.is_some() => Content::Fixed,
+            () if has(&["rewrite"]) => Content::Rewritten,
+            () if runs_scripts => Content::Scripts,
+            () if has(&["proxy", "fastcgi", "scgi"]) => Content::Elsewhere,
+            () => Content::Files,
+        }
+    }
+
+    /// Whether it looks for the index of a folder.
+    pub(super) fn looks_for_index(&self) -> bool {
+        let tries_folders = match self.keys.get("try_files") {
+            Some(Value::List(tried)) => tried.contains(&Value::from("$path/")),
+            _ => true,
+        };
+        matches!(self.content(), Content::Files | Content::Scripts) && tries_folders
+    }
+
+    /// Whether what it says is about paths below its own, and about no others.
+    pub(super) fn is_about_path(&self) -> bool {
+        let ends_in_rest = |key: &str| {
+            let to = self.table(key).and_then(|keys| keys.get("to"));
+            matches!(to, Some(Value::Text(to)) if to.ends_with("$rest"))
+        };
+        self.replaces_path()
+            || ends_in_rest("redirect")
+            || self.keys.get("root").is_some() && self.keys.get("strip_prefix").is_none()
+    }
+
+    /// Whether its origin is asked for other paths than clients ask for.
+    fn replaces_path(&self) -> bool {
+        self.table("proxy").and_then(|keys| keys.get("to")).is_some_and(names_path)
+    }
+
+    /// Whether its target has parts of the path that its expression matches.
+    pub(super) fn has_groups(&self) -> bool {
+        let is_group = |(_, behind): (&str, &str)| behind.starts_with(|first: char| first.is_ascii_digit());
+        ["redirect", "rewrite"].iter().any(|key| match self.table(key).and_then(|keys| keys.get("to")) {
+            Some(Value::Text(to)) => to.match_indices('$').any(|(at, _)| is_group(to.split_at(at + 1))),
+            _ => false,
+        })
+    }
+
+    fn table(&self, key: &str) -> Option<&Keys> {
+        match self.keys.get(key) {
+            Some(Value::Table(keys)) => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// What it says, for one of its paths: where an origin's path takes the place of the route's, with that of the rest.
+    pub(super) fn keys_for(&self, path: &str) -> Keys {
+        let mut keys = self.keys.clone();
+        let rest = path.strip_prefix(&*self.value).unwrap_or_default().trim_start_matches('/').to_owned();
+        if self.replaces_path()
+            && let Some((_, Value::Table(proxy))) = keys.0.iter_mut().find(|(key, _)| key == "proxy")
+            && let Some((_, to)) = proxy.0.iter_mut().find(|(key, _)| key == "to")
+        {
+            each_url(to, &|url| format!("{}/{rest}", url.trim_end_matches('/')));
+        }
+        keys
+    }
+
+    /// The same for paths that an expression matches: the prefix and what is behind it. What stands for the prefix itself
+    /// cannot stand for these.
+    pub(super) fn as_expression(&self, behind: &str) -> Self {
+        let keys = if self.is_about_path() { closed_with(404) } else { self.keys.clone() };
+        let value = format!("^{}{behind}", quoted(&self.prefix));
+        let by = By::Expression(Level::Server);
+        Self { by, value, keys, is_first: false, notes: Vec::new(), ..self.clone() }
+    }
+
+    /// The same behind a path of its own, and the expression that leads there from all paths below the prefix.
+    pub(super) fn behind_door(&self, door: String) -> [Self; 2] {
+        let rest = if self.prefix.ends_with('/') { "(/.*)$" } else { "(/.*)?$" };
+        let value = format!("^{}{rest}", quoted(self.prefix.trim_end_matches('/')));
+        let mut leading = Self::expression(Level::Server, value, rewritten_to(format!("{door}$1")));
+        leading.keys.0.extend(self.guards());
+        leading.prefix.clone_from(&self.prefix);
+        let by = By::Path { asked: Vec::new() };
+        let inner = Self { is_internal: true, keys: self.keys.clone(), ..Self::new(by, door.clone(), door) };
+        [leading, inner]
+    }
+}
+
+/// Keys that keep some requests from being answered.
+const GUARDS: [&str; 5] = ["allow", "deny", "basic_auth", "rate_limit", "methods"];
+
+/// Whether the URLs of origins have a path.
+fn names_path(to: &Value) -> bool {
+    match to {
+        Value::Text(url) => match url.strip_prefix("unix:") {
+            Some(socket) => socket.contains(":/"),
+            None => url.split_once("://").is_some_and(|(_, rest)| rest.contains('/')),
+        },
+        Value::List(all) => all.iter().any(names_path),
+        Value::Table(one) => one.get("to").is_some_and(names_path),
+        Value::Number(_) | Value::Flag(_) => false,
+    }
+}
+
+fn each_url(to: &mut Value, change: &dyn Fn(&str) -> String) {
+    match to {
+        Value::Text(url) => *url = change(url),
+        Value::List(all) => all.iter_mut().for_each(|one| each_url(one, change)),
+        Value::Table(one) => {
+            one.0.iter_mut().filter(|(key, _)| key == "to").for_each(|(_, to)| each_url(to, change));
+        }
+        Value::Number(_) | Value::Flag(_) => {}
     }
 }
 
@@ -39,12 +251,29 @@ pub(super) fn place_of(name: &str) -> String {
     format!("/__{}", plain.collect::<String>())
 }
 
+/// The answer of a place that is closed.
+pub(super) fn closed_with(status: u64) -> Keys {
+    table_of("respond", [("status", Value::from(status))])
+}
+
 /// The answer of a route that goes on with another target.
 pub(super) fn rewritten_to(to: String) -> Keys {
-    let mut target = Keys::default();
-    target.set("to", to);
+    table_of("rewrite", [("to", Value::from(to))])
+}
+
+/// The answer of a route that sends clients elsewhere.
+pub(super) fn redirection(status: u64, to: &str) -> Keys {
+    table_of("redirect", [("to", Value::from(to)), ("status", Value::from(status))])
+}
+
+/// One key with a table.
+fn table_of<const N: usize>(key: &str, inner: [(&str, Value); N]) -> Keys {
+    let mut table = Keys::default();
+    for (key, value) in inner {
+        table.set(key, value);
+    }
     let mut keys = Keys::default();
-    keys.set("rewrite", target);
+    keys.set(key, table);
     keys
 }
 
@@ -66,16 +295,4 @@ pub(super) fn encoded(path: &str) -> String {
         }
     }
     encoded
-}
-
-/// A text as a regular expression that matches it alone.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len());
-    for character in text.chars() {
-        if r".+*?()|[]{}^$\#&-~".contains(character) {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted
 }

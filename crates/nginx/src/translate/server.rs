@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::guards::{Access, closed_with};
+use super::guards::Access;
+use super::index_files::{guard_of_folders, is_about_file};
 use super::listen::Listens;
 use super::location::{Matcher, Spot, Surroundings};
-use super::matching::{arranged, guard_of_folders, is_about_file};
-use super::route::{Route, place_of, rewritten_to};
+use super::matching::arranged;
+use super::route::{By, Level, Route, closed_with, redirection, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
@@ -75,7 +76,6 @@ impl<'t> Translator<'t> {
         if let Some(methods) = self.methods(&own) {
             keys.keys.set("methods", methods);
         }
-        self.account_conditions(&server.block, &hosts);
         self.time(&own, "client_body_timeout", "body_ms", &mut keys.keys);
         let files = self.files(&scope, false);
         keys.keys.0.extend(files.0);
@@ -94,7 +94,19 @@ impl<'t> Translator<'t> {
             self.note(log, Weight::Remark, "all sites share one access log");
         }
         let mut routes = self.routes(server, &scope, &site);
+        let sent: Vec<_> = moved.iter().map(|(host, _)| host.as_str()).collect();
+        self.account_conditions(&server.block, &hosts, &sent);
         self.guard_index(&scope, &mut keys.keys, &mut routes);
+        // What is tried for the whole server is tried in the place of an index.
+        let index = (!site.has_fallback).then(|| scope.word("index").unwrap_or("index.html"));
+        let (mut routes, closed) = arranged(routes, index);
+        for spot in &site.spots {
+            if matches!(spot.matcher, Matcher::Prefix { path, .. } if closed.iter().any(|one| one == path)) {
+                let text =
+                    "the expressions that come before this one have another order here: it is closed (403)";
+                self.note(spot.directive, Weight::Guard, text);
+            }
+        }
         let to_https = routes.iter().any(|route| route.to_https.is_some());
         if to_https && (hosts.is_empty() || hosts.iter().any(|host| host.contains('*'))) {
             hosts = self.hosts_with_tls(server, &mut routes);
@@ -141,8 +153,7 @@ impl<'t> Translator<'t> {
                 return None;
             }
         };
-        let (value, prefix) = (rewrite.argument(0).to_owned(), String::new());
-        Some(Route { key: "regex", value, prefix, ..Route::whole(keys, None) })
+        Some(Route::expression(Level::Rewrites, rewrite.argument(0).to_owned(), keys))
     }
 
     /// Guards of the names of index files hold for folders, too; where that cannot be said, folders have no index.
@@ -394,6 +405,7 @@ impl<'t> Translator<'t> {
             if let Some((_, Answer::Https { status })) = redirect::of_host(condition) {
                 return vec![whole_over_tls(status)];
             }
+            routes.extend(self.moved_paths(condition).into_iter().flatten());
         }
         let own = Scope::of(&server.block);
         for rewrite in own.all(&["rewrite"]) {
@@ -403,9 +415,9 @@ impl<'t> Translator<'t> {
                     return vec![Route::whole(redirection(status, &to), None)];
                 }
                 Some((path, Answer::Elsewhere { status, to })) => {
-                    let whole = Route::whole(redirection(status, &to), None);
-                    let prefix = format!("{path}/");
-                    routes.push(Route { value: prefix.clone(), is_first: true, prefix, ..whole });
+                    let (by, prefix) = (By::Path { asked: Vec::new() }, format!("{path}/"));
+                    let keys = redirection(status, &to);
+                    routes.push(Route { keys, ..Route::new(by, prefix.clone(), prefix) });
                 }
                 _ => routes.extend(self.rewritten(rewrite)),
             }
@@ -414,12 +426,12 @@ impl<'t> Translator<'t> {
             // It answers in the place of every location.
             return self.routes_of(&Spot::whole(server, scope), site);
         }
-        // Expressions within a location are asked before those of the server.
-        let (nested, outer): (Vec<_>, Vec<_>) = site.spots.iter().partition(|spot| spot.is_nested());
-        for spot in nested.into_iter().chain(outer) {
-            let known: HashSet<_> = routes.iter().map(|route| (route.key, route.value.clone())).collect();
-            let new = self.routes_of(spot, site).into_iter();
-            routes.extend(new.filter(|route| !known.contains(&(route.key, route.value.clone()))));
+        for spot in &site.spots {
+            for route in self.routes_of(spot, site) {
+                if !routes.iter().any(|known| known.is_twin_of(&route)) {
+                    routes.push(route);
+                }
+            }
         }
         if !routes.iter().any(Route::is_whole) && (site.php.is_some() || site.is_closed) {
             let mut whole = Route::whole(Keys::default(), None);
@@ -430,36 +442,26 @@ impl<'t> Translator<'t> {
             }
             routes.insert(0, whole);
         }
-        let named = site.spots.iter().filter_map(|spot| match spot.matcher {
-            Matcher::Named(name) => Some(place_of(name)),
-            _ => None,
-        });
-        let named: Vec<_> = named.collect();
-        // What is tried for the whole server is tried in the place of an index.
-        let index = (!site.has_fallback).then(|| scope.word("index").unwrap_or("index.html"));
-        let nested: Vec<_> = site.spots.iter().filter_map(Spot::nested_in).collect();
-        arranged(routes, &named, index, &nested)
+        routes
     }
-}
-
-/// The answer of a route that sends clients elsewhere.
-fn redirection(status: u64, to: &str) -> Keys {
-    let mut redirect = Keys::default();
-    redirect.set("to", to);
-    redirect.set("status", status);
-    let mut keys = Keys::default();
-    keys.set("redirect", redirect);
-    keys
 }
 
 /// The hosts of a server whose requests an `if` sends elsewhere, and the answers. One host has to be left.
 fn moved_hosts(server: &Directive, hosts: &[String]) -> Vec<(String, Keys)> {
     let conditions = server.block.iter().filter(|directive| directive.name == "if");
-    let moved = conditions.filter_map(|condition| match redirect::of_host(condition)? {
-        (host, Answer::Elsewhere { status, to }) => Some((host.to_owned(), redirection(status, &to))),
-        _ => None,
-    });
-    let moved: Vec<_> = moved.filter(|(host, _)| hosts.contains(host)).collect();
+    let mut moved = Vec::new();
+    for condition in conditions {
+        let one = redirect::of_host(condition);
+        let is_one = one.is_some();
+        let Some((named, Answer::Elsewhere { status, to })) =
+            one.or_else(|| redirect::of_other_hosts(condition))
+        else {
+            continue;
+        };
+        let of_condition =
+            hosts.iter().filter(|host| (*host == named) == is_one && hosts.iter().any(|one| one == named));
+        moved.extend(of_condition.map(|host| (host.clone(), redirection(status, &to))));
+    }
     if moved.len() < hosts.len() { moved } else { Vec::new() }
 }
 
@@ -497,6 +499,7 @@ fn hoist(site: &mut Keys, routes: &mut Vec<Route>) {
     let answers = ["redirect", "respond", "proxy", "fastcgi", "scgi"];
     let whole = &routes[at];
     if whole.to_https.is_some()
+        || whole.is_first
         || answers.iter().any(|key| whole.keys.get(key).is_some())
         || routes.len() > 1 && !whole.keys.is_empty()
     {
@@ -520,14 +523,18 @@ fn sections(hosts: &[String], site: &Keys, routes: &[Route], notes: &[Note]) -> 
     let mut sections = vec![Section { header: "[[site]]", notes: notes.to_vec(), keys }];
     for route in routes {
         let mut keys = Keys::default();
-        keys.set(route.key, route.value.as_str());
-        if route.is_first && routes.iter().any(|other| other.key == "regex") {
+        keys.set(route.key(), route.value.as_str());
+        if route.is_first {
             keys.set("before_patterns", true);
+        }
+        if route.is_internal {
+            keys.set("internal", true);
         }
         if let (Some(status), [host]) = (route.to_https, hosts) {
             keys.0.extend(redirection(status, &format!("https://{host}$uri")).0);
         }
-        keys.0.extend(route.keys.0.iter().cloned());
+        let own = route.keys.0.iter().filter(|(key, _)| route.is_path() || key != "strip_prefix");
+        keys.0.extend(own.cloned());
         sections.push(Section { header: "[[site.route]]", notes: route.notes.clone(), keys });
     }
     sections

@@ -10,10 +10,9 @@ use crate::tree::{Directive, Includes};
 /// The state of a translation.
 pub(super) struct Translator<'t> {
     pub(super) includes: &'t mut dyn Includes,
-    pub(super) upstreams: Vec<&'t Directive>,
-    /// Of `limit_req_zone`.
-    pub(super) zones: Vec<&'t Directive>,
-    pub(super) maps: Vec<&'t Directive>,
+    pub(super) of_http: OfHttp<'t>,
+    /// Variables of maps that have become something else.
+    pub(super) used_maps: HashSet<String>,
     pub(super) ports: Ports,
     /// Names of servers with TLS.
     pub(super) hosts_with_tls: Vec<String>,
@@ -22,22 +21,39 @@ pub(super) struct Translator<'t> {
     said: HashSet<Note>,
 }
 
+/// What servers refer to by name.
+pub(super) struct OfHttp<'t> {
+    pub(super) upstreams: Vec<&'t Directive>,
+    /// Of `limit_req_zone`.
+    pub(super) zones: Vec<&'t Directive>,
+    pub(super) maps: Vec<&'t Directive>,
+    /// Of `geo`.
+    pub(super) address_maps: Vec<&'t Directive>,
+}
+
 impl<'t> Translator<'t> {
-    pub(super) fn new(
-        includes: &'t mut dyn Includes,
-        (upstreams, zones, maps): (Vec<&'t Directive>, Vec<&'t Directive>, Vec<&'t Directive>),
-        ports: Ports,
-    ) -> Self {
-        let hosts_with_tls = Vec::new();
+    pub(super) fn new(includes: &'t mut dyn Includes, of_http: OfHttp<'t>, ports: Ports) -> Self {
         Self {
             includes,
-            upstreams,
-            zones,
-            maps,
+            of_http,
+            used_maps: HashSet::new(),
             ports,
-            hosts_with_tls,
+            hosts_with_tls: Vec::new(),
             notes: Vec::new(),
             said: HashSet::new(),
+        }
+    }
+
+    /// Says which maps are left out, once all servers are translated.
+    pub(super) fn account_maps(&mut self, http: &[Directive]) {
+        for map in http.iter().filter(|directive| MAPS.contains(&&*directive.name)) {
+            let variable = map.arguments.last().map_or("", String::as_str);
+            // What it says is a part of `expires`, or what origins are told anyway.
+            let is_known = map.name == "map" && [BY_MEDIA_TYPE, "$http_upgrade"].contains(&map.argument(0));
+            if !is_known && !self.used_maps.contains(variable) {
+                let text = format!("\"{}\" has no counterpart: left out", map.name);
+                self.note(map, Weight::LeftOut, text);
+            }
         }
     }
 
@@ -60,8 +76,7 @@ impl<'t> Translator<'t> {
         for directive in block {
             let name = &directive.name;
             match fate(name, directive.argument(0)) {
-                // What it says is a part of `expires`, or what origins are told anyway.
-                _ if name == "map" && [BY_MEDIA_TYPE, "$http_upgrade"].contains(&directive.argument(0)) => {}
+                _ if MAPS.contains(&&**name) => {}
                 Fate::Translated | Fate::Needless => {}
                 Fate::LeftOut => {
                     self.note(directive, Weight::LeftOut, format!("\"{name}\" has no counterpart: left out"));
@@ -79,6 +94,9 @@ impl<'t> Translator<'t> {
         self.notes[count..].to_vec()
     }
 }
+
+/// Directives that give a variable one of several values.
+const MAPS: [&str; 2] = ["map", "geo"];
 
 /// The variable by whose value a `map` says how long files are kept.
 pub(super) const BY_MEDIA_TYPE: &str = "$sent_http_content_type";

@@ -49,6 +49,11 @@ pub(super) fn follow<'p>(
                 return None;
             }
         };
+        if route.matcher.is_internal() && rewrites.count() == 0 {
+            let text = format!("none: clients cannot ask for {}, which is `internal`", route.matcher);
+            lines.add("route", text);
+            return None;
+        }
         let configured = site.routes.iter().find(|other| other.settings.matcher() == route.matcher);
         lines.add("route", format!("{} ({})", route.matcher, what(&route.action, configured)));
         if tells_matchers {

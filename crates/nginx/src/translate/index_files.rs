@@ -1,0 +1,33 @@
+//! Guards of index files: nginx asks its locations for the index of a folder, Baton those of the folder alone.
+
+use super::route::{By, Route};
+
+/// What guards the names of a folder's index guards the folder, too. `Some(None)`: that cannot be said, as where the
+/// expression is about names in all folders.
+pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option<Route>> {
+    let By::Expression(level) = &route.by else { return None };
+    let mut index = index.iter().filter(|_| route.refuses_some());
+    let start = index.find_map(|name| before_ending(&route.value, name.rsplit_once('.')?.1))?;
+    let folder = start.strip_suffix(".*").or_else(|| start.strip_suffix(".+"));
+    Some(folder.filter(|folder| folder.contains('/')).map(|folder| {
+        let value = format!("{folder}{}$", if folder.ends_with('/') { "(?:.*/)?" } else { ".*/" });
+        Route::expression(level.clone(), value, route.keys.clone())
+    }))
+}
+
+/// Whether an expression is about names that end as this one does.
+pub(super) fn is_about_file(pattern: &str, name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| before_ending(pattern, ending).is_some())
+}
+
+/// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`.
+fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
+    let pattern = pattern.strip_suffix('$').or_else(|| pattern.strip_suffix("(/|$)")).unwrap_or(pattern);
+    match pattern.strip_suffix(')') {
+        Some(group) => {
+            let (start, names) = group.rsplit_once("\\.(")?;
+            names.trim_start_matches("?:").split('|').any(|name| name == ending).then_some(start)
+        }
+        None => pattern.strip_suffix(ending)?.strip_suffix("\\."),
+    }
+}
