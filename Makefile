@@ -44,8 +44,9 @@ test-all: ## The same in full: all variants, large numbers, the emulated machine
 	@scripts/test-kernel-tls
 	@scripts/test-unit
 	@scripts/test-deb
+	@MACHINES=x86_64 scripts/test-reproducible
 	@scripts/test-artefacts
-	@scripts/test-reproducible
+	@scripts/test-features
 	@scripts/make-docs
 
 miri: ## The tests of `buf` in an interpreter that reports undefined behaviour (nightly toolchain with Miri)
@@ -64,6 +65,7 @@ check: ## Format, lints, house rules, links, licences: what must be clean before
 	@scripts/house-rules
 	@scripts/check-links
 	@scripts/check-site
+	cargo clippy -p baton --no-default-features --locked -- -D warnings
 	@scripts/check-dependencies
 
 deny: ## Licences, advisories and sources of the dependencies (cargo-deny)

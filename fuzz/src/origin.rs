@@ -146,6 +146,7 @@ pub fn forwarded_head(input: &[u8]) {
         keeps: true,
         upgrade,
         websocket_key: None,
+        variables: &(),
     };
     let mut out = Vec::new();
     if forwarding.push_head(&mut out, &request).is_err() {

@@ -10,13 +10,14 @@
 //! Chain and key are one file, so that one rename replaces both. Tools that want two files take this one twice. Every file is
 //! written beside its place, synchronised and renamed: after a crash there is the old one or the new one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+#[cfg(feature = "obtain")]
+mod writing;
+
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use baton_sys::open_below::open_below;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{Mode, OFlags};
 
 use crate::names::Names;
 
@@ -49,64 +50,6 @@ impl Store {
     pub fn certificate(&self, names: &Names) -> io::Result<Option<Vec<u8>>> {
         read(&self.certificate_path(names))
     }
-
-    /// Creates the folders if they are missing.
-    ///
-    /// # Errors
-    /// What mkdir(2) says.
-    pub(crate) fn create(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(CERTIFICATES))
-    }
-
-    /// Takes the right to write, which the process keeps as long as it keeps the file; `None` while another process has
-    /// it. The kernel takes it back when that one ends, however it does.
-    ///
-    /// # Errors
-    /// What open(2) says.
-    pub(crate) fn lock(&self) -> io::Result<Option<File>> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(self.folder.join("lock"))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Replaces a certificate and its key.
-    ///
-    /// # Errors
-    /// What the file system says; the old file is untouched then.
-    pub(crate) fn write_certificate(&self, names: &Names, pem: &[u8]) -> io::Result<()> {
-        replace(&self.certificate_path(names), pem)
-    }
-
-    /// The account, if there is one yet.
-    ///
-    /// # Errors
-    /// As [`certificate`](Self::certificate).
-    pub(crate) fn account(&self) -> io::Result<Option<Vec<u8>>> {
-        read(&self.account_path())
-    }
-
-    /// Replaces the account.
-    ///
-    /// # Errors
-    /// What the file system says; the old file is untouched then.
-    pub(crate) fn write_account(&self, json: &[u8]) -> io::Result<()> {
-        replace(&self.account_path(), json)
-    }
-
-    /// Sets an account aside that the authority does not know any more.
-    ///
-    /// # Errors
-    /// What rename(2) says.
-    pub(crate) fn set_account_aside(&self) -> io::Result<()> {
-        fs::rename(self.account_path(), self.folder.join("account.lost.json"))
-    }
-
-    fn account_path(&self) -> PathBuf {
-        self.folder.join("account.json")
-    }
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -127,30 +70,14 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
 const CERTIFICATES: &str = "certificates";
 
 /// The largest file that is read: chains have some kilobytes.
 pub const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "obtain"))]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

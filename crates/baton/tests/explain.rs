@@ -48,6 +48,17 @@ fn site() -> tempfile::TempDir {
             cache = { drop_parameters = ["utm_*"], negative_s = 7 }
 
             [[site.route]]
+            path = "/chosen"
+            when = { cookie = { beta = "1" }, method = "GET" }
+            respond = { status = 200, body = "beta" }
+            headers = { X-Client = "$client_ip", X-Path = "$path" }
+
+            [[site.route]]
+            path = "/chosen"
+            deny_when = { user_agent = "GPTBot" }
+            respond = { status = 444 }
+
+            [[site.route]]
             path = "/gone"
             respond = { status = 410, body = "Gone.\n" }
 
@@ -125,6 +136,36 @@ fn a_cached_route_tells_its_key() {
     let bypass = told("http://www.example.org/kept/a", &["If-Match: \"a\""]);
     assert!(bypass.contains("\ncache     not asked: fwd=bypass; detail=precondition\n"), "{bypass}");
     assert!(!told("http://www.example.org/api", &[]).contains("\ncache "));
+}
+
+/// Each condition at the path is told, and what fails; fields have what their variables stand for.
+#[test]
+fn conditions_say_whether_they_hold() {
+    let conditions = "/chosen when method = \"GET\", cookie beta = \"1\"";
+    explained_with(
+        "http://www.example.org/chosen",
+        &["-H", "Cookie: beta=1"],
+        &[
+            &format!("when      {conditions}: holds"),
+            "route     /chosen (a fixed answer, 200)",
+            "X-Client: 127.0.0.1",
+            "X-Path: /chosen",
+        ],
+    );
+    explained(
+        "http://www.example.org/chosen",
+        &[
+            &format!("when      {conditions}: does not hold: cookie beta = \"1\""),
+            "route     /chosen (closed without an answer)",
+            "denied    no: user_agent = \"GPTBot\"",
+            "response  none: the connection is closed",
+        ],
+    );
+    explained_with(
+        "http://www.example.org/chosen",
+        &["-H", "User-Agent: x GPTBot"],
+        &["denied    yes: user_agent = \"GPTBot\"", "HTTP/1.1 403 Forbidden"],
+    );
 }
 
 #[test]

@@ -95,7 +95,9 @@ impl Caching<'_> {
             }
             ResponseEvent::Interim(head) => cache.inform(fill, head),
             // For the log: of the request that began it.
-            ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => cache.tell_first(fill, event),
+            ResponseEvent::Answering(_) | ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => {
+                cache.tell_first(fill, event)
+            }
             // Nothing was offered that these could answer.
             ResponseEvent::CacheNote(_)
             | ResponseEvent::Switch(_)

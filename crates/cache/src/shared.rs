@@ -209,9 +209,16 @@ impl SharedCache {
         }
     }
 
-    /// Adds to a response that the cache has nothing to do with such requests, and why.
-    pub fn note_bypass(&self, route: &CachedRoute, request: &RequestHead<'_>, response: &mut ResponseHead) {
-        let bypass = Asked::of(&route.rules, request).err().unwrap_or(Bypass::Path);
+    /// Adds to a response that the cache has nothing to do with such requests, and why: `otherwise`, if the rules of HTTP have no
+    /// reason.
+    pub fn note_bypass(
+        &self,
+        route: &CachedRoute,
+        request: &RequestHead<'_>,
+        otherwise: Bypass,
+        response: &mut ResponseHead,
+    ) {
+        let bypass = Asked::of(&route.rules, request).err().unwrap_or(otherwise);
         let forward = bypass.forward();
         let status = CacheStatus {
             cache: &self.name,

@@ -103,7 +103,7 @@ fn copies_of(configured: &Configured, peer: &Origin, token: String) -> (Proxy, R
         // A request for a document has none, and the home is not to get any.
         body_bytes_max: Some(0),
         request_headers: FieldRules {
-            set: vec![(SIGNATURE_FIELD.into(), token)],
+            set: vec![(SIGNATURE_FIELD.into(), token.as_str().into())],
             remove: ["Cookie", "Authorization"].map(str::to_owned).into(),
             ..FieldRules::default()
         },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use baton_http::origin::field_may_be_ruled;
-use baton_http::{FieldRules, field_name_is_safe, field_value_is_safe, is_same_field};
+use baton_http::{FieldRules, FieldValue, field_name_is_safe, field_value_is_safe, is_same_field};
 use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
@@ -131,7 +131,7 @@ fn write_rules(value: &FieldRules) -> toml::Value {
 /// Reads fields by name; nothing if one of them was refused.
 fn read_fields(
     node: &Node,
-    fields: &mut Vec<(String, String)>,
+    fields: &mut Vec<(String, FieldValue)>,
     reserved: Reserved,
     reading: &mut Reading<'_>,
 ) -> Option<()> {
@@ -149,15 +149,15 @@ fn read_fields(
 fn read_field(
     key: &Spanned<String>,
     value: &Node,
-    fields: &mut Vec<(String, String)>,
+    fields: &mut Vec<(String, FieldValue)>,
     reserved: Reserved,
     reading: &mut Reading<'_>,
 ) -> Option<()> {
     let name = key.get_ref();
     let is_fine = check_name(name, key.span(), reserved, reading);
     let values = match value.get_ref() {
-        Value::Array(_) => ListOf(FIELD_VALUE).read(value, reading),
-        _ => FIELD_VALUE.read(value, reading).map(|value| vec![value]),
+        Value::Array(_) => ListOf(VariableValue).read(value, reading),
+        _ => VariableValue.read(value, reading).map(|value| vec![value]),
     };
     fields.extend(values?.into_iter().map(|value| (name.to_string(), value)));
     is_fine
@@ -198,16 +198,43 @@ fn check_name(name: &str, span: Range<usize>, reserved: Reserved, reading: &mut 
 }
 
 /// Fields by name, as they are read.
-fn written(fields: &[(String, String)]) -> toml::Value {
+fn written(fields: &[(String, FieldValue)]) -> toml::Value {
     let mut by_name: BTreeMap<&str, Vec<toml::Value>> = BTreeMap::new();
     for (name, value) in fields {
-        by_name.entry(name).or_default().push(value.as_str().into());
+        by_name.entry(name).or_default().push(VariableValue.write(value));
     }
     let entry = |(name, mut values): (&str, Vec<_>)| {
         let value = if values.len() == 1 { values.remove(0) } else { toml::Value::Array(values) };
         (name.to_owned(), value)
     };
     toml::Value::Table(by_name.into_iter().map(entry).collect())
+}
+
+/// The value of a field, with parts of the request.
+struct VariableValue;
+
+impl Kind for VariableValue {
+    type Value = FieldValue;
+
+    const SHOWN: Shown = Shown::Whole;
+
+    fn accepted(&self) -> String {
+        FIELD_VALUE.accepted()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldValue> {
+        let text = FIELD_VALUE.read(node, reading)?;
+        let value = FieldValue::parse(&text);
+        if value.is_err() {
+            let label = "expected a name behind `$`, such as `$client_ip`; `$$` is a dollar";
+            reading.refuse(node.span(), "has a `$` that begins no variable", label);
+        }
+        value.ok()
+    }
+
+    fn write(&self, value: &FieldValue) -> toml::Value {
+        value.to_string().into()
+    }
 }
 
 /// The value of a field.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_compress::{Rules, says_no_transform};
 use baton_content::Symlinks;
-use baton_http::{Coding, FieldRules};
+use baton_http::{Coding, FieldRules, FieldValue};
 use baton_pattern::Pattern;
 
 use super::compress::{Compress, CompressKind};
@@ -80,7 +80,8 @@ settings! {
         /// X-Frame-Options = "DENY" }` sets a field: it replaces all of the application's by this name. With a kind:
         /// `{ set = { X-Frame-Options = "DENY" }, add = { Link = "</a>; rel=preload" }, remove = ["X-Powered-By"],
         /// default = { Cache-Control = "no-store" } }`: `add` keeps existing fields, `remove` removes them, `default`
-        /// is for responses without the field.
+        /// is for responses without the field. Values may have parts of the request, `{ X-Client = "$client_ip" }`; `$$` is a
+        /// dollar. See `docs/conditions.md`.
         headers: FieldRules = FieldRules::default(), Fields;
     }
 }
@@ -127,8 +128,9 @@ impl Files {
 
     /// Which responses of applications and origins are coded. None where `headers` has all of them say `no-transform`.
     pub(crate) fn coded_streams(&self) -> Option<Arc<Rules>> {
-        let forbids = |(name, value): (&str, &str)| {
-            name.eq_ignore_ascii_case("Cache-Control") && says_no_transform(value.as_bytes())
+        let forbids = |(name, value): (&str, &FieldValue)| {
+            let says_so = |value: &str| says_no_transform(value.as_bytes());
+            name.eq_ignore_ascii_case("Cache-Control") && value.fixed().is_some_and(says_so)
         };
         self.compress.as_ref().filter(|_| !self.headers.added().any(forbids)).map(Compress::rules)
     }

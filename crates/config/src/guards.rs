@@ -5,6 +5,7 @@ use baton_site::guards::{Access, AllowedMethods, RateKey};
 
 use super::basic_auth::{BasicAuth, BasicAuthKind};
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::condition::{When, WhenKind};
 use super::cors::{Cors, CorsKind};
 use super::duration::Milliseconds;
 use super::error::Complaint;
@@ -25,6 +26,8 @@ settings! {
         allow: Option<Vec<ClientAddress>> = None, Or("all", ListOf(ClientAddressKind));
         /// Clients that are kept out: 403. That has precedence over `allow`.
         deny: Vec<ClientAddress> = Vec::new(), ListOf(ClientAddressKind);
+        /// Requests that are refused: 403. `{ user_agent = { file = "/etc/baton/crawlers.txt" } }`.
+        deny_when: Option<When> = None, Or("never", WhenKind);
         /// How often a client may ask: `{ requests = 10, per = "1s", burst = 20 }`. Beyond it: 429. The buckets are shared by all
         /// workers, and by all routes that have the limit from their site.
         rate_limit: Option<RateLimit> = None, Or("off", Inline::<RateLimit>::new());
@@ -113,6 +116,7 @@ impl Guards {
                 allow: self.allow.as_deref().map(address_set),
                 deny: address_set(&self.deny),
             }),
+            denied: self.deny_when.as_ref().map(When::plan),
             methods: self.methods.as_deref().map(AllowedMethods::new),
             body_bytes_max: self.body_bytes_max,
             ..guards::Guards::default()
@@ -126,7 +130,7 @@ impl Guards {
 
     /// Whether some clients are kept out.
     pub(crate) fn keeps_out(&self) -> bool {
-        self.allow.is_some() || !self.deny.is_empty() || self.basic_auth.is_some()
+        self.allow.is_some() || !self.deny.is_empty() || self.deny_when.is_some() || self.basic_auth.is_some()
     }
 }
 

@@ -1,9 +1,9 @@
 //! From [`Config`] to what the machines work with. Made inside each worker, since folders are opened with its rights.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
@@ -12,7 +12,9 @@ use baton_engine::listen::ListenAddress;
 use baton_http::{HeadLimits, MediaTypes};
 use baton_session::outlet::SendfileMode;
 use baton_site::guards::RateTable;
-use baton_site::plan::{Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, Terms, UploadSettings};
+use baton_site::plan::{
+    Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, RoutePages, Terms, UploadSettings,
+};
 use baton_site::{guards, plan};
 use baton_sys::process::identity;
 use baton_tls::PemFile;
@@ -23,9 +25,11 @@ use super::basic_auth::BasicAuth;
 use super::client_addresses::address_set;
 use super::cluster::{Cluster, Kept};
 use super::compress::Compress;
+use super::condition::When;
 use super::config::Config;
 use super::cors::Cors;
 use super::documents_plan;
+use super::error_pages::Intercept;
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::count;
@@ -199,7 +203,8 @@ impl Planner<'_> {
         let name = site.name();
         let routes = site.routes.iter().map(|route| self.route(&name, route, &site.guards, &endings));
         let mut routes = routes.collect::<io::Result<Vec<_>>>()?;
-        let whole_is_routed = site.routes.iter().any(|route| route.settings.matcher().is_whole());
+        let takes_all = |route: &RouteSettings| route.matcher().is_whole() && route.when.is_none();
+        let whole_is_routed = site.routes.iter().any(|route| takes_all(&route.settings));
         let inherited = (&site.guards, &site.files);
         if let (Some(tree), false) = (self.tree(&site.files, "", &[], &endings)?, whole_is_routed) {
             let whole = Route::unnamed(RouteSettings::default(), inherited);
@@ -209,12 +214,10 @@ impl Planner<'_> {
         for (route, action) in documents_plan::doors(site, self.resources, &self.bounds)? {
             routes.push(self.planned(&name, &route, &site.guards, action)?);
         }
-        let pages = settings.error_pages.iter().map(|(status, path)| {
-            let body = std::fs::read(path)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-            let media_type = self.media_types.of(path.as_os_str().as_encoded_bytes()).to_owned();
-            Ok(ErrorPage { status: *status, media_type, body })
-        });
+        let pages = self.pages(&settings.error_pages)?;
+        for (route, configured) in routes.iter_mut().zip(&site.routes) {
+            route.pages = self.route_pages(&configured.settings, &pages)?.map(Arc::new);
+        }
         Ok(plan::Site {
             name: site.name(),
             listeners: settings
@@ -224,7 +227,7 @@ impl Planner<'_> {
                 .filter_map(|listen| self.listener_ids.get(&listen.address).copied())
                 .collect(),
             hosts: settings.hosts.clone(),
-            error_pages: pages.collect::<io::Result<_>>()?,
+            error_pages: pages,
             clients: None,
             routes,
             headers: site.files.headers.clone(),
@@ -235,7 +238,30 @@ impl Planner<'_> {
             figures: self.resources.row(&site.name()),
             marking: marking(settings.request_id.as_ref(), settings.traceparent),
             log: settings.access_log.plan(self.log, self.resources)?,
+            log_when: settings.access_log_when.as_ref().map(When::plan),
         })
+    }
+
+    /// The bodies of errors.
+    fn pages(&self, files: &BTreeMap<u16, PathBuf>) -> io::Result<Vec<ErrorPage>> {
+        let page = |(status, path): (&u16, &PathBuf)| {
+            let body = std::fs::read(path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            let media_type = self.media_types.of(path.as_os_str().as_encoded_bytes()).to_owned();
+            Ok(ErrorPage { status: *status, media_type, body })
+        };
+        files.iter().map(page).collect()
+    }
+
+    /// The bodies of a route's errors, in front of those of its site; `None`: it says nothing of them.
+    fn route_pages(&self, settings: &RouteSettings, of_site: &[ErrorPage]) -> io::Result<Option<RoutePages>> {
+        if settings.error_pages.is_empty() && settings.intercept == Intercept::Off {
+            return Ok(None);
+        }
+        let mut pages = self.pages(&settings.error_pages)?;
+        pages.extend_from_slice(of_site);
+        let intercepted = settings.intercept.statuses(pages.iter().map(|page| page.status));
+        Ok(Some(RoutePages { pages, intercepted }))
     }
 
     /// The rules of a site or a route.
@@ -311,11 +337,12 @@ impl Planner<'_> {
         of_site: &Guards,
         action: Action,
     ) -> io::Result<plan::Route> {
-        let matcher = route.settings.matcher();
+        let settings = &route.settings;
+        let matcher = settings.matcher();
         // Requests of all routes that have the limit of their site are counted together.
         let scope = match route.guards().rate_limit == of_site.rate_limit {
             true => site.to_owned(),
-            false => format!("{site} {matcher}"),
+            false => format!("{site} {}", settings.name()),
         };
         Ok(plan::Route {
             headers: route.files.headers.clone(),
@@ -324,6 +351,13 @@ impl Planner<'_> {
             guards: self.guards(route.guards(), &scope)?,
             otherwise: otherwise(&route.files)
                 .filter(|_| matches!(action, Action::Files(_) | Action::Scripts(..))),
+            when: settings.condition(),
+            pages: None,
+            cache_bypass: settings
+                .cache
+                .as_ref()
+                .and_then(|cache| cache.bypass_when.as_ref())
+                .map(When::plan),
             matcher,
             action,
         })

@@ -54,7 +54,7 @@ settings! {
         /// name of a host.
         host: HostRule = HostRule::Client, Host;
         /// Rules for the fields of requests, as `headers` has them for those of responses:
-        /// `{ set = { X-Key = "1" }, remove = ["Cookie"] }`.
+        /// `{ set = { X-Key = "1", X-Real-IP = "$client_ip" }, remove = ["Cookie"] }`.
         request_headers: FieldRules = FieldRules::default(), RequestFields;
         /// Proxies in front of this server whose own `Forwarded`, `X-Forwarded-For`, `-Host` and `-Proto` are passed on:
         /// addresses such as `10.0.0.0/8`, or `unix:` for clients of Unix sockets. From all other clients these fields are

@@ -3,6 +3,7 @@
 use baton_site::guards;
 use baton_site::guards::{RateKey, RateTable};
 
+use super::condition::{When, WhenKind};
 use super::duration::Milliseconds;
 use super::kind::{Integer, Kind, Or, Reading};
 use super::raw::Node;
@@ -24,6 +25,8 @@ settings! {
         /// `user`: those of a user of `basic_auth`. `header:NAME`: those with the same value in this field, and by address those
         /// without it; an address has at most as many as sixteen values.
         key: RateKey = RateKey::Address, RateKeyKind;
+        /// Which requests are counted; others pass. `{ user_agent = { file = "/etc/baton/crawlers.txt" } }`.
+        when: Option<When> = None, Or("always", WhenKind);
     }
 }
 
@@ -35,6 +38,7 @@ impl RateLimit {
             interval_us: (self.per * 1_000).div_ceil(self.requests),
             burst: self.burst.unwrap_or(self.requests),
             key: self.key.clone(),
+            when: self.when.as_ref().map(When::plan),
             table,
         }
     }

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(Vec::from_iter(hidden), HIDDEN_SETTINGS);
     }
 
-    const HIDDEN_SETTINGS: [&str; 11] = [
+    const HIDDEN_SETTINGS: [&str; 14] = [
         "acme.email",
         "acme.external_account.key_id",
         "cluster.etcd.user",
@@ -256,6 +256,9 @@ mod tests {
         "site.route.headers",
         "site.route.proxy.request_headers.X-Key",
         "site.route.respond.body",
+        "site.route.when.cookie.a",
+        "site.route.when.header.X-Beta",
+        "site.route.when.query.b",
     ];
 
     fn compare(path: &str, given: &toml::Value, shown: &toml::Value, hidden: &mut BTreeSet<String>) {

@@ -8,6 +8,7 @@ use super::cache::Cache;
 use super::cluster::{Cluster, ClusterNode, RouteCluster};
 use super::cluster_etcd::{ClusterEtcd, ClusterRegister};
 use super::compress::Compress;
+use super::condition::When;
 use super::cors::Cors;
 use super::documents::Documents;
 use super::files::{CacheRule, Files};
@@ -113,6 +114,7 @@ pub(crate) fn sections() -> Vec<SectionDescription> {
         described::<Application>(Form::Inline),
         described::<Compress>(Form::Inline),
         described::<CacheRule>(Form::Inline),
+        described::<When>(Form::Inline),
     ]
 }
 

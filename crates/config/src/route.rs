@@ -1,19 +1,27 @@
 //! `[[site.route]]`: settings of some paths.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use baton_pattern::Pattern;
+use baton_site::condition::Condition;
 use baton_site::matcher::Matcher;
-use baton_site::template::{Template, Variable};
+use baton_site::plan::UNANSWERED;
+use baton_site::template::Template;
 
 use super::application::Application;
 use super::cluster::{ClusterKind, RouteCluster};
 use super::command::CGI_COMMAND;
+use super::condition::{When, WhenKind};
 use super::cors::check_headers;
 use super::error::Complaint;
+use super::error_pages::{ErrorPages, Intercept, InterceptKind};
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
+use super::known_variables::{check_fields, check_request_fields, check_templates};
 use super::media_types::MEDIA_TYPE;
 use super::proxy::{Proxy, ProxyKind};
 use super::raw::Node;
@@ -63,11 +71,15 @@ settings! {
         /// Whether the `path` is removed before the file is looked up. Default: true for a route with a root of its
         /// own, so that `/docs/a.html` is the file `a.html` of that root.
         strip_prefix: bool = false, Flag;
+        /// Which requests for these paths the route answers: `{ cookie = { beta = "1" } }`. The next route that fits has the others. Of
+        /// two routes at the same place, the one with a condition stands first.
+        when: Option<When> = None, Or("always", WhenKind);
         /// Sends clients elsewhere, whatever the method: `{ to = "https://example.org$uri", status = 301 }`; without `status`, 302.
         redirect: Option<Redirect> = None, Or("off", Inline::<Redirect>::new());
         /// Answers as if another target had been asked for: `{ to = "/index.php?page=$1" }`. Routes are looked up again for it.
         rewrite: Option<Rewrite> = None, Or("off", Inline::<Rewrite>::new());
-        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`. From 400 on, it is for every method.
+        /// A fixed answer: `{ status = 410, body = "Gone.\n", media_type = "text/plain" }`. From 400 on, and without a body, it is
+        /// for every method.
         respond: Option<Respond> = None, Or("off", Inline::<Respond>::new());
         /// An origin server answers: `"http://127.0.0.1:3000"`, `"https://api.example.org/v1"`, `"unix:/run/app.sock"`, or a
         /// table with more.
@@ -81,6 +93,12 @@ settings! {
         /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
         /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.
         cgi: Option<Application> = None, Or("off", Inline::<Application>::new());
+        /// Files, relative to the root, that are the bodies of errors here: `{ 404 = "404.html" }`. For other statuses, those of
+        /// the site count.
+        error_pages: BTreeMap<u16, PathBuf> = BTreeMap::new(), ErrorPages;
+        /// Which errors of `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi` give way to the server's own pages: `true`, those for whose
+        /// status `error_pages` has one; or an array of statuses, for those without a page the built-in one.
+        intercept: Intercept = Intercept::Off, InterceptKind;
         /// Whether responses of `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi` are kept for other clients, in the cache of
         /// `[shared_cache]`: `true`, or a table that says how.
         cache: Option<RouteCache> = None, CacheKind;
@@ -92,7 +110,7 @@ settings! {
     Redirect in "site.route.redirect" needs ["to"] {
         /// Value of `Location`: a URL or a path, with parts of the request. A final `$uri` is its path and query, a final `$rest`
         /// their part after the `path` of the route: below `/old`, `/new$rest` sends `/old/a?b` to `/new/a?b`. `$path` and
-        /// `$query` are one of them alone. `$1` and `$name` are groups of the route's `regex`; of a `glob`, each `*` is one.
+        /// `$query` are one of them alone, `$host` is the host that the client has asked: `https://www.$host$uri`. `$1` and `$name` are groups of the route's `regex`; of a `glob`, each `*` is one.
         to: Template = Template::default(), LOCATION;
         /// 301, 302, 303, 307 or 308.
         status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
@@ -111,7 +129,7 @@ settings! {
 settings! {
     /// A fixed answer.
     Respond in "site.route.respond" needs ["status"] {
-        /// Status code, 200 to 599, but not 204, 205 or 304: these have no body.
+        /// Status code, 200 to 599. 204, 205 and 304 have no body. 444: no answer, the connection ends (HTTP/2: the stream).
         status: u64 = 200, Status(&[]);
         /// The body.
         body: String = String::new(), Body;
@@ -136,12 +154,22 @@ impl Route {
             settings.path.clone_from(exact);
         }
         check_place(&places, &table, &span, reading);
-        check_groups(&settings, &table, reading);
+        let templates = [
+            ("redirect", settings.redirect.as_ref().map(|redirect| &redirect.to)),
+            ("rewrite", settings.rewrite.as_ref().map(|rewrite| &rewrite.to)),
+        ];
+        check_templates(templates, &settings.matcher(), &table, reading);
+        check_respond(&settings, &table, reading);
         if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
             cgi.command = CGI_COMMAND.map(str::to_owned).into();
         }
         let guards = Guards::read_checked(&mut table, inherited.0.clone(), reading);
         let files = Files::read_with_root(&mut table, inherited.1.clone(), reading);
+        check_fields(&files.headers, Some(&settings.matcher()), table.span_of("headers"), reading);
+        if let Some(proxy) = &settings.proxy {
+            let place = table.span_of("proxy");
+            check_request_fields(&proxy.request_headers, &settings.matcher(), place, reading);
+        }
         check_headers(guards.cors.as_ref(), &files, &table, reading);
         let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
         answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
@@ -172,6 +200,12 @@ impl Route {
             let complaint = complaint.at(table.span_of("cache").unwrap_or(span), "has `prefetch`");
             reading.complain(complaint.help("remove `prefetch`: it is for routes with `proxy` or `cluster`"));
         }
+        if let Some(at) = table.span_of("intercept").filter(|_| settings.intercept != Intercept::Off)
+            && !answers.iter().any(|key| !["redirect", "rewrite", "respond"].contains(key))
+        {
+            let complaint = Complaint::new("nothing to intercept").at(at, "answered by this server itself");
+            reading.complain(complaint.help("`error_pages` alone has the pages of its own errors"));
+        }
         check_methods(&guards, &settings, &table, reading);
         table.finish(reading);
         Self { settings, guards, files }
@@ -196,6 +230,8 @@ impl Route {
     /// methods and addresses may be named that a route of its own could not have.
     pub fn write(&self, of_site: &Guards) -> Vec<(&'static str, toml::Value)> {
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
+        let is_left_out = |name| ["when", "error_pages", "intercept"].contains(&name);
+        let keys = keys.filter(|(setting, value)| !is_left_out(setting.name) || *value != setting.default);
         let guards = Guards::settings().into_iter().zip(self.guards.write()).zip(of_site.write());
         let own = guards.filter(|((_, value), of_site)| value != of_site).map(|(own, _)| own);
         let keys = keys.chain(own);
@@ -255,9 +291,18 @@ fn check_application(
 /// Complains about methods that the route is to take and that nothing in it answers.
 fn check_methods(guards: &Guards, settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
     let takes_all = match &settings.respond {
-        Some(respond) => respond.status >= 400,
+        Some(respond) => respond.status >= 400 || is_bodiless(respond.status),
         None => ANSWERS.into_iter().any(|key| table.is_set(key)),
     };
+    let wanted = settings.when.as_ref().and_then(|when| when.method.as_ref()?.plain());
+    if let Some((wanted, taken)) = wanted.zip(guards.methods.as_ref())
+        && !wanted.iter().any(|method| taken.contains(method))
+    {
+        let complaint = Complaint::new("no request that fits is taken");
+        let complaint = complaint
+            .at(table.span_of("when").unwrap_or_default(), format!("asks for {}", wanted.join(", ")));
+        reading.complain(complaint.help(format!("`methods` here are {}", taken.join(", "))));
+    }
     let Some(methods) = guards.methods.as_ref().filter(|_| table.has("methods") && !takes_all) else {
         return;
     };
@@ -304,6 +349,21 @@ fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     files.filter(|name| !kept.contains(name)).chain(also.iter().copied()).collect()
 }
 
+/// Complains of a body that no client would get.
+fn check_respond(settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
+    let Some(respond) = settings.respond.as_ref().filter(|respond| !respond.body.is_empty()) else { return };
+    if is_bodiless(respond.status) || respond.status == u64::from(UNANSWERED) {
+        let complaint = Complaint::new(format!("an answer with status {} has no body", respond.status));
+        let complaint = complaint.at(table.span_of("respond").unwrap_or_default(), "has `body`");
+        reading.complain(complaint.help("remove `body`, or choose another status"));
+    }
+}
+
+/// Whether responses with a status end behind their head (RFC 9110 section 6.4.1, 15.3.6).
+fn is_bodiless(status: u64) -> bool {
+    [204, 205, 304].contains(&status)
+}
+
 /// Complains of a route that is nowhere or in several places, and of keys that are for prefixes alone.
 fn check_place(places: &[&str], table: &Table<'_>, span: &Range<usize>, reading: &mut Reading<'_>) {
     let at = |key: &str| table.span_of(key).unwrap_or_else(|| span.clone());
@@ -322,35 +382,8 @@ fn check_place(places: &[&str], table: &Table<'_>, span: &Range<usize>, reading:
     }
 }
 
-/// Complains of variables that stand for no group of the route's pattern.
-fn check_groups(settings: &RouteSettings, table: &Table<'_>, reading: &mut Reading<'_>) {
-    let matcher = settings.matcher();
-    let templates = [
-        ("redirect", settings.redirect.as_ref().map(|redirect| &redirect.to)),
-        ("rewrite", settings.rewrite.as_ref().map(|rewrite| &rewrite.to)),
-    ];
-    for (key, template) in templates.into_iter().filter_map(|(key, template)| Some((key, template?))) {
-        for variable in template.variables() {
-            let Variable::Group(name) = variable else { continue };
-            if matcher.as_pattern().is_some_and(|pattern| pattern.has_group(name)) {
-                continue;
-            }
-            let complaint = Complaint::new(format!("`{variable}` is no group of the route"));
-            let complaint = complaint.at(table.span_of(key).unwrap_or_default(), format!("has {variable}"));
-            let groups: Vec<_> = matcher.as_pattern().map_or_else(Vec::new, |pattern| {
-                pattern.groups().map(|group| format!("`${group}`")).collect()
-            });
-            reading.complain(complaint.help(match (matcher.as_pattern(), &groups[..]) {
-                (None, _) => "only routes with `glob` or `regex` have groups; `$path`, `$query`, `$uri` and `$rest` are known everywhere".into(),
-                (Some(_), []) => format!("the route's {} has no groups: parts in `(…)`, or a `*` of a glob", settings.place_key()),
-                (Some(_), groups) => format!("known here: {}", groups.join(", ")),
-            }));
-        }
-    }
-}
-
 impl RouteSettings {
-    /// Which requests the route answers.
+    /// Which paths the route has.
     pub fn matcher(&self) -> Matcher {
         let matcher = match (&self.exact, self.glob.as_ref().or(self.regex.as_ref())) {
             (Some(path), _) => Matcher::exact(path),
@@ -359,6 +392,11 @@ impl RouteSettings {
             (None, None) => Matcher::prefix(&self.path),
         };
         if self.internal { matcher.internal() } else { matcher }
+    }
+
+    /// Which of them, if not all.
+    pub fn condition(&self) -> Option<Arc<Condition>> {
+        self.when.as_ref().map(When::plan)
     }
 
     /// The key that says so.
@@ -373,7 +411,10 @@ impl RouteSettings {
 
     /// What messages, metrics and the status call the route.
     pub fn name(&self) -> String {
-        self.matcher().to_string()
+        match &self.when {
+            Some(when) => format!("{} when {when}", self.matcher()),
+            None => self.matcher().to_string(),
+        }
     }
 
     /// The application that answers, and whether it is spoken to in FastCGI.
@@ -417,7 +458,7 @@ const ANSWERS: [&str; 8] = ["redirect", "rewrite", "respond", "proxy", "cluster"
 /// Keys of applications that answer instead of files.
 const APPLICATIONS: [&str; 3] = ["fastcgi", "scgi", "cgi"];
 
-/// A status code: one of a list, or if that is empty any final one that has a body.
+/// A status code: one of a list, or if that is empty any final one.
 struct Status(&'static [u64]);
 
 impl Kind for Status {
@@ -427,7 +468,7 @@ impl Kind for Status {
 
     fn accepted(&self) -> String {
         match self.0 {
-            [] => "a status from 200 to 599 that has a body".into(),
+            [] => "a status from 200 to 599".into(),
             some => format!("one of {}", some.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
         }
     }
@@ -435,7 +476,7 @@ impl Kind for Status {
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
         let status = Integer(100, 599).read(node, reading)?;
         let accepted = match self.0 {
-            [] => status >= 200 && ![204, 205, 304].contains(&status),
+            [] => status >= 200,
             some => some.contains(&status),
         };
         if !accepted {

@@ -6,6 +6,7 @@ use baton_site::matcher::{self, Matcher};
 use baton_site::template::{Asked, REWRITES_MAX, Template, Variable};
 
 use super::check::{Conflicts, of_site};
+use super::condition::When;
 use super::error::Complaint;
 use super::raw::Step;
 use super::route::{Rewrite, RouteSettings};
@@ -24,7 +25,8 @@ impl Conflicts<'_> {
                 let key = route.settings.place_key();
                 let at = [&routes[..], &[Step::Index(index), Step::Key(key)]].concat();
                 if let Some(span) = self.raw.find(&at).filter(|_| self.is_sound(&at)) {
-                    known.push(CheckedRoute { matcher: route.settings.matcher(), span });
+                    let when = route.settings.when.clone();
+                    known.push(CheckedRoute { matcher: route.settings.matcher(), when, span });
                 }
             }
             for (index, route) in known.iter().enumerate() {
@@ -99,7 +101,7 @@ fn looping(site: &Site, route: &RouteSettings, to: &Template) -> Option<(String,
     let mut path = first.clone();
     let (mut matcher, mut to, mut decoded) = (&matcher, to, Vec::new());
     for _ in 0..REWRITES_MAX {
-        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, matcher }).0;
+        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, host: None, matcher }).0;
         decode_any_path(path.as_bytes(), &mut decoded).ok()?;
         let next = matcher::find(&places, &mut decoded)?;
         (matcher, to) = (&next.matcher, &next.rewrite?.to);
@@ -107,6 +109,7 @@ fn looping(site: &Site, route: &RouteSettings, to: &Template) -> Option<(String,
     let first_target = route.rewrite.as_ref()?.to.expand_target(&Asked {
         path: first.as_bytes(),
         query: None,
+        host: None,
         matcher: &route.matcher(),
     });
     Some((first, first_target.0))
@@ -130,14 +133,18 @@ impl AsRef<Matcher> for Located<'_> {
 /// A route that was read without complaints.
 struct CheckedRoute {
     matcher: Matcher,
+    when: Option<When>,
     /// Where its path or its pattern stands.
     span: std::ops::Range<usize>,
 }
 
 /// The route that answers all requests of another one, and the mistake in words.
 fn shadow(routes: &[CheckedRoute], index: usize) -> Option<(String, &CheckedRoute)> {
-    let matcher = &routes[index].matcher;
-    let twin = routes[..index].iter().find(|other| is_same(&other.matcher, matcher));
+    let CheckedRoute { matcher, when, .. } = &routes[index];
+    let takes_all = |other: &CheckedRoute| other.when.is_none();
+    let twin = routes[..index]
+        .iter()
+        .find(|other| is_same(&other.matcher, matcher) && (takes_all(other) || other.when == *when));
     if let Some(twin) = twin {
         let what = match matcher.as_pattern() {
             Some(pattern) => format!("two routes have the {} {}", pattern.kind(), pattern.text()),
@@ -147,14 +154,16 @@ fn shadow(routes: &[CheckedRoute], index: usize) -> Option<(String, &CheckedRout
         return Some((what, twin));
     }
     if let Some(path) = matcher.as_pattern().and_then(|pattern| pattern.only_path())
-        && let Some(exact) = routes.iter().find(|other| other.matcher.has_paths_of(&Matcher::exact(path)))
+        && let Some(exact) =
+            routes.iter().find(|other| other.matcher.has_paths_of(&Matcher::exact(path)) && takes_all(other))
     {
         return Some((format!("the glob {path} is an exact path of another route"), exact));
     }
     let earlier = if matcher.as_pattern().is_some() { &routes[..index] } else { routes };
     let is_caught = matcher.as_pattern().is_some() || matcher.yields_to_patterns();
-    let matches_all =
-        |other: &&CheckedRoute| other.matcher.as_pattern().is_some_and(Pattern::matches_everything);
+    let matches_all = |other: &&CheckedRoute| {
+        takes_all(other) && other.matcher.as_pattern().is_some_and(Pattern::matches_everything)
+    };
     let catching = earlier.iter().find(matches_all).filter(|_| is_caught)?;
     Some((format!("{} matches every path", catching.matcher), catching))
 }

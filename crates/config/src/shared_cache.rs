@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_cache::{CachedRoute, DiskSettings, PolicyName, QueryRule, RouteRules, Settings};
 
+use super::condition::{When, WhenKind};
 use super::duration::Seconds;
 use super::kind::{Bytes, Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
@@ -93,6 +94,9 @@ settings! {
         tag_fields: Vec<String> = vec!["Cache-Tag".into(), "Surrogate-Key".into()], ListOf(Text);
         /// Whether responses with `Set-Cookie` are kept: each client would get the cookie of the first one.
         store_set_cookie: bool = false, Flag;
+        /// Requests that the cache has nothing to do with: they go to the origin, and nothing of the answer is kept.
+        /// `{ cookie = { session = true } }`.
+        bypass_when: Option<When> = None, Or("never", WhenKind);
         /// Whether clients may ask for a fresh response (`Cache-Control: no-cache`), as browsers do on reload.
         obey_clients: bool = true, Flag;
     }

@@ -9,21 +9,21 @@ use baton_content::is_named_like_a_script;
 use baton_engine::listen::ListenAddress;
 
 use super::address::{Listen, SiteAddresses};
+use super::condition::{When, WhenKind};
 use super::cors::check_headers;
 use super::documents::{Documents, DocumentsKind};
 use super::error::Complaint;
+use super::error_pages::{self, ErrorPages, Intercept};
 use super::files::Files;
 use super::guards::Guards;
-use super::kind::{Flag, Kind, ListOf, Or, Reading};
+use super::kind::{Flag, ListOf, Or, Reading};
+use super::known_variables::check_fields;
 use super::marking::{RequestId, RequestIdKind};
-use super::raw::{Node, Value};
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
-use super::schema::Schema;
 use super::setting::{Inline, Section, Table, settings};
-use super::shown::Shown;
 use super::site_log::{AccessLog, AccessLogKind};
-use super::text::{FilePath, Text, TextOf, Wrong};
+use super::text::{Text, TextOf, Wrong};
 use super::tls::{
     Certificates, ClientAuthentication, Hsts, RedirectHttps, RedirectHttpsKind, SiteCertificates,
 };
@@ -77,6 +77,8 @@ settings! {
         /// Whether its requests are written to the access log, or the file of a log of its own: `"/var/log/a.log"`,
         /// `{ file = "/var/log/a.log", format = "json", fields = ["time", "request", "duration_us"] }`.
         access_log: AccessLog = AccessLog::Server, AccessLogKind;
+        /// Which of its requests are written there: `{ user_agent = "!health-check" }`.
+        access_log_when: Option<When> = None, Or("always", WhenKind);
         /// Whether each request has an id: in the log (`request_id`), in the request that an application or an origin gets,
         /// and in the response. A table says more: `{ header = "X-Request-Id", trust = ["10.0.0.0/8"] }`.
         request_id: Option<RequestId> = None, RequestIdKind;
@@ -102,33 +104,35 @@ impl Site {
         let guards = Guards::read_checked(&mut table, Guards::default(), reading);
         let files = Files::read_with_root(&mut table, Files::default(), reading);
         check_headers(guards.cors.as_ref(), &files, &table, reading);
+        check_fields(&files.headers, None, table.span_of("headers"), reading);
         let root_is_known = !table.has_refused("root", reading);
         let has_routes = table.has_elements("route");
-        let routes: Vec<_> = table
-            .tables("route", reading)
-            .into_iter()
-            .map(|(table, span)| Route::read(table, span, (&guards, &files), reading))
-            .collect();
+        let (mut routes, mut places) = (Vec::new(), Vec::new());
+        for (table, span) in table.tables("route", reading) {
+            places.push((table.span_of("error_pages"), table.span_of("intercept")));
+            routes.push(Route::read(table, span, (&guards, &files), reading));
+        }
         let endings = script_endings(&routes);
+        let is_script = |page: &Path| {
+            !files.script_sources && is_named_like_a_script(page.as_os_str().as_encoded_bytes(), &endings)
+        };
         let base = files.root.as_deref().unwrap_or(reading.base_at(&span));
-        for (status, page) in &mut settings.error_pages {
-            if !root_is_known && page.is_relative() {
-                continue;
-            }
-            *page = base.join(&page);
-            if !files.script_sources && is_named_like_a_script(page.as_os_str().as_encoded_bytes(), &endings)
+        let place = table.span_of("error_pages").unwrap_or_else(|| span.clone());
+        let known_base = root_is_known.then_some(base);
+        error_pages::complete(&mut settings.error_pages, known_base, is_script, &place, reading);
+        for (route, (pages, intercept)) in routes.iter_mut().zip(&places) {
+            let base = route.files.root.clone();
+            let base = base.as_deref().filter(|_| root_is_known).or(known_base);
+            let place = pages.clone().unwrap_or_default();
+            error_pages::complete(&mut route.settings.error_pages, base, is_script, &place, reading);
+            let has_pages = !settings.error_pages.is_empty() || !route.settings.error_pages.is_empty();
+            if let Some(at) = intercept.clone().filter(|_| !has_pages)
+                && route.settings.intercept == Intercept::WithPage
             {
-                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
-                let complaint = Complaint::new(format!("the page for status {status} is a script"));
-                let complaint =
-                    complaint.at(span, format!("the source code of {} would be sent", page.display()));
-                reading.complain(complaint.help("name a file that is sent as it is"));
-                continue;
-            }
-            if let Err(error) = std::fs::File::open(&page) {
-                let span = table.span_of("error_pages").unwrap_or_else(|| span.clone());
-                let complaint = Complaint::new(format!("the page for status {status} cannot be read"));
-                reading.complain(complaint.at(span, format!("{}: {error}", page.display())));
+                let complaint = Complaint::new("no error page could take the place of a response");
+                let complaint = complaint.at(at, "neither the route nor its site has `error_pages`");
+                reading
+                    .complain(complaint.help("add `error_pages`, or name statuses for the built-in pages"));
             }
         }
         if settings.documents.is_some() && settings.client_certificates.is_some() {
@@ -225,45 +229,3 @@ const HOST_NAME: TextOf = TextOf {
         if fine { Ok(host) } else { Err(Wrong::new("has a bad host name", expected)) }
     },
 };
-
-/// Files by status.
-struct ErrorPages;
-
-impl Kind for ErrorPages {
-    type Value = BTreeMap<u16, PathBuf>;
-
-    const SHOWN: Shown = Shown::Whole;
-
-    fn accepted(&self) -> String {
-        "a table of paths by status, 400 to 599: { 404 = \"404.html\" }".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::table_of(Schema::TEXT)
-    }
-
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BTreeMap<u16, PathBuf>> {
-        let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
-        };
-        let mut pages = Some(BTreeMap::new());
-        for (key, value) in entries {
-            let status = key.get_ref().parse().ok().filter(|status| (400..=599).contains(status));
-            if status.is_none() {
-                reading.refuse(key.span(), "has a bad status", "expected 400 to 599");
-            }
-            let path = Text.read(value, reading);
-            pages = pages.zip(status.zip(path)).map(|(mut pages, (status, path))| {
-                pages.insert(status, Path::new(&path).to_owned());
-                pages
-            });
-        }
-        pages
-    }
-
-    fn write(&self, value: &BTreeMap<u16, PathBuf>) -> toml::Value {
-        let page = |(status, path): (&u16, &PathBuf)| (status.to_string(), FilePath.write(path));
-        toml::Value::Table(value.iter().map(page).collect())
-    }
-}

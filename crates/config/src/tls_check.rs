@@ -90,6 +90,14 @@ impl Conflicts<'_> {
         if !site.has_acme() || !self.is_sound(&of_site(index, "hosts")) {
             return;
         }
+        if !baton_acme::OBTAINS {
+            let complaint = Complaint::new("this build has no ACME")
+                .at(self.raw.span(&of_site(index, "tls")), "is to come from an authority");
+            self.found.push(complaint.help(
+                "install a package of Baton, build with `--features acme`, or name files: `tls = { certificate = \"CHAIN.pem\", key = \"KEY.pem\" }`",
+            ));
+            return;
+        }
         let Err(why) = site.acme_names() else { return };
         let mut complaint = Complaint::new("a site whose certificate cannot be obtained")
             .at(self.raw.span(&of_site(index, "tls")), "is to come from an authority");

@@ -118,7 +118,7 @@ impl Site {
         for files in routes.chain([&mut site.files]) {
             let fields = &mut files.headers.set;
             if !fields.iter().any(|(name, _)| baton_http::is_same_field(name, HSTS)) {
-                fields.push((HSTS.to_owned(), value.clone()));
+                fields.push((HSTS.to_owned(), value.as_str().into()));
             }
         }
         site
@@ -152,6 +152,9 @@ impl Site {
             hosts: settings.hosts.clone(),
             routes: vec![plan::Route {
                 matcher: Matcher::prefix("/"),
+                when: None,
+                pages: None,
+                cache_bypass: None,
                 headers: self.files.headers.clone(),
                 compress: None,
                 cors: None,
@@ -169,6 +172,7 @@ impl Site {
             figures: None,
             marking: marking(settings.request_id.as_ref(), settings.traceparent),
             log: SiteLog::Off,
+            log_when: None,
         })
     }
 }

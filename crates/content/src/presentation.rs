@@ -49,7 +49,8 @@ impl Presentation {
         });
         // Also on files that have no such copy: one may come (RFC 9110, 12.5.5).
         let is_coded_for_some = !config.precompressed.is_empty() || compress.is_some();
-        let added = config.headers.added().filter(|(name, _)| is_vary(name)).map(|(_, member)| member);
+        let added = config.headers.added().filter(|(name, _)| is_vary(name));
+        let added = added.filter_map(|(_, member)| member.fixed());
         let varies: Vec<_> =
             is_coded_for_some.then_some("Accept-Encoding").into_iter().chain(added).collect();
         if !varies.is_empty() {
@@ -60,7 +61,10 @@ impl Presentation {
         }
         let keeps = |name: &str| rule.is_some() && name.eq_ignore_ascii_case(CACHE_CONTROL);
         for (name, value) in config.headers.fields_beside(keeps).filter(|(name, _)| !is_vary(name)) {
-            line(name, value.as_bytes());
+            // What differs from request to request is not kept with the file.
+            if let Some(value) = value.fixed() {
+                line(name, value.as_bytes());
+            }
         }
         let compress = compress.map(Arc::clone);
         Self { media_type, coding: target.coding, compress, lines, server_header: config.server_header }
@@ -75,6 +79,7 @@ fn is_vary(name: &str) -> bool {
 /// Whether `Cache-Control` says that the bytes must reach the client as they are.
 fn forbids_transformation(config: &TreeConfig, rule: Option<&CacheRule>) -> bool {
     let added = config.headers.all().filter(|(name, _)| name.eq_ignore_ascii_case(CACHE_CONTROL));
-    let mut values = rule.map(|rule| rule.value.as_str()).into_iter().chain(added.map(|(_, value)| value));
+    let mut values =
+        rule.map(|rule| rule.value.as_str()).into_iter().chain(added.filter_map(|(_, value)| value.fixed()));
     values.any(|value| baton_compress::says_no_transform(value.as_bytes()))
 }

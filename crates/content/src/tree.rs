@@ -121,7 +121,8 @@ impl Tree {
 
 fn check_fields(config: &TreeConfig) -> io::Result<()> {
     let rules = config.cache_control.iter().map(|rule| (CACHE_CONTROL, rule.value.as_str()));
-    for (name, value) in rules.chain(config.headers.all()) {
+    let fields = config.headers.all().map(|(name, value)| (name, value.fixed().unwrap_or_default()));
+    for (name, value) in rules.chain(fields) {
         if !field_name_is_safe(name.as_bytes()) || !field_value_is_safe(value.as_bytes()) {
             let message = format!("{name:?}: {value:?} cannot be a header field");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));

@@ -281,6 +281,9 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         hosts: Vec::new(),
         routes: vec![Route {
             matcher: Matcher::prefix("/"),
+            when: None,
+            pages: None,
+            cache_bypass: None,
             headers: FieldRules::default(),
             compress: None,
             cors: None,
@@ -298,6 +301,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         figures: Some(FIGURES.row(Subject::Site("site"))),
         marking: None,
         log: SiteLog::Main,
+        log_when: None,
     };
     // That an entry is looked at again once a second is no matter of requests.
     let cache = CacheSettings { revalidate_ms: 3_600_000, ..CacheSettings::default() };

@@ -1,18 +1,19 @@
 //! Rules of a configuration for fields of responses, and of requests that go on.
 
+use crate::field_value::{FieldValue, FieldVariable};
 use crate::fields::is_same_field;
 
 /// Rules for fields. Names are compared by [`is_same_field`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRules {
     /// Fields that replace the response's fields of the same names.
-    pub set: Vec<(String, String)>,
+    pub set: Vec<(String, FieldValue)>,
     /// Fields in addition to the response's.
-    pub add: Vec<(String, String)>,
+    pub add: Vec<(String, FieldValue)>,
     /// Names of fields to remove.
     pub remove: Vec<String>,
     /// Fields for responses that have none by these names.
-    pub default: Vec<(String, String)>,
+    pub default: Vec<(String, FieldValue)>,
 }
 
 impl FieldRules {
@@ -27,36 +28,46 @@ impl FieldRules {
     }
 
     /// Fields that each response gets.
-    pub fn added(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn added(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
         pairs(&self.set).chain(pairs(&self.add))
     }
 
     /// Fields for responses that have none of these names after the others were added.
-    pub fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn defaults(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
         let is_added = |name: &str| self.added().any(|(added, _)| is_same_field(added, name));
         pairs(&self.default).filter(move |(name, _)| !is_added(name))
     }
 
     /// Fields to add to a response; `keeps` says whether it has a field of a name that is not dropped.
-    pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &str)> {
+    pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &FieldValue)> {
         self.added().chain(self.defaults().filter(move |(name, _)| !keeps(name)))
     }
 
     /// All fields that a response may get.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
         self.added().chain(pairs(&self.default))
+    }
+
+    /// Whether the fields differ from request to request.
+    pub fn has_variables(&self) -> bool {
+        self.variables().next().is_some()
+    }
+
+    /// The variables in all values.
+    pub fn variables(&self) -> impl Iterator<Item = &FieldVariable> {
+        self.all().flat_map(|(_, value)| value.variables())
     }
 }
 
-fn pairs(fields: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
-    fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+fn pairs(fields: &[(String, FieldValue)]) -> impl Iterator<Item = (&str, &FieldValue)> {
+    fields.iter().map(|(name, value)| (name.as_str(), value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fields(texts: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn fields(texts: &[(&str, &str)]) -> Vec<(String, FieldValue)> {
         texts.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 
@@ -78,7 +89,8 @@ mod tests {
         {
             assert_eq!(rules.drops(name.as_bytes()), drops, "{name}");
         }
-        let beside: Vec<_> = rules.fields_beside(|name| name == "E").collect();
+        let beside = rules.fields_beside(|name| name == "E");
+        let beside: Vec<_> = beside.filter_map(|(name, value)| Some((name, value.fixed()?))).collect();
         let expected =
             [("A", "set"), ("B", "set"), ("a", "added"), ("C", "added"), ("D", "default"), ("F", "default")];
         assert_eq!(beside, expected);

@@ -85,6 +85,7 @@ fn an_exchange_with_an_origin_allocates_nothing() {
             keeps: true,
             upgrade: None,
             websocket_key: None,
+            variables: &(),
         };
         for _ in 0..2 {
             out.clear();

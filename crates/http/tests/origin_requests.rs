@@ -36,6 +36,7 @@ fn request<'a>(head: &'a RequestHead<'a>) -> ForwardedRequest<'a> {
         keeps: true,
         upgrade: None,
         websocket_key: None,
+        variables: &(),
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) fn of_return(directive: &Directive, is_https: Option<bool>) -> Option
     match status {
         301 | 302 | 303 | 307 | 308 => redirection(status, text, is_https),
         444 => Some(Answer::Closed),
-        200..=599 if !matches!(status, 204 | 205 | 304) && is_constant(text) => {
+        200..=599 if is_constant(text) => {
+            let text = if matches!(status, 204 | 205 | 304) { "" } else { text };
             Some(Answer::Fixed { status, text: text.to_owned() })
         }
         _ => None,
@@ -324,7 +325,7 @@ mod tests {
             ("return 301 https://$host:8443$request_uri;", None),
             ("return 301 https://example.org$uri;", None),
             ("return 200 $remote_addr;", None),
-            ("return 204;", None),
+            ("return 204;", Some(Answer::Fixed { status: 204, text: String::new() })),
             ("return;", None),
         ] {
             assert_eq!(of_return(&directive(text), Some(true)), expected, "{text}");

@@ -447,6 +447,7 @@ fn named_locations() {
     assert!(site("error_page 404 = @app;").contains("try_files = [\"$path\", \"$path/\", \"/__app$uri\"]"));
     let sent = site("location / { error_page 418 = @app; return 418; }");
     assert!(sent.contains("path = \"/\"\nrewrite = { to = \"/__app$uri\" }\n"), "{sent}");
+    assert!(!site("").contains("/__app"), "nothing leads there");
     // Clients cannot ask for it, so what guards the others has nothing to say there.
     let guarded = site(
         r"location / { try_files $uri @app; } location /admin { deny all; } location ~ \.zip$ { deny all; }",

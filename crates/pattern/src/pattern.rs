@@ -27,6 +27,12 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPattern(String);
 
+impl BadPattern {
+    pub(crate) fn new(why: String) -> Self {
+        Self(why)
+    }
+}
+
 impl fmt::Display for BadPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -81,14 +87,7 @@ impl Pattern {
             .dfa_size_limit(CACHE_BYTES_MAX)
             .nest_limit(DEPTH_MAX)
             .build();
-        let regex = regex.map_err(|error| {
-            BadPattern(match error {
-                regex::Error::CompiledTooBig(bytes) => {
-                    format!("it takes more than {bytes} bytes when it is compiled")
-                }
-                error => error.to_string(),
-            })
-        })?;
+        let regex = regex.map_err(compile_error)?;
         Ok(Self { kind, text: text.to_owned(), regex })
     }
 
@@ -148,6 +147,19 @@ impl Pattern {
     }
 }
 
+/// Why an expression cannot be compiled, on one line.
+pub(crate) fn compile_error(error: regex::Error) -> BadPattern {
+    BadPattern(match error {
+        regex::Error::CompiledTooBig(bytes) => {
+            format!("it takes more than {bytes} bytes when it is compiled")
+        }
+        // The last line of several has the reason; those in front of it show the place.
+        error => {
+            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        }
+    })
+}
+
 /// Patterns of the same kind and text are the same.
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
@@ -170,16 +182,16 @@ fn begins_otherwise(parsed: &regex_syntax::hir::Hir) -> bool {
 }
 
 /// Bytes of a pattern: a bound on what a configuration can make a reader read.
-const TEXT_BYTES_MAX: usize = 4096;
+pub(crate) const TEXT_BYTES_MAX: usize = 4096;
 
 /// Bytes of a compiled pattern: repetitions with counts multiply it.
 const PROGRAM_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of states that each thread remembers of a pattern.
-const CACHE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const CACHE_BYTES_MAX: usize = 1 << 20;
 
 /// Groups within groups.
-const DEPTH_MAX: u32 = 50;
+pub(crate) const DEPTH_MAX: u32 = 50;
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use baton_http::origin::ResponseHead;
+use baton_http::response::Framing;
 use baton_http::{PathRefusal, Status};
 
 use crate::notice::{self, Form, explanation};
@@ -126,7 +127,11 @@ impl<'a> Page<'a> {
         if body.is_empty() && status.code() >= 400 {
             return Self::error(status);
         }
-        Self { status, fields: Fields::None, content: Content::Given(media_type, body) }
+        let content = match Framing::without_body(status.code()) {
+            Some(_) => Content::None,
+            None => Content::Given(media_type, body),
+        };
+        Self { status, fields: Fields::None, content }
     }
 
     /// What proves to a certificate authority that the server answers for a name (RFC 8555 section 8.3).

@@ -1,9 +1,10 @@
 //! What the configuration, and the request's id and origin, have to say in every head.
 
 use baton_http::response::{push_default, push_drop, push_join};
-use baton_http::{FieldRules, ReplyHead, Stamp, is_same_field};
+use baton_http::{FieldRules, FieldValue, ReplyHead, Stamp, VariableSource, is_same_field};
 use baton_site::cors::Allowed;
 use baton_site::mark::Mark;
+use baton_site::matcher::Matcher;
 use baton_site::plan::{ErrorPage, Plan};
 
 use crate::value::Author;
@@ -13,6 +14,10 @@ use crate::value::Author;
 pub struct Rules<'a> {
     /// Fields that the configuration adds to each response, takes from it, or gives it.
     pub headers: Option<&'a FieldRules>,
+    /// What the variables in them stand for.
+    pub variables: &'a dyn VariableSource,
+    /// The matcher of the route, whose groups are variables.
+    pub matcher: Option<&'a Matcher>,
     /// Bodies in place of the built-in ones.
     pub error_pages: &'a [ErrorPage],
     /// Which bodies are coded on the fly.
@@ -34,6 +39,8 @@ impl<'a> Rules<'a> {
     pub fn without_site(plan: &'a Plan) -> Self {
         Self {
             headers: None,
+            variables: &(),
+            matcher: None,
             error_pages: &[],
             compress: None,
             allowed: None,
@@ -46,7 +53,12 @@ impl<'a> Rules<'a> {
 
     /// Whether the head is for this request alone.
     pub(crate) fn is_personal(&self) -> bool {
-        self.allowed.is_some() || self.id().is_some()
+        self.allowed.is_some() || self.id().is_some() || self.has_variables()
+    }
+
+    /// Whether the fields that the configuration adds depend on the request.
+    pub fn has_variables(&self) -> bool {
+        self.headers.is_some_and(FieldRules::has_variables)
     }
 
     /// The field with the request's id, if responses have it.
@@ -62,7 +74,26 @@ impl<'a> Rules<'a> {
     }
 
     fn push_edits(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
-        let Some(headers) = self.headers.filter(|_| !matches!(author, Author::File)) else { return };
+        let Some(headers) = self.headers else { return };
+        let is_file = matches!(author, Author::File);
+        if !is_file {
+            self.push_changes(headers, author, out);
+        }
+        // A file's own head has the constant ones.
+        for (name, value) in headers.defaults().filter(|(_, value)| !is_file || value.fixed().is_none()) {
+            let value = value.made(self.variables);
+            if !value.is_empty() {
+                push_default(out, name, value);
+            }
+        }
+        if let Author::Origin | Author::Application { is_stored: true } = author {
+            // An origin has dated its response, or has no clock; what is stored is as old as its date.
+            push_default(out, "Date", now.date);
+        }
+    }
+
+    /// Appends edits of the fields that are there.
+    fn push_changes(&self, headers: &FieldRules, author: Author, out: &mut Vec<u8>) {
         if !matches!(author, Author::Server(_)) {
             headers.dropped().for_each(|name| push_drop(out, name));
             // Ours takes the place of the application's.
@@ -73,12 +104,7 @@ impl<'a> Rules<'a> {
         headers
             .added()
             .filter(|(name, _)| is_list(name))
-            .for_each(|(name, value)| push_join(out, name, value));
-        headers.defaults().for_each(|(name, value)| push_default(out, name, value));
-        if let Author::Origin | Author::Application { is_stored: true } = author {
-            // An origin has dated its response, or has no clock; what is stored is as old as its date.
-            push_default(out, "Date", now.date);
-        }
+            .for_each(|(name, value)| push_join(out, name, value.made(self.variables)));
     }
 
     fn push_lines(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
@@ -96,13 +122,16 @@ impl<'a> Rules<'a> {
             allowed.push(&mut lines);
         }
         let Some(headers) = self.headers else { return };
-        let is_said = |name: &str| match author {
+        let is_said = |name: &str, value: &FieldValue| match author {
             Author::Server(own) => own.iter().any(|own| is_same_field(own, name)),
-            Author::File => true,
+            Author::File => value.fixed().is_some(),
             Author::Application { .. } | Author::Origin => false,
         };
-        for (name, value) in headers.added().filter(|(name, _)| !is_list(name) && !is_said(name)) {
-            lines.field(name, value);
+        for (name, value) in headers.added().filter(|(name, value)| !is_list(name) && !is_said(name, value)) {
+            let value = value.made(self.variables);
+            if !value.is_empty() {
+                lines.field(name, value);
+            }
         }
     }
 }

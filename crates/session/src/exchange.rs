@@ -40,7 +40,10 @@ use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
 use baton_response::{Coder, Page, Ready, Response, Rules};
 use baton_shares::ClientKey;
-use baton_site::plan::{Action, Otherwise, Plan, Route};
+use baton_site::condition::Asker;
+use baton_site::facts::{AnswerFacts, RequestFacts};
+use baton_site::mark::Mark;
+use baton_site::plan::{Action, Otherwise, Plan, UNANSWERED};
 use baton_site::rewrites::Rewrites;
 use baton_site::template;
 use baton_site::template::{REWRITES_MAX, Template};
@@ -53,6 +56,7 @@ use crate::job::{CodedFile, Job, Learned};
 use crate::protocol::{BodyRead, StreamId};
 use crate::transport::Transport;
 use crate::upload::Upload;
+use application::AnswerNotes;
 use cached::Looked;
 use delegated::{Asked, Delegated, Reaction};
 use find::tell_hidden_link;
@@ -166,8 +170,14 @@ impl Exchange {
                 Err(refusal) => self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
             };
         }
+        self.record.visitor = site
+            .and_then(|site| site.real_address.as_ref())
+            .and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
+        let asker = self.asker(env.client, head);
+        let is_logged = site.and_then(|site| site.log_when.as_ref()).is_none_or(|when| when.holds(&asker));
         let log = &mut env.ctx.log;
-        self.record.identify(site_index.unwrap_or(usize::MAX), || log.note(head, site.map(|site| &site.log)));
+        let note = || if is_logged { log.note(head, site.map(|site| &site.log)) } else { None };
+        self.record.identify(site_index.unwrap_or(usize::MAX), note);
         self.record.count(site.and_then(|site| site.figures), &mut env.ctx.tally);
         if env.client.has_missed_tls() {
             let why = format!("This port speaks TLS: {}", https_address::of(head, env.client.local()));
@@ -191,8 +201,6 @@ impl Exchange {
             let why = "This connection was made for another site.";
             return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
         }
-        self.record.visitor =
-            site.real_address.as_ref().and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
         let login = if self.redirects == 0 { Login::New } else { Login::Redirected };
         self.route(env, plan, site_index, head, login);
     }
@@ -206,7 +214,8 @@ impl Exchange {
         head: &RequestHead<'_>,
         login: Login<'_>,
     ) {
-        let (route, refused) = match plan.sites()[site_index].route(head.path, &mut env.ctx.path) {
+        let asker = self.asker(env.client, head);
+        let (route, refused) = match plan.sites()[site_index].route(&asker, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
@@ -215,7 +224,7 @@ impl Exchange {
         routed.refused = refused;
         let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));
         if let Some(guards) = routed.guards {
-            let address = self.address(env.client).map(|address| address.ip());
+            let address = asker.address;
             let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
             let asking = Asking { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
             match guarded::judge(guards, asking, login) {
@@ -284,6 +293,11 @@ impl Exchange {
         self.address(client).map(|address| ClientKey::of(address.ip()))
     }
 
+    /// The request, as conditions see it.
+    fn asker<'h>(&self, client: &Transport, head: &'h RequestHead<'h>) -> Asker<'h> {
+        Asker { head, address: self.address(client).map(|address| address.ip()) }
+    }
+
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
     fn address(&self, client: &Transport) -> Option<SocketAddr> {
         self.record.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
@@ -307,14 +321,17 @@ impl Exchange {
         let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
                 let from = (routed, &self.rewrites);
-                let ask = match cached::look(env, plan, from, head, delegate, &mut self.record) {
+                let asker = self.asker(env.client, head);
+                let ask = match cached::look(env, plan, from, &asker, delegate, &mut self.record) {
                     Looked::Ask(ask) => ask,
                     Looked::Answer(response, rules) => return self.send(env, &rules, Some(head), response),
                 };
                 let visitor = self.record.visitor.clone();
                 let mark = self.record.mark.clone();
-                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor, mark };
-                let delegated = Delegated::new(env, plan, routed.site_index, head, delegate, asked);
+                let notes = AnswerNotes { cache: self.record.cache, ..AnswerNotes::default() };
+                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor, mark, notes };
+                let place = (routed.site_index, routed.route_index());
+                let delegated = Delegated::new(env, plan, place, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
             }
@@ -323,19 +340,29 @@ impl Exchange {
             }
             Ok(source) => source,
             Err(job) => {
-                let is_its_own =
-                    |route: &&Route| routed.site.routes.iter().position(|own| std::ptr::eq(own, *route));
                 self.state = State::Finding(Box::new(Finding {
                     plan: Arc::clone(plan),
                     site_index: routed.site_index,
-                    route_index: routed.route.as_ref().and_then(is_its_own).unwrap_or(usize::MAX),
+                    route_index: routed.route_index(),
                     head: head.keep(),
                     progress: Progress::ToDo(job),
                 }));
                 return;
             }
         };
+        if routed.is_unanswered() && matches!(source, Source::Page(None)) {
+            return self.leave_unanswered(env);
+        }
         self.answer(env, plan, routed, head, routed.respond(head, source));
+    }
+
+    /// Ends the connection, or the stream, in place of an answer.
+    fn leave_unanswered(&mut self, env: &mut Env<'_>) {
+        env.reply.refuse();
+        env.reply.cut();
+        self.record.begin(&Ready { outcome: Outcome::Refused, ..Status::new(UNANSWERED).into() });
+        self.record.close();
+        self.state = State::Answered;
     }
 
     /// Goes on where a folder has nothing for the request.
@@ -398,7 +425,17 @@ impl Exchange {
         head: Option<&RequestHead<'_>>,
         response: Response,
     ) {
-        let rules = Rules { mark: self.record.mark.as_deref(), ..*rules };
+        let mark = self.record.mark.as_deref();
+        let facts = head.filter(|_| rules.has_variables()).map(|head| RequestFacts {
+            head,
+            matcher: rules.matcher,
+            client: self.address(env.client).map(|address| address.ip()),
+            is_https: env.client.is_https(),
+            tls: env.client.tls(),
+            request_id: mark.and_then(Mark::request_id),
+            answer: AnswerFacts { cache: self.record.cache, ..AnswerFacts::default() },
+        });
+        let rules = Rules { mark, variables: &facts, ..*rules };
         let ready = baton_response::finish(response, &rules, head, &mut env.ctx.supplies(), &mut env.reply);
         self.finish(env, ready);
     }

@@ -9,8 +9,10 @@
 
 pub mod address_count;
 pub mod address_range;
+pub mod condition;
 pub mod cors;
 pub mod documents;
+pub mod facts;
 pub mod guards;
 pub mod limits;
 pub mod mark;

@@ -158,7 +158,16 @@ pub fn sort<R: AsRef<Matcher>>(routes: &mut [R]) {
 
 /// The route of a decoded path, which has no first slash and may get one.
 pub fn find<'r, R: AsRef<Matcher>>(routes: &'r [R], decoded: &mut Vec<u8>) -> Option<&'r R> {
-    let plain = routes.iter().find(|route| route.as_ref().holds(decoded));
+    find_where(routes, decoded, |_| true)
+}
+
+/// The same, where routes that `admits` refuses are passed over.
+pub fn find_where<'r, R: AsRef<Matcher>>(
+    routes: &'r [R],
+    decoded: &mut Vec<u8>,
+    admits: impl Fn(&R) -> bool,
+) -> Option<&'r R> {
+    let plain = routes.iter().find(|route| route.as_ref().holds(decoded) && admits(route));
     let is_pattern = |route: &R| route.as_ref().as_pattern().is_some();
     let may_yield = plain.is_none_or(|route| route.as_ref().yields_to_patterns());
     if !may_yield || !routes.last().is_some_and(is_pattern) {
@@ -166,7 +175,9 @@ pub fn find<'r, R: AsRef<Matcher>>(routes: &'r [R], decoded: &mut Vec<u8>) -> Op
     }
     make_absolute(decoded);
     let patterns = &routes[routes.partition_point(|route| !is_pattern(route))..];
-    let matches = |route: &&R| route.as_ref().as_pattern().is_some_and(|pattern| pattern.matches(decoded));
+    let matches = |route: &&R| {
+        route.as_ref().as_pattern().is_some_and(|pattern| pattern.matches(decoded)) && admits(route)
+    };
     patterns.iter().find(matches).or(plain)
 }
 

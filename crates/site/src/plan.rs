@@ -18,6 +18,7 @@ use baton_telemetry::log::SiteLog;
 use baton_upstream::{Application, Peers, TemporaryFiles};
 
 use crate::address_range::AddressSet;
+use crate::condition::{Asker, Condition};
 use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
 use crate::guards::{Guards, RealAddress};
@@ -82,13 +83,17 @@ pub struct Site {
     pub marking: Option<Arc<Marking>>,
     /// Where its requests are logged.
     pub log: SiteLog,
+    /// Which of them are; `None`: all.
+    pub log_when: Option<Arc<Condition>>,
 }
 
 /// A part of a site.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Which requests it answers.
+    /// Which paths it has.
     pub matcher: Matcher,
+    /// Which requests for them it answers; `None`: all. The next route has the others.
+    pub when: Option<Arc<Condition>>,
     /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
     /// theirs in [`Delegate::headers`].
     pub headers: FieldRules,
@@ -98,10 +103,23 @@ pub struct Route {
     pub cors: Option<Arc<Cors>>,
     /// Rules for its requests.
     pub guards: Option<Arc<Guards>>,
+    /// Bodies of its errors; `None`: those of the site.
+    pub pages: Option<Arc<RoutePages>>,
+    /// Requests that the shared cache has nothing to do with.
+    pub cache_bypass: Option<Arc<Condition>>,
     /// What is done with its requests.
     pub action: Action,
     /// What is done instead where its folder has nothing for them.
     pub otherwise: Option<Otherwise>,
+}
+
+/// Bodies of the errors of a route.
+#[derive(Debug)]
+pub struct RoutePages {
+    /// Bodies in place of the built-in ones, by status: its own, then those of the site.
+    pub pages: Vec<ErrorPage>,
+    /// Statuses of an application or an origin in whose responses' place they are sent.
+    pub intercepted: Vec<u16>,
 }
 
 /// What is done with a request for which a folder has nothing.
@@ -144,7 +162,7 @@ pub enum Action {
     },
     /// A fixed answer.
     Respond {
-        /// Status code.
+        /// Status code; [`UNANSWERED`]: none.
         status: u16,
         /// Value of the `Content-Type` field.
         media_type: String,
@@ -152,6 +170,9 @@ pub enum Action {
         body: Vec<u8>,
     },
 }
+
+/// The status, in the log, of a request that is not answered: its connection or stream ends. nginx has made it common.
+pub const UNANSWERED: u16 = 444;
 
 /// What answers the requests of a route elsewhere, and what it is told.
 #[derive(Debug)]
@@ -482,19 +503,21 @@ impl Plan {
 }
 
 impl Site {
-    /// The route of a request's path. `path` is as it was sent; it is decoded before it is compared, encoded slashes too, so
-    /// that no spelling of a path gets around its route. `decoded` is memory to do so.
+    /// The route of a request: the first one that has its path and whose condition holds. The path is decoded before it is
+    /// compared, encoded slashes too, so that no spelling of it gets around its route. `decoded` is memory to do so.
     ///
     /// # Errors
     /// If the path is invalid, or ambiguous.
-    pub fn route(&self, path: &[u8], decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
+    pub fn route(&self, asker: &Asker<'_>, decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
             && only.matcher.is_whole()
+            && only.when.is_none()
         {
             return Ok(Some(only));
         }
-        decode_any_path(path, decoded)?;
-        Ok(matcher::find(&self.routes, decoded))
+        decode_any_path(asker.head.path, decoded)?;
+        let admits = |route: &Route| route.when.as_ref().is_none_or(|when| when.holds(asker));
+        Ok(matcher::find_where(&self.routes, decoded, admits))
     }
 }
 
@@ -503,6 +526,8 @@ const HOST_BYTES_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use baton_http::HeadLimits;
+
     use super::*;
 
     fn site(name: &str, hosts: &[&str], listeners: &[usize]) -> Site {
@@ -521,6 +546,7 @@ mod tests {
             figures: None,
             marking: None,
             log: SiteLog::Main,
+            log_when: None,
         }
     }
 
@@ -563,6 +589,9 @@ mod tests {
             let action = Action::Redirect { status: 302, location: Template::default() };
             site.routes.push(Route {
                 matcher: Matcher::prefix(path),
+                when: None,
+                pages: None,
+                cache_bypass: None,
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,
@@ -572,10 +601,13 @@ mod tests {
             });
         }
         let plan = Plan::new(vec![site], Limits::default(), true);
-        let path_of = |path: &str| {
-            let route = plan.sites()[0].route(path.as_bytes(), &mut Vec::new()).unwrap();
-            route.unwrap().matcher.path().to_owned()
+        let routed = |path: &str| {
+            let text = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+            let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
+            let route = plan.sites()[0].route(&Asker { head: &head, address: None }, &mut Vec::new());
+            route.map(|route| route.unwrap().matcher.path().to_owned())
         };
+        let path_of = |path: &str| routed(path).unwrap();
         assert_eq!(path_of("/docs"), "/docs");
         assert_eq!(path_of("/docs/x"), "/docs");
         assert_eq!(path_of("/docset"), "/");
@@ -587,7 +619,7 @@ mod tests {
         assert_eq!(path_of("/docs%2Fapi%2fx"), "/docs/api/");
         assert_eq!(path_of("/%2Fdocs/%2F/api"), "/docs/api/", "slashes that are not joined do not hide it");
         assert_eq!(path_of("/docs%5Cx"), "/", "a backslash is a character");
-        assert!(plan.sites()[0].route(b"/x%2F..%2Fdocs/", &mut Vec::new()).is_err());
-        assert!(plan.sites()[0].route(b"/../x", &mut Vec::new()).is_err());
+        assert!(routed("/x%2F..%2Fdocs/").is_err());
+        assert!(routed("/../x").is_err());
     }
 }

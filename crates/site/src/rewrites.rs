@@ -60,7 +60,7 @@ impl Rewrites {
                 Some(parts) => parts,
             };
             let route = site.routes.get(*index)?;
-            let asked = Asked { path, query, matcher: &route.matcher };
+            let asked = Asked { path, query, host: None, matcher: &route.matcher };
             let (path, query) = route.new_target()?.expand_target(&asked);
             reached = Some(RewrittenTarget { path, query });
         }

@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use baton_http::{RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below};
+use baton_http::{
+    RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below, variable_name,
+};
 
 use crate::matcher::{Matcher, make_absolute};
 
@@ -35,6 +37,8 @@ pub enum Variable {
     Path,
     /// `$query`: the query, without its question mark.
     Query,
+    /// `$host`: the host that the client asks, without its port.
+    Host,
     /// `$1`, `$name`: what a group of the route's pattern has matched.
     Group(String),
 }
@@ -46,6 +50,7 @@ impl fmt::Display for Variable {
             Self::Rest => "rest",
             Self::Path => "path",
             Self::Query => "query",
+            Self::Host => "host",
             Self::Group(name) => name,
         };
         write!(f, "${name}")
@@ -72,6 +77,8 @@ pub enum BadTemplate {
     Characters,
     /// A part of a request within the host of a URL: clients could choose where they are sent.
     Host,
+    /// `$host` in a target: what is asked for instead follows from path and query alone, also for the shared cache.
+    NotOfTarget,
 }
 
 impl fmt::Display for BadTemplate {
@@ -79,8 +86,9 @@ impl fmt::Display for BadTemplate {
         f.write_str(match self {
             Self::Beginning => "expected `/…`, `http://…` or `https://…`",
             Self::NotAtTheEnd => "`$uri` and `$rest` stand at the end: they have the query, too",
-            Self::Dollar => "expected `$uri`, `$rest`, `$path`, `$query`, or a group of the pattern: `$1`, `$name` or `${name}`; the sign itself is `%24`",
+            Self::Dollar => "expected `$uri`, `$rest`, `$path`, `$query`, `$host`, or a group of the pattern: `$1`, `$name` or `${name}`; the sign itself is `%24`",
             Self::Characters => "other characters than visible ASCII must be percent-encoded",
+            Self::NotOfTarget => "`$host` is for `redirect`: a target follows from path and query",
             Self::Host => "a client could choose the host: a `/` must come before the variable",
         })
     }
@@ -95,6 +103,8 @@ pub struct Asked<'a> {
     pub path: &'a [u8],
     /// The query.
     pub query: Option<&'a [u8]>,
+    /// The host that it asks, without a port.
+    pub host: Option<&'a str>,
     /// The matcher of its route.
     pub matcher: &'a Matcher,
 }
@@ -102,7 +112,7 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// A request at its route.
     pub fn of(head: &RequestHead<'a>, matcher: &'a Matcher) -> Self {
-        Self { path: head.path, query: head.query, matcher }
+        Self { path: head.path, query: head.query, host: head.host, matcher }
     }
 }
 
@@ -119,8 +129,13 @@ impl Template {
                 let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
                 // These begin with a slash, or are empty.
                 let whole = ["$uri", "$rest", "$path"].iter().find_map(|end| authority.strip_suffix(end));
-                let plain = whole.unwrap_or(authority);
-                if plain.is_empty() || plain.contains('$') { Err(BadTemplate::Host) } else { Ok(template) }
+                let plain = Self::parse(whole.unwrap_or(authority))?;
+                // The host that the client has asked is this server.
+                let is_chosen = plain.variables().any(|variable| *variable != Variable::Host);
+                if plain.parts.is_empty() || is_chosen { Err(BadTemplate::Host) } else { Ok(template) }
+            }
+            None if template.parts.first() == Some(&Part::Variable(Variable::Host)) => {
+                Err(BadTemplate::Beginning)
             }
             None if text.starts_with(['/', '$']) => Ok(template),
             None => Err(BadTemplate::Beginning),
@@ -135,7 +150,12 @@ impl Template {
         if !text.starts_with(['/', '$']) {
             return Err(BadTemplate::Beginning);
         }
-        if text.contains('#') { Err(BadTemplate::Characters) } else { Self::parse(text) }
+        if text.contains('#') {
+            return Err(BadTemplate::Characters);
+        }
+        let template = Self::parse(text)?;
+        let has_host = template.variables().any(|variable| *variable == Variable::Host);
+        if has_host { Err(BadTemplate::NotOfTarget) } else { Ok(template) }
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
@@ -148,12 +168,13 @@ impl Template {
             if at > 0 {
                 parts.push(Part::Text(rest[..at].to_owned()));
             }
-            let (name, behind) = name_of(&rest[at + 1..]).ok_or(BadTemplate::Dollar)?;
+            let (name, behind) = variable_name(&rest[at + 1..]).ok_or(BadTemplate::Dollar)?;
             let variable = match name {
                 "uri" => Variable::Uri,
                 "rest" => Variable::Rest,
                 "path" => Variable::Path,
                 "query" => Variable::Query,
+                "host" => Variable::Host,
                 name => Variable::Group(name.to_owned()),
             };
             if matches!(variable, Variable::Uri | Variable::Rest) && !behind.is_empty() {
@@ -241,6 +262,7 @@ impl Template {
                     if known { encode(&[b"/", &plain[..]].concat()) } else { String::new() }
                 }
                 Variable::Path => absolute(&rest_of(asked.path, "/")),
+                Variable::Host => asked.host.unwrap_or("localhost").to_owned(),
                 Variable::Query => asked.query.map_or_else(String::new, |query| text(query).into_owned()),
                 Variable::Group(name) => {
                     let group = captures.as_ref().and_then(|captures| match name.parse::<usize>() {
@@ -253,22 +275,6 @@ impl Template {
         }
         filled
     }
-}
-
-/// The name behind a `$`, and what follows.
-fn name_of(text: &str) -> Option<(&str, &str)> {
-    if let Some(text) = text.strip_prefix('{') {
-        return text
-            .split_once('}')
-            .filter(|(name, _)| name_of(name).is_some_and(|(_, behind)| behind.is_empty()));
-    }
-    let is_number = text.starts_with(|first: char| first.is_ascii_digit());
-    let belongs = |character: char| match is_number {
-        true => character.is_ascii_digit(),
-        false => character.is_ascii_alphanumeric() || character == '_',
-    };
-    let end = text.find(|character| !belongs(character)).unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
 }
 
 /// The path below the route's path: as the client has spelled it, if it has spelled the route's path plainly.
@@ -339,7 +345,8 @@ mod tests {
         let matcher = Matcher::pattern(Pattern::regex(regex).unwrap());
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let asked = Asked { path: path.as_bytes(), query: query.map(str::as_bytes), matcher: &matcher };
+        let asked =
+            Asked { path: path.as_bytes(), query: query.map(str::as_bytes), host: None, matcher: &matcher };
         Template::target(to).unwrap().expand_target(&asked)
     }
 
@@ -382,6 +389,7 @@ mod tests {
         assert_eq!(located("$rest", "/old", "/old?a"), "/?a");
         assert_eq!(located("https://new.example$uri", "/", "/a?b"), "https://new.example/a?b");
         assert_eq!(located("/fixed", "/", "/a?b"), "/fixed");
+        assert_eq!(located("https://www.$host:8443$uri", "/", "/a?b"), "https://www.a:8443/a?b");
     }
 
     #[test]
@@ -437,6 +445,9 @@ mod tests {
             ("https://$uri", BadTemplate::Host),
             ("//$1/", BadTemplate::Host),
             ("http://a$1.example$uri", BadTemplate::Host),
+            ("https://$host$1", BadTemplate::Host),
+            ("https://$hostile/", BadTemplate::Host),
+            ("$host/", BadTemplate::Beginning),
         ] {
             assert_eq!(Template::location(text), Err(wrong), "{text}");
         }
@@ -447,6 +458,7 @@ mod tests {
         }
         assert_eq!(Template::target("https://a/"), Err(BadTemplate::Beginning));
         assert_eq!(Template::target("/a#b"), Err(BadTemplate::Characters));
+        assert_eq!(Template::target("/a/$host"), Err(BadTemplate::NotOfTarget));
     }
 
     #[test]

@@ -92,6 +92,9 @@ impl Gateway {
             if let Some(at_origin) = &mut exchange.at_origin {
                 at_origin.note_head(now_ms);
             }
+            if exchange.turn.is_some() {
+                exchange.response.handle_answering(&request.application);
+            }
             if let (Some(turn), Some(status)) = (&mut exchange.turn, exchange.response.status()) {
                 self.news.push(turn.note_status(status, now_ms));
             }

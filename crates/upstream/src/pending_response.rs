@@ -34,6 +34,8 @@ pub(crate) struct PendingResponse {
     trailers: Option<Trailers>,
     half_end: bool,
     trail: Option<(Arc<Application>, Trail)>,
+    /// Which of several origins answers, until the session knows it.
+    answering: Option<Arc<Application>>,
     stderr: Vec<u8>,
     stderr_bytes: usize,
     /// The application may hold an unused copy of the client's socket.
@@ -76,6 +78,7 @@ impl PendingResponse {
             trailers: None,
             half_end: false,
             trail: None,
+            answering: None,
             stderr: Vec::new(),
             stderr_bytes: 0,
             must_end: false,
@@ -148,6 +151,13 @@ impl PendingResponse {
     /// The fields behind the body.
     pub(crate) fn handle_trailers(&mut self, trailers: Trailers) {
         self.trailers = Some(trailers);
+    }
+
+    /// This one of several origins has sent the head.
+    pub(crate) fn handle_answering(&mut self, origin: &Arc<Application>) {
+        if self.head.is_some() && self.answering.is_none() {
+            self.answering = Some(Arc::clone(origin));
+        }
     }
 
     /// The response is over: for the log, how it came.
@@ -285,6 +295,11 @@ impl PendingResponse {
         }
         if let Some(interim) = self.interim.pop_front() {
             return Some(ResponseEvent::Interim(interim));
+        }
+        if self.head.is_some()
+            && let Some(origin) = self.answering.take()
+        {
+            return Some(ResponseEvent::Answering(origin));
         }
         if let Some(head) = self.head.take() {
             return Some(head);

@@ -21,6 +21,8 @@ pub enum ResponseEvent {
     Interim(ResponseHead),
     /// In front of the head: what the shared cache did, in the word for the log.
     CacheNote(&'static str),
+    /// In front of the head: which of several origins has sent it.
+    Answering(Arc<Application>),
     /// The head of the response, without fields that are not for the client, and what the application asks of the server.
     Head(ResponseHead, Instruction),
     /// The head of a response that switches protocols. Bodies are the other protocol's from here on, and so is what the

@@ -6,7 +6,10 @@ use baton_config::{ConfigSource, default_toml, json_schema, reference_markdown};
 use clap::{Args, Subcommand};
 
 use super::config_file::{ConfigFile, load};
+#[cfg(feature = "convert")]
 use super::convert::Convert;
+#[cfg(not(feature = "convert"))]
+use super::left_out::LeftOut;
 use super::output::{Failure, print};
 
 /// Print a configuration or its reference, or convert one of nginx
@@ -25,7 +28,11 @@ pub(super) struct Configuration {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    #[cfg(feature = "convert")]
     Convert(Convert),
+    /// Not in this build: configurations of other servers
+    #[cfg(not(feature = "convert"))]
+    Convert(LeftOut),
 }
 
 #[derive(Debug, Args)]
@@ -51,16 +58,15 @@ struct What {
 impl Configuration {
     /// Does what was asked for.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        if let Some(Task::Convert(convert)) = self.task {
-            convert.run()
-        } else if self.what.default {
-            print(&default_toml())
-        } else if self.what.reference {
-            print(&reference_markdown())
-        } else if self.what.schema {
-            print(&json_schema())
-        } else {
-            print(&load(&ConfigSource::File(self.file.config))?.to_toml())
+        match self.task {
+            #[cfg(feature = "convert")]
+            Some(Task::Convert(convert)) => convert.run(),
+            #[cfg(not(feature = "convert"))]
+            Some(Task::Convert(left_out)) => left_out.refuse("converter", "convert"),
+            None if self.what.default => print(&default_toml()),
+            None if self.what.reference => print(&reference_markdown()),
+            None if self.what.schema => print(&json_schema()),
+            None => print(&load(&ConfigSource::File(self.file.config))?.to_toml()),
         }
     }
 }

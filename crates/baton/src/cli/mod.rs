@@ -10,6 +10,7 @@ mod cluster_advice;
 mod command_line;
 mod config_file;
 mod configuration;
+#[cfg(feature = "convert")]
 mod convert;
 mod ctl;
 mod ctl_cluster;
@@ -18,6 +19,8 @@ mod explain;
 mod figures;
 mod handoff_advice;
 mod hash_password;
+#[cfg(not(all(feature = "convert", feature = "sim")))]
+mod left_out;
 mod limit_options;
 mod listening;
 mod local_ca;
@@ -30,6 +33,7 @@ mod pools;
 mod proxy;
 mod serve;
 mod server_flags;
+#[cfg(feature = "sim")]
 mod sim;
 mod status;
 mod status_summary;
@@ -67,12 +71,17 @@ enum Command {
     Ctl(ctl::Ctl),
     Top(top::Top),
     BugReport(bug_report::BugReport),
+    #[cfg(feature = "sim")]
     Sim(Box<sim::Sim>),
+    /// Not in this build: the simulator of clusters
+    #[cfg(not(feature = "sim"))]
+    Sim(left_out::LeftOut),
     HashPassword(hash_password::HashPassword),
     LocalCa(local_ca::LocalCa),
     App(app::App),
     Cluster(cluster::Cluster),
     /// Obtain certificates: started by the server, not by hand
+    #[cfg(feature = "acme")]
     #[command(hide = true)]
     Acme(child::Child),
     /// Follow the nodes of a cluster in etcd and DNS: started by the server, not by hand
@@ -100,11 +109,15 @@ pub(crate) fn main() -> ExitCode {
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),
         Command::BugReport(report) => report.run(),
+        #[cfg(feature = "sim")]
         Command::Sim(sim) => sim.run(),
+        #[cfg(not(feature = "sim"))]
+        Command::Sim(left_out) => left_out.refuse("simulator", "sim"),
         Command::HashPassword(hash) => hash.run(),
         Command::LocalCa(authority) => authority.run(),
         Command::App(app) => app.run().map_err(Failure::from),
         Command::Cluster(cluster) => cluster.run().map_err(Failure::from),
+        #[cfg(feature = "acme")]
         Command::Acme(acme) => acme.run(Kind::Acme, baton_acme::run).map_err(Failure::from),
         Command::Members(members) => members.run(Kind::Members, baton_membership::run).map_err(Failure::from),
         Command::Mover(mover) => mover.run().map_err(Failure::from),

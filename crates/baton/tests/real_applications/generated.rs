@@ -70,7 +70,7 @@ fn server(seed: u64) -> String {
         );
     }
     locations(rng, "", 2, &mut text);
-    text.push_str("    location @app { proxy_pass http://{origin}; proxy_set_header Host $host; proxy_redirect off; }\n}\n");
+    writeln!(text, "    location @app {{ {} }}\n}}", proxied("")).unwrap();
     text
 }
 
@@ -127,22 +127,28 @@ fn content(rng: &mut Rng, sign: &str, place: &str) -> Vec<String> {
         lines.push([format!("add_header X-Place p{id};"), "expires 1h;".into()][rng.usize(0..2)].clone());
     }
     lines.push(match rng.u8(0..12) {
-        0 => format!("return 200 n{id};"),
+        0 => "return 410;".into(),
         1 => "return 403;".into(),
         2 => "return 404;".into(),
         3 => "return 301 /elsewhere;".into(),
         4 => "try_files $uri $uri/ =404;".into(),
         5 => "try_files $uri @app;".into(),
         6 => "try_files $uri /index.html;".into(),
-        7 => "proxy_pass http://{origin}; proxy_set_header Host $host; proxy_redirect off;".into(),
-        8 if sign.is_empty() && place.ends_with('/') => {
-            "proxy_pass http://{origin}/base/; proxy_set_header Host $host; proxy_redirect off;".into()
-        }
+        7 => proxied(""),
+        8 if sign.is_empty() && place.ends_with('/') => proxied("/base/"),
         9 if !sign.starts_with('~') && place.ends_with('/') && sign != "= " => "alias {root}/docs/;".into(),
         10 => "error_page 404 = @app;".into(),
         _ => return lines,
     });
     lines
+}
+
+/// What asks the origin, and tells it what Baton does in any case.
+fn proxied(path: &str) -> String {
+    format!(
+        "proxy_pass http://{{origin}}{path}; proxy_set_header Host $host; proxy_redirect off; \
+         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;"
+    )
 }
 
 struct NoFiles;
@@ -163,10 +169,13 @@ impl Includes for NoFiles {
 
 /// Whether the conversion of a server says that it is the same.
 fn is_said_to_be_equal(server: &str) -> bool {
-    let text = server
-        .replace("{clear}", "127.0.0.1:80")
-        .replace("{root}", "/srv")
-        .replace("{origin}", "127.0.0.1:1");
+    let values = [
+        ("{clear}", "127.0.0.1:80"),
+        ("{root}", "/srv"),
+        ("{origin}", "127.0.0.1:1"),
+        ("{htpasswd}", "/etc/htpasswd"),
+    ];
+    let text = values.iter().fold(server.to_owned(), |text, (mark, value)| text.replace(mark, value));
     let converted = convert("t", &text, &mut NoFiles).expect("a configuration");
     let has_page = server.contains("error_page 404 /404.html;");
     let is_page = |text: &str| has_page && text.starts_with("there is no file for");

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use baton_content::{Blocking, CacheSettings, Found, NeedsDisk, Symlinks, Tree, TreeConfig};
-use baton_http::{Coding, FieldRules};
+use baton_http::{Coding, FieldRules, FieldValue};
 use baton_pattern::Pattern;
 use rustix::fs::{CWD, FileType, Mode, inotify};
 use rustix::io::Errno;
@@ -247,7 +247,7 @@ fn media_types_rules_and_headers_become_fields() {
             rule("/assets/**", "max-age=31536000, immutable"),
             rule("*", "no-cache"),
         ];
-        config.headers.set = vec![("X-Content-Type-Options".to_owned(), "nosniff".to_owned())];
+        config.headers.set = vec![("X-Content-Type-Options".to_owned(), "nosniff".into())];
     });
     site.write("assets/app.js", b"js");
     site.write("assets/deep/er/a.txt", b"text");
@@ -325,8 +325,8 @@ fn a_rule_for_the_path_gives_way_to_what_is_set_and_not_to_a_default() {
     assert_eq!(cached(|rules| rules.remove = vec!["cache-control".into()]), ["", ""]);
 }
 
-fn by_header() -> Vec<(String, String)> {
-    vec![("Cache-Control".to_owned(), "by header".to_owned())]
+fn by_header() -> Vec<(String, FieldValue)> {
+    vec![("Cache-Control".to_owned(), "by header".into())]
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn a_tree_says_why_it_cannot_be_served() {
     let file = open(TreeConfig { root: folder.path().join("file"), ..TreeConfig::default() });
     assert!(file.contains("a folder is needed"), "{file}");
     for (name, value) in [("X", "a\r\nSet-Cookie: b"), ("X Y", "a")] {
-        let default = vec![(name.to_owned(), value.to_owned())];
+        let default = vec![(name.to_owned(), value.into())];
         let headers = FieldRules { default, ..FieldRules::default() };
         let field = open(TreeConfig { root: folder.path().to_owned(), headers, ..TreeConfig::default() });
         assert!(field.contains("cannot be a header field"), "{field}");

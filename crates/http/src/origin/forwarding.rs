@@ -10,7 +10,7 @@ use super::hop_by_hop::{NominatedFields, is_of_the_connection};
 use super::target::PathRule;
 use crate::decimal::push_decimal;
 use crate::fields::{is_same_field, list_members};
-use crate::{FieldRules, Method, PathRefusal, RequestHead, Status, Version};
+use crate::{FieldRules, Method, PathRefusal, RequestHead, Status, VariableSource, Version};
 use std::fmt;
 
 /// How the requests of a route go on.
@@ -61,6 +61,8 @@ pub struct ForwardedRequest<'a> {
     /// `Sec-WebSocket-Key` in place of the client's: an extended CONNECT has none (RFC 8441 section 5). 16 random bytes in
     /// base64.
     pub websocket_key: Option<&'a str>,
+    /// What the variables of the rules stand for.
+    pub variables: &'a dyn VariableSource,
 }
 
 /// The body of a forwarded request.
@@ -136,7 +138,10 @@ impl Forwarding {
         for (name, value) in
             self.rules.fields_beside(|name| has_field(&out[fields_at..], name)).collect::<Vec<_>>()
         {
-            push_pair(out, name, value);
+            let value = value.made(request.variables);
+            if !value.is_empty() {
+                push_pair(out, name, value);
+            }
         }
 
         match request.body {

@@ -134,6 +134,30 @@ mod tests {
         assert!(parse(b"{\"command\":{\"purge\":{\"al\":true}}}\n").unwrap_err().contains("`al`"));
     }
 
+    /// docs/compatibility.md promises that later servers understand the commands of earlier ones: a line that is gone here
+    /// breaks that.
+    #[test]
+    fn lines_of_earlier_versions_are_understood() {
+        let of_0_1_0 = [
+            r#""status""#,
+            r#""reload""#,
+            r#""drain""#,
+            r#""recycle""#,
+            r#""stop""#,
+            r#""reopen-logs""#,
+            r#""upgrade""#,
+            r#"{"drain-origin":"http://a"}"#,
+            r#"{"undrain-origin":"http://a"}"#,
+            r#"{"cluster":{"why":"http://a/b"}}"#,
+            r#"{"cluster":{"order":{"node":"n","drained":true,"weight":null}}}"#,
+            r#"{"purge":{"urls":["https://a/b"],"prefixes":[],"tags":["t"],"all":false}}"#,
+        ];
+        for command in of_0_1_0 {
+            let line = format!("{{\"command\":{command}}}\n");
+            assert!(parse(line.as_bytes()).is_ok(), "{line}");
+        }
+    }
+
     #[test]
     fn answers_fit_on_a_line() {
         let line = Answer::error("baton.toml:3:1\nunknown key").to_line();

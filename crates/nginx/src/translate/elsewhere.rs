@@ -6,7 +6,7 @@ use super::translator::Translator;
 use super::whole::UNLIMITED;
 use crate::note::Weight;
 use crate::tree::Directive;
-use crate::values::{bytes, is_constant, milliseconds};
+use crate::values::{bytes, field_value, is_constant, milliseconds};
 use crate::written::{Keys, Value};
 
 impl Translator<'_> {
@@ -176,10 +176,6 @@ impl Translator<'_> {
                 )
                 | ("x-forwarded-proto", "$scheme")
                 | ("x-forwarded-host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
-                ("x-real-ip", _) => {
-                    let text = "origins find the client in X-Forwarded-For, not in X-Real-IP: left out";
-                    self.note(field, Weight::LeftOut, text);
-                }
                 (_, "") => removed.push(name.clone()),
                 (_, value) if is_constant(value) => set.set(name, value),
                 (known, _) if known.starts_with("x-forwarded-") || known == "forwarded" => {
@@ -188,6 +184,11 @@ impl Translator<'_> {
                 // The client's own field by this name would be passed on.
                 (known, value)
                     if value.strip_prefix("$http_").is_some_and(|own| own == known.replace('-', "_")) => {}
+                (_, value)
+                    if let Some(value) = field_value(value).filter(|value| !tells_of_answer(value)) =>
+                {
+                    set.set(name, value);
+                }
                 _ => {
                     removed.push(name.clone());
                     let text =
@@ -283,6 +284,11 @@ fn body_bytes_max(scope: &Scope<'_>) -> u64 {
         Some(bytes) => bytes,
         None => 1 << 20,
     }
+}
+
+/// Whether the value of a field has what is not known before there is an answer.
+fn tells_of_answer(value: &str) -> bool {
+    ["$cache_status", "$upstream"].iter().any(|variable| value.contains(variable))
 }
 
 /// What applications are told in any case, and how nginx says it.

@@ -7,7 +7,7 @@ use super::translator::{BY_MEDIA_TYPE, Translator};
 use crate::note::Weight;
 use crate::redirect::{self, template};
 use crate::tree::Directive;
-use crate::values::{is_constant, milliseconds};
+use crate::values::{field_value, is_constant, milliseconds};
 use crate::written::{Keys, Value};
 
 impl Translator<'_> {
@@ -111,17 +111,23 @@ impl Translator<'_> {
         let (mut once, mut several) = (Keys::default(), Keys::default());
         for directive in added {
             let [name, value, ..] = directive.arguments.as_slice() else { continue };
-            if !is_constant(value) || RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+            let is_reserved = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
+            // Values by media type or path, which files have, are constant.
+            let is_cache_control = name.eq_ignore_ascii_case("Cache-Control");
+            let may_differ = !is_reserved && (!is_cache_control || is_constant(value));
+            let Some(value) = field_value(value).filter(|_| may_differ) else {
                 self.leave_out(directive);
-            } else if name.eq_ignore_ascii_case("Alt-Svc") {
+                continue;
+            };
+            if name.eq_ignore_ascii_case("Alt-Svc") {
                 self.note(directive, Weight::Remark, "HTTP/3 is not spoken: left out");
-            } else if name.eq_ignore_ascii_case("Cache-Control") {
-                cache.push(value.clone());
+            } else if is_cache_control {
+                cache.push(value);
             } else if !value.is_empty() {
                 // nginx adds; an application's own field stays.
                 let list = match several.get(name) {
-                    Some(Value::List(list)) => [&list[..], &[Value::from(value.clone())]].concat(),
-                    _ => vec![Value::from(value.clone())],
+                    Some(Value::List(list)) => [&list[..], &[Value::from(value)]].concat(),
+                    _ => vec![Value::from(value)],
                 };
                 several.set(name, list);
             }

@@ -296,13 +296,14 @@ impl<'t> Translator<'t> {
             if let Some(route) = self.rewritten(rewrite) {
                 let behind = if pattern.is_empty() { "/" } else { pattern };
                 let value = format!("^{}{behind}", quoted(&named.value));
-                routes.push(Route { value, is_internal: true, ..route });
+                routes.push(Route { value, prefix: named.value.clone(), is_internal: true, ..route });
             }
         }
         routes
     }
 
     fn fill(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {
+        self.account_guards_of_answer(spot);
         let mut allowed = Keys::default();
         match self.access(&spot.scope) {
             Access::Closed(answer) => {
@@ -362,6 +363,19 @@ impl<'t> Translator<'t> {
     fn says_addresses(&self, own: &Scope<'_>) -> bool {
         !own.all(&["allow", "deny"]).is_empty()
             || own.each("if").into_iter().any(|condition| self.addresses_by_map(condition).is_some())
+    }
+
+    /// Says where guards hold that nginx does not ask: its `return` comes before them.
+    fn account_guards_of_answer(&mut self, spot: &Spot<'t>) {
+        let Some(answer) = Scope::of(&spot.directive.block).find("return") else { return };
+        let is_guarded = self.access(&spot.scope) != Access::Open
+            || self.users(&spot.scope).is_some()
+            || !spot.scope.all(&["limit_req"]).is_empty()
+            || self.methods(&spot.own).is_some();
+        if is_guarded {
+            let text = "nginx answers so before it asks what guards this place: here the guards come first";
+            self.note(answer, Weight::LeftOut, text);
+        }
     }
 
     fn fill_with_content(&mut self, route: &mut Route, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) {

@@ -107,6 +107,7 @@ impl<'t> Translator<'t> {
                 self.note(spot.directive, Weight::Guard, text);
             }
         }
+        forget_unreached(&mut routes, &keys.keys);
         let to_https = routes.iter().any(|route| route.to_https.is_some());
         if to_https && (hosts.is_empty() || hosts.iter().any(|host| host.contains('*'))) {
             hosts = self.hosts_with_tls(server, &mut routes);
@@ -444,6 +445,36 @@ impl<'t> Translator<'t> {
         }
         routes
     }
+}
+
+/// Internal routes to which nothing leads are left out: a named location that no directive names, or that another one leads to
+/// which is left out.
+fn forget_unreached(routes: &mut Vec<Route>, site: &Keys) {
+    let targets: Vec<_> = routes.iter().flat_map(|route| targets(&route.keys)).chain(targets(site)).collect();
+    let runs_applications =
+        routes.iter().any(|route| ["fastcgi", "scgi"].iter().any(|key| route.keys.get(key).is_some()));
+    routes.retain(|route| {
+        let is_named = route.prefix.starts_with("/__");
+        let is_led_to = || targets.iter().any(|target| target.starts_with(&*route.prefix));
+        !route.is_internal || is_led_to() || runs_applications && !is_named
+    });
+}
+
+/// Where keys send requests within the site.
+fn targets(keys: &Keys) -> Vec<String> {
+    let rewritten = match keys.get("rewrite") {
+        Some(Value::Table(rewrite)) => rewrite.get("to"),
+        _ => None,
+    };
+    let tried = match keys.get("try_files") {
+        Some(Value::List(tried)) => tried.last(),
+        _ => None,
+    };
+    let texts = rewritten.into_iter().chain(tried).filter_map(|target| match target {
+        Value::Text(target) => Some(target.clone()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// The hosts of a server whose requests an `if` sends elsewhere, and the answers. One host has to be left.

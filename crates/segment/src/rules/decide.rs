@@ -28,6 +28,8 @@ pub enum Bypass {
     Path,
     /// Its fields that would be a part of the key are too long.
     Fields,
+    /// The configuration says so.
+    Rule,
 }
 
 impl Bypass {
@@ -40,6 +42,7 @@ impl Bypass {
             Self::Precondition => "precondition",
             Self::Path => "path",
             Self::Fields => "fields",
+            Self::Rule => "rule",
         }
     }
 
@@ -47,7 +50,9 @@ impl Bypass {
     pub const fn forward(self) -> Forward {
         match self {
             Self::Method => Forward::Method,
-            Self::Body | Self::Upgrade | Self::Precondition | Self::Path | Self::Fields => Forward::Bypass,
+            Self::Body | Self::Upgrade | Self::Precondition | Self::Path | Self::Fields | Self::Rule => {
+                Forward::Bypass
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -11,16 +11,18 @@ use baton_cache::Ask;
 use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
-use baton_http::origin::{Asked, Claims, is_claim, is_told_anew};
+use baton_http::origin::{Asked, Claims, ResponseHead, is_claim, is_told_anew};
 use baton_http::response::Client;
-use baton_http::{BodyFraming, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
+use baton_http::{BodyFraming, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
 use baton_shares::ClientKey;
+use baton_site::condition::Asker;
 use baton_site::documents::Instead;
+use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
-use baton_site::plan::{CgiTerms, Delegate, Plan};
+use baton_site::plan::{CgiTerms, Delegate, Plan, Route};
 use baton_telemetry::log::Outcome;
-use baton_upstream::{Admission, BodyRest, ClientEnds, Request};
+use baton_upstream::{Admission, Application, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
 use super::guarded::Visitor;
@@ -35,11 +37,26 @@ pub(super) struct Origin {
     pub(super) plan: Arc<Plan>,
     pub(super) delegate: Arc<Delegate>,
     pub(super) site_index: usize,
+    /// The place of its route within the site.
+    pub(super) route_index: usize,
     pub(super) head: KeptHead,
     /// Who asks, if that is not just the other end of the connection.
     pub(super) visitor: Option<Arc<Visitor>>,
     /// Its id, and the trace that it belongs to.
     pub(super) mark: Option<Arc<Mark>>,
+    /// What is known of its answer by now.
+    pub(super) notes: AnswerNotes,
+}
+
+/// What is known of an answer, for fields that tell of it.
+#[derive(Debug, Default)]
+pub(super) struct AnswerNotes {
+    /// What the shared cache has done, in a word.
+    pub(super) cache: Option<&'static str>,
+    /// Which of several origins has answered.
+    pub(super) upstream: Option<Arc<Application>>,
+    /// The status with which it has answered.
+    pub(super) status: Option<Status>,
 }
 
 impl Origin {
@@ -75,19 +92,74 @@ impl Origin {
         self.page(status).ending(self.failed())
     }
 
-    /// What is answered in place of a response that the home of a document has given.
+    /// What is answered in place of a response: of the home of a document, or an error for which the server has a page.
     pub(super) fn answer_instead(&self, ctx: &mut Context, instead: Instead) -> Response {
         let (rules, head) = (self.rules(), self.head.get());
-        match self.delegate.copies() {
-            Some(copies) => lent::answer_instead((&rules, copies), ctx, &head, instead),
-            None => rules.page(Page::error(Status::BAD_GATEWAY)),
+        match (self.delegate.copies(), instead) {
+            (Some(copies), instead) => lent::answer_instead((&rules, copies), ctx, &head, instead),
+            (None, Instead::Status(status)) => rules.page(Page::error(status)),
+            (None, Instead::Home) => rules.page(Page::error(Status::BAD_GATEWAY)),
         }
+    }
+
+    /// What the client gets in place of a response; `None`: the response.
+    pub(super) fn instead_of(&self, response: &ResponseHead) -> Option<Instead> {
+        let of_copies = self.delegate.copies().and_then(|copies| copies.instead_of(response));
+        let status = response.status();
+        of_copies.or_else(|| self.routed().intercepts(status).then_some(Instead::Status(status)))
+    }
+
+    /// Whether a rule keeps the request from the shared cache.
+    pub(super) fn bypasses_cache(&self, client: &Transport) -> bool {
+        let address = self.client_address(client).map(|address| address.ip());
+        self.routed().bypasses_cache(&Asker { head: &self.head.get(), address })
+    }
+
+    /// Whether some responses give way to pages of the server.
+    fn intercepts_any(&self) -> bool {
+        let pages = self.route().and_then(|route| route.pages.as_ref());
+        pages.is_some_and(|pages| !pages.intercepted.is_empty())
+    }
+
+    fn route(&self) -> Option<&Route> {
+        self.plan.sites()[self.site_index].routes.get(self.route_index)
     }
 
     /// Finishes a response to the request.
     pub(super) fn finish(&self, env: &mut Env<'_>, response: Response) -> Ready {
-        let (rules, head) = (self.rules(), self.head.get());
+        let head = self.head.get();
+        let facts = self.delegate.headers.has_variables().then(|| self.facts(env.client, &head));
+        let rules = Rules { variables: &facts, ..self.rules() };
         baton_response::finish(response, &rules, Some(&head), &mut env.ctx.supplies(), &mut env.reply)
+    }
+
+    /// Finishes the head with which an origin switches protocols. Returns the status that the client sees.
+    pub(super) fn switch(&self, env: &mut Env<'_>, response: &ResponseHead) -> Status {
+        let head = self.head.get();
+        let facts = self.delegate.headers.has_variables().then(|| self.facts(env.client, &head));
+        let rules = Rules { variables: &facts, ..self.rules() };
+        let author = Author::of(&self.delegate);
+        baton_response::switch(response, author, &rules, &mut env.ctx.supplies(), &mut env.reply)
+    }
+
+    /// What variables stand for by now. `head`: the one that goes on.
+    pub(super) fn facts<'f>(&'f self, client: &'f Transport, head: &'f RequestHead<'f>) -> RequestFacts<'f> {
+        let notes = &self.notes;
+        let only = || self.delegate.proxy().is_none_or(|terms| terms.peers.is_none());
+        let upstream = notes.upstream.as_ref().or_else(|| only().then_some(&self.delegate.application));
+        RequestFacts {
+            head,
+            matcher: self.route().map(|route| &route.matcher),
+            client: self.client_ip(client),
+            is_https: self.delegate.is_https(client.ip(), client.is_https(), &self.head.get()),
+            tls: client.tls(),
+            request_id: self.mark.as_deref().and_then(Mark::request_id),
+            answer: AnswerFacts {
+                cache: notes.cache,
+                upstream: upstream.map(|upstream| upstream.name()),
+                status: notes.status.map(Status::code),
+            },
+        }
     }
 
     /// How a request ends that what answers it has let down.
@@ -101,7 +173,7 @@ impl Origin {
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        Routed::delegated(&self.plan, self.site_index, &self.delegate, &self.head.get())
+        Routed::delegated(&self.plan, (self.site_index, self.route_index), &self.delegate, &self.head.get())
     }
 
     /// The request as the application gets it.
@@ -128,16 +200,22 @@ impl Origin {
             .compress
             .as_ref()
             .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
+        // Its fields are told before its status is known.
+        let tells_status = delegate.headers.variables().any(|one| *one == FieldVariable::UpstreamStatus);
         let may_hand_over = terms.hand_over
+            && !tells_status
+            && !self.intercepts_any()
             && rest.is_none()
             && delegate.cache.is_none()
             && (terms.hand_over_uncoded || !would_be_coded);
         let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
-        let hand_over = client.map(|Client { minor, keep, head }| {
+        let hand_over = client.map(|Client { minor, keep, head: is_head }| {
             let keep = keep && terms.keep_passed;
             let mut fields = Vec::new();
-            self.rules().push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);
-            HandOverTerms { minor, keep, head, fields }
+            let facts = delegate.headers.has_variables().then(|| self.facts(env.client, &head));
+            let rules = Rules { variables: &facts, ..self.rules() };
+            rules.push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);
+            HandOverTerms { minor, keep, head: is_head, fields }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
@@ -173,11 +251,15 @@ impl Origin {
 
     /// Whose share of what answers elsewhere the request takes: behind a proxy that is trusted, the client that this tells of.
     pub(super) fn asker(&self, client: &Transport) -> Option<ClientKey> {
-        let address = match self.delegate.trusts(client.ip()) {
+        self.client_ip(client).map(ClientKey::of)
+    }
+
+    /// The client's address; behind a proxy that is trusted, the one that this tells of.
+    fn client_ip(&self, client: &Transport) -> Option<IpAddr> {
+        match self.delegate.trusts(client.ip()) {
             true => self.delegate.claimed_address(&self.head.get()),
             false => self.client_address(client).map(|address| address.ip()),
-        };
-        address.map(ClientKey::of)
+        }
     }
 
     fn parameters(

@@ -6,6 +6,7 @@ use baton_cache::{Ask, Bypass, CacheWord, CachedAnswer, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
 use baton_response::{Author, Body, Page, Response, Rules};
+use baton_site::condition::Asker;
 use baton_site::plan::{Delegate, Plan};
 use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
@@ -29,13 +30,18 @@ pub(super) fn look<'a>(
     env: &mut Env<'_>,
     plan: &Plan,
     (routed, rewrites): (&Routed<'a>, &Rewrites),
-    head: &RequestHead<'_>,
+    asker: &Asker<'_>,
     delegate: &'a Delegate,
     record: &mut Record,
 ) -> Looked<'a> {
     let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else {
         return Looked::Ask(None);
     };
+    let head = asker.head;
+    if routed.bypasses_cache(asker) {
+        record.note_cache(CacheWord::Forward(Bypass::Rule.forward()).as_str());
+        return Looked::Ask(None);
+    }
     let rules =
         Rules { headers: Some(&delegate.headers), compress: delegate.compress.as_deref(), ..routed.rules };
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
@@ -62,6 +68,9 @@ pub(super) fn look<'a>(
                 let response = lent::answer_instead((&rules, copies), env.ctx, head, instead);
                 return Looked::Answer(response, rules);
             }
+            if routed.intercepts(response.status()) {
+                return Looked::Answer(rules.page(Page::error(response.status())), rules);
+            }
             let body = Body::Begun(body, true);
             Looked::Answer(Response::of_lines(response, Author::of(delegate), body), rules)
         }
@@ -85,6 +94,7 @@ pub(super) fn note_bypass(
     env: &Env<'_>,
     delegate: &Delegate,
     request: &RequestHead<'_>,
+    is_by_rule: bool,
     response: &mut ResponseHead,
 ) {
     if let (Some(route), Some(cache)) = (&delegate.cache, &env.ctx.shared_cache) {
@@ -94,6 +104,7 @@ pub(super) fn note_bypass(
             request,
             response,
         );
-        cache.note_bypass(route, request, response);
+        let otherwise = if is_by_rule { Bypass::Rule } else { Bypass::Path };
+        cache.note_bypass(route, request, otherwise, response);
     }
 }

@@ -37,7 +37,7 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
-use super::application::{Origin, Program};
+use super::application::{AnswerNotes, Origin, Program};
 use super::assembly::Assembly;
 use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
@@ -91,7 +91,7 @@ enum Progress {
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
-    /// The home of a document has responded with something else. Its body is dropped; this answers at the end.
+    /// What has responded is not passed on. Its body is dropped; this answers at the end.
     Replaced(Instead),
     /// The application has ended, and its body is still being coded.
     Finishing { trailers: Option<Trailers> },
@@ -112,6 +112,8 @@ pub(super) struct Asked {
     pub(super) visitor: Option<Arc<Visitor>>,
     /// Its id, and the trace that it belongs to.
     pub(super) mark: Option<Arc<Mark>>,
+    /// What is known of the answer already.
+    pub(super) notes: AnswerNotes,
 }
 
 /// What an event of the gateway leads to.
@@ -132,11 +134,11 @@ pub(super) enum Reaction {
 }
 
 impl Delegated {
-    /// A request, whose body is read first if it has one.
+    /// A request, whose body is read first if it has one. `place`: those of its site and its route.
     pub(super) fn new(
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        site_index: usize,
+        (site_index, route_index): (usize, usize),
         head: &RequestHead<'_>,
         delegate: &Arc<Delegate>,
         mut asked: Asked,
@@ -147,9 +149,11 @@ impl Delegated {
             plan: Arc::clone(plan),
             delegate: Arc::clone(delegate),
             site_index,
+            route_index,
             head: head.keep(),
             visitor: asked.visitor.take(),
             mark: asked.mark.take(),
+            notes: std::mem::take(&mut asked.notes),
         };
         let progress = if asked.protocol.is_some() || !env.reply.has_body_ahead() {
             is_whole
@@ -314,7 +318,10 @@ impl Delegated {
                 return self.flush_coder(env, record);
             }
             Some(ResponseEvent::Head(head, instruction)) => self.take_head(env, head, instruction),
-            Some(ResponseEvent::CacheNote(word)) => record.note_cache(word),
+            Some(ResponseEvent::CacheNote(word)) => {
+                self.origin.notes.cache = Some(word);
+                record.note_cache(word);
+            }
             Some(ResponseEvent::Interim(head)) => {
                 // Some clients that have not asked for `100 Continue` take it for the response.
                 let is_unasked =
@@ -331,6 +338,7 @@ impl Delegated {
                 env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
                 record.note_trail(origin, trail);
             }
+            Some(ResponseEvent::Answering(origin)) => self.origin.notes.upstream = Some(origin),
             Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, chosen, record),
             Some(ResponseEvent::Body(body)) => return self.take_body(env, body, record),
             Some(ResponseEvent::Rest(rest)) => self.take_rest(env, rest, record),
@@ -343,12 +351,12 @@ impl Delegated {
     }
 
     /// The origin speaks another protocol from now on, and so does the client.
-    fn take_switch(&self, env: &mut Env<'_>, mut head: ResponseHead, record: &mut Record) -> Reaction {
+    fn take_switch(&mut self, env: &mut Env<'_>, mut head: ResponseHead, record: &mut Record) -> Reaction {
+        self.origin.notes.status = Some(head.status());
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
-        let (author, rules) = (Author::of(&self.origin.delegate), self.origin.rules());
-        let status = baton_response::switch(&head, author, &rules, &mut env.ctx.supplies(), &mut env.reply);
+        let status = self.origin.switch(env, &head);
         record.begin(&status.into());
         record.note_head(&mut env.ctx.log);
         Reaction::Tunnel(Shown {
@@ -359,13 +367,16 @@ impl Delegated {
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
         self.handed_over = false;
+        self.origin.notes.status = Some(head.status());
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
         }
         if self.asked.ask.is_none() {
-            cached::note_bypass(env, &self.origin.delegate, &self.origin.head.get(), &mut head);
+            let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
+            let is_by_rule = self.origin.bypasses_cache(env.client);
+            cached::note_bypass(env, delegate, &request, is_by_rule, &mut head);
         }
-        if let Some(instead) = self.origin.delegate.copies().and_then(|copies| copies.instead_of(&head)) {
+        if let Some(instead) = self.origin.instead_of(&head) {
             self.progress = Progress::Replaced(instead);
             return;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_http::{RequestHead, Status};
 use baton_response::Page;
+use baton_site::condition::Asker;
 use baton_site::guards::{Guards, RateLimit, RealAddress, Standing, Verification};
 
 /// Who has made a request, where that is not just the other end of the connection.
@@ -73,6 +74,10 @@ pub(super) fn judge<'a>(
 ) -> Result<Option<Box<str>>, Demand<'a>> {
     let refused = |page| Err(Demand::Refusal(page));
     if guards.access.as_ref().is_some_and(|access| !access.admits(asking.address)) {
+        return refused(Page::error(Status::FORBIDDEN));
+    }
+    let asker = Asker { head: asking.head, address: asking.address };
+    if guards.denied.as_ref().is_some_and(|denied| denied.holds(&asker)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
     let (is_redirected, counted) = match &login {

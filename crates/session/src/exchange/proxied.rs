@@ -44,6 +44,7 @@ impl Origin {
         let rest = rest.filter(|rest| rest.left() != Some(0));
         let upgrade = protocol.or_else(|| upgrade_of(&head)).filter(|_| terms.copies.is_none());
         let key = protocol.map(|_| websocket_key(&mut env.ctx.ids));
+        let facts = terms.forwarding.rules.has_variables().then(|| self.facts(env.client, &head));
         let forwarded = ForwardedRequest {
             head: &head,
             claims: &self.head.get(),
@@ -61,6 +62,7 @@ impl Origin {
             keeps: self.delegate.application.settings().keep_connections,
             upgrade,
             websocket_key: key.as_deref(),
+            variables: &facts,
         };
         let mut text = Vec::with_capacity(HEAD_BYTES_USUAL);
         if let Err(refused) = terms.forwarding.push_head(&mut text, &forwarded) {

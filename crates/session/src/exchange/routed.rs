@@ -2,9 +2,10 @@
 
 use baton_http::{Method, PathRefusal, RequestHead, Status};
 use baton_response::{Page, Response, Rules};
+use baton_site::condition::Asker;
 use baton_site::cors::Cors;
 use baton_site::guards::{AllowedMethods, Guards};
-use baton_site::plan::{Delegate, Otherwise, Plan, Route, Site};
+use baton_site::plan::{Action, Delegate, Otherwise, Plan, Route, Site, UNANSWERED};
 use baton_telemetry::log::Outcome;
 
 use crate::context::Context;
@@ -36,9 +37,11 @@ impl<'a> Routed<'a> {
     ) -> Self {
         let site = &plan.sites()[site_index];
         let cors = route.map_or(&site.cors, |route| &route.cors).as_deref();
+        let pages = route.and_then(|route| route.pages.as_deref());
         let rules = Rules {
             headers: Some(route.map_or(&site.headers, |route| &route.headers)),
-            error_pages: &site.error_pages,
+            matcher: route.map(|route| &route.matcher),
+            error_pages: pages.map_or(&site.error_pages, |pages| &pages.pages),
             compress: route.map_or(&site.compress, |route| &route.compress).as_deref(),
             allowed: cors.and_then(|cors| cors.allowed(head)),
             accept: head.accept,
@@ -56,22 +59,44 @@ impl<'a> Routed<'a> {
         }
     }
 
-    /// The site of a request that is answered elsewhere, and what of the configuration its answer needs.
+    /// The site and route of a request that is answered elsewhere, and what of the configuration its answer needs.
     pub(super) fn delegated(
         plan: &'a Plan,
-        site_index: usize,
+        (site_index, route_index): (usize, usize),
         delegate: &'a Delegate,
         head: &RequestHead<'a>,
     ) -> Self {
-        let of_site = Self::of(plan, site_index, None, head);
+        let of_route = Self::of(plan, site_index, plan.sites()[site_index].routes.get(route_index), head);
         let cors = delegate.cors.as_deref();
         let rules = Rules {
             headers: Some(&delegate.headers),
             compress: delegate.compress.as_deref(),
             allowed: cors.and_then(|cors| cors.allowed(head)),
-            ..of_site.rules
+            ..of_route.rules
         };
-        Self { rules, cors, ..of_site }
+        Self { rules, cors, ..of_route }
+    }
+
+    /// The place of its route within the site; `usize::MAX`: it has none.
+    pub(super) fn route_index(&self) -> usize {
+        let is_its_own = |route: &Route| self.site.routes.iter().position(|own| std::ptr::eq(own, route));
+        self.route.and_then(is_its_own).unwrap_or(usize::MAX)
+    }
+
+    /// Whether the shared cache has nothing to do with the request.
+    pub(super) fn bypasses_cache(&self, asker: &Asker<'_>) -> bool {
+        self.route.and_then(|route| route.cache_bypass.as_ref()).is_some_and(|when| when.holds(asker))
+    }
+
+    /// Whether the connection ends in place of an answer.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.route.map(|route| &route.action), Some(Action::Respond { status: UNANSWERED, .. }))
+    }
+
+    /// Whether an error of what answers elsewhere gives way to a page.
+    pub(super) fn intercepts(&self, status: Status) -> bool {
+        let pages = self.route.and_then(|route| route.pages.as_ref());
+        pages.is_some_and(|pages| pages.intercepted.contains(&status.code()))
     }
 
     /// What is done where the folder of the route has nothing for the request.

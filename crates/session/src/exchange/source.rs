@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::Found;
+use baton_http::response::Framing;
 use baton_http::{Method, PathRefusal, RequestHead, Status};
 use baton_response::{Page, Response};
 use baton_site::plan::{Action, Delegate, Terms};
@@ -125,8 +126,8 @@ impl<'a> Routed<'a> {
                 let location = location.expand(&template::Asked::of(head, &route.matcher));
                 self.rules.page(Page::redirect(Status::new(*status), &location))
             }
-            (Source::Page(None), _, Some(Action::Respond { status: status @ 400.., media_type, body }))
-                if has_path =>
+            (Source::Page(None), method, Some(Action::Respond { status, media_type, body }))
+                if has_path && (*status >= 400 || is_bodiless(*status) && method != Method::Options) =>
             {
                 self.rules.page(Page::fixed(Status::new(*status), media_type, body))
             }
@@ -169,6 +170,11 @@ impl<'a> Routed<'a> {
             Found::Failed(errno) => self.rules.page(Page::error(status_of(errno))).ending(Outcome::Failed),
         }
     }
+}
+
+/// Whether a status says all that there is to say, whatever the method.
+fn is_bodiless(status: u16) -> bool {
+    Framing::without_body(status).is_some()
 }
 
 /// The status for a file that could not be opened or read.

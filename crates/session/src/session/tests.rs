@@ -336,6 +336,9 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         routes: vec![
             Route {
                 matcher: Matcher::prefix("/"),
+                when: None,
+                pages: None,
+                cache_bypass: None,
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,
@@ -345,6 +348,9 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
             },
             Route {
                 matcher: Matcher::prefix("/app"),
+                when: None,
+                pages: None,
+                cache_bypass: None,
                 headers: FieldRules::default(),
                 compress: None,
                 cors: None,
@@ -363,6 +369,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         figures: None,
         marking: None,
         log: SiteLog::Main,
+        log_when: None,
     };
     let send = SendPolicy {
         sendfile: SendfileMode::NonBlocking,

@@ -194,6 +194,9 @@ impl Folder {
                 .chain(cached)
                 .map(|(path, action)| Route {
                     matcher: Matcher::prefix(path),
+                    when: None,
+                    pages: None,
+                    cache_bypass: None,
                     headers: FieldRules::default(),
                     compress: None,
                     cors: None,
@@ -212,6 +215,7 @@ impl Folder {
             figures: None,
             marking: None,
             log: SiteLog::Main,
+            log_when: None,
         };
         Plan::new(vec![site], limits, choices.chance(50))
     }

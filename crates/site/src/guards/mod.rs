@@ -16,6 +16,8 @@ mod real_address;
 
 use std::sync::Arc;
 
+use crate::condition::Condition;
+
 pub use access::Access;
 pub use basic_auth::BasicAuth;
 pub use methods::AllowedMethods;
@@ -29,6 +31,8 @@ pub use basic_auth::{Standing, Verification};
 pub struct Guards {
     /// Which clients may ask.
     pub access: Option<Access>,
+    /// Which requests are refused in any case.
+    pub denied: Option<Arc<Condition>>,
     /// For what.
     pub methods: Option<AllowedMethods>,
     /// Bytes of a body that does not matter to the answer; `None`: as the limits say. Others have their
@@ -43,8 +47,9 @@ pub struct Guards {
 impl Guards {
     /// The rules for a plan; `None`: there are none.
     pub fn shared(self) -> Option<Arc<Self>> {
-        let Self { access, methods, body_bytes_max, rate_limit, basic_auth } = &self;
+        let Self { access, denied, methods, body_bytes_max, rate_limit, basic_auth } = &self;
         let guards_something = access.is_some()
+            || denied.is_some()
             || methods.is_some()
             || body_bytes_max.is_some()
             || rate_limit.is_some()

@@ -7,12 +7,15 @@
 use std::hash::Hash;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use baton_http::RequestHead;
 use baton_shares::ClientKey;
 use baton_sys::shared_table::{Shape, SharedTable};
+
+use crate::condition::{Asker, Condition};
 
 /// How often requests with the same key pass.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct RateLimit {
     pub burst: u64,
     /// What requests of one bucket have in common.
     pub key: RateKey,
+    /// Which requests are counted; `None`: all.
+    pub when: Option<Arc<Condition>>,
     /// Where the buckets are.
     pub table: RateTable,
 }
@@ -99,6 +104,9 @@ impl RateLimit {
         user: Option<&str>,
         now_ms: u64,
     ) -> Result<(), Exceeded> {
+        if self.when.as_ref().is_some_and(|when| !when.holds(&Asker { head, address })) {
+            return Ok(());
+        }
         let by_address = || self.table.tag(&self.scope, b'a', address.map(ClientKey::of));
         let now_us = now_ms.saturating_mul(1_000);
         let tag = match &self.key {

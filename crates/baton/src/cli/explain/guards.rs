@@ -2,33 +2,25 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use baton_http::{HeadLimits, RequestHead};
+use baton_http::RequestHead;
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
+use baton_site::condition::Asker;
 use baton_site::guards::{Access, Guards, RateKey};
 use baton_site::plan::Site;
 
 use super::lines::Lines;
 
-/// The guards of a path.
-pub(super) fn of<'a>(site: &'a Site, path: &[u8]) -> Option<&'a Guards> {
-    let route = site.route(path, &mut Vec::new()).ok().flatten();
-    route.map_or(&site.guards, |route| &route.guards).as_deref()
-}
-
-/// Tells what there is, and what it means for the client. Returns whether that gets nothing else.
-pub(super) fn refuse(
+/// Tells whose request it is behind proxies, and returns that client.
+pub(super) fn client_behind(
     lines: &mut Lines,
     site: &Site,
-    path: &[u8],
     client: Option<IpAddr>,
-    (request, response): (&[u8], &str),
-) -> bool {
+    head: &RequestHead<'_>,
+) -> Option<IpAddr> {
     let mut client = client;
-    if let (Some(rule), Some(peer)) = (&site.real_address, client)
-        && let Ok(head) = RequestHead::parse(request, &HeadLimits::default())
-    {
-        let behind = rule.of(Some(SocketAddr::new(peer, 1)), &head).map(|address| address.ip());
+    if let (Some(rule), Some(peer)) = (&site.real_address, client) {
+        let behind = rule.of(Some(SocketAddr::new(peer, 1)), head).map(|address| address.ip());
         let told = match behind {
             Some(behind) => format!("{behind}, whose request the proxy {peer} passes on ({})", rule.field),
             None if rule.from.contains(Some(peer)) => {
@@ -39,9 +31,19 @@ pub(super) fn refuse(
         lines.add("client", told);
         client = behind.or(client);
     }
-    let Some(guards) = of(site, path) else { return false };
+    client
+}
+
+/// Tells what there is, and what it means for the client. Returns whether that gets nothing else.
+pub(super) fn refuse(lines: &mut Lines, guards: Option<&Guards>, asker: &Asker<'_>, response: &str) -> bool {
+    let Some(guards) = guards else { return false };
+    let client = asker.address;
     if let (Some(access), Some(client)) = (&guards.access, client) {
         lines.add("access", format!("{} (--from ADDRESS asks for another client)", verdict(access, client)));
+    }
+    let is_denied = guards.denied.as_ref().is_some_and(|denied| denied.holds(asker));
+    if let Some(denied) = &guards.denied {
+        lines.add("denied", format!("{}: {denied}", if is_denied { "yes" } else { "no" }));
     }
     if let Some(methods) = &guards.methods {
         lines.add("methods", format!("{}; others are answered with 405", methods.all()));
@@ -57,13 +59,21 @@ pub(super) fn refuse(
             "rate",
             format!("{} at once, then one in {each_ms} ms, by {key}; others: 429", counted(burst, "request")),
         );
+        if let Some(when) = &limit.when {
+            let verdict =
+                if when.holds(asker) { "this request is counted" } else { "this request is not counted" };
+            lines.add("rate", format!("{verdict}: {when}"));
+        }
     }
     if guards.basic_auth.is_some() {
         lines.add("password", "asked for: -H 'Authorization: Basic …' explains for a user".into());
     }
     let refuses_get = guards.methods.as_ref().is_some_and(|methods| !methods.contains(b"GET"));
     let is_unknown = guards.basic_auth.is_some() && response.starts_with("HTTP/1.1 401");
-    refuses_get || is_unknown || guards.access.as_ref().is_some_and(|access| !access.admits(client))
+    is_denied
+        || refuses_get
+        || is_unknown
+        || guards.access.as_ref().is_some_and(|access| !access.admits(client))
 }
 
 fn verdict(access: &Access, client: IpAddr) -> String {

@@ -23,11 +23,12 @@ use baton_config::{
     AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition,
 };
 use baton_engine::ListenAddress;
-use baton_http::RequestHead;
 use baton_http::origin::HostRule;
+use baton_http::{HeadLimits, RequestHead};
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
-use baton_site::plan::Action;
+use baton_site::condition::Asker;
+use baton_site::plan::{Action, UNANSWERED};
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
@@ -137,14 +138,26 @@ impl Explain {
                 lines.add("tls", described(one));
             }
         }
+        let request = self.request();
+        let Ok(asked) = RequestHead::parse(&request, &HeadLimits::default()) else {
+            return Ok(lines.finish(&head));
+        };
+        let address = guards::client_behind(&mut lines, planned, client, &asked);
+        let asker = Asker { head: &asked, address };
         let Some(End { route, configured, target, rewrites }) =
-            way::follow(&mut lines, planned, site, &self.target.path)
+            way::follow(&mut lines, planned, site, &asker)
         else {
             return Ok(lines.finish(&head));
         };
-        let path = split(&target).0;
-        if guards::refuse(&mut lines, planned, path.as_bytes(), client, (&self.request(), &head)) {
+        let (path, query) = split(&target);
+        let asked = asked.with_target(path.as_bytes(), query.map(str::as_bytes));
+        let asker = Asker { head: &asked, address };
+        if guards::refuse(&mut lines, route.guards.as_deref(), &asker, &head) {
             return Ok(lines.finish(&head));
+        }
+        if let Action::Respond { status: UNANSWERED, .. } = route.action {
+            lines.add("response", "none: the connection is closed".into());
+            return Ok(lines.finish(""));
         }
         let delegated =
             matches!(route.action, Action::Delegated(_) | Action::Copies(..) | Action::Scripts(..))
@@ -171,7 +184,10 @@ impl Explain {
                 &mut lines,
                 config,
                 &ids,
-                (&planned.name, &route.matcher.to_string()),
+                (
+                    &planned.name,
+                    &configured.map_or_else(|| route.matcher.to_string(), |one| one.settings.name()),
+                ),
                 &self.target,
             )?;
         }
@@ -180,8 +196,13 @@ impl Explain {
             && let Some((asked, kept)) =
                 cached::explain(cache, &self.request(), |head| delegate.arrival(client, is_https, head))
         {
-            lines.add("cache", asked);
-            lines.add("kept", kept);
+            match route.cache_bypass.as_ref().filter(|when| when.holds(&asker)) {
+                Some(when) => lines.add("cache", format!("not asked, and nothing is kept: {when}")),
+                None => {
+                    lines.add("cache", asked);
+                    lines.add("kept", kept);
+                }
+            }
         }
         let application = configured.and_then(|route| route.settings.application());
         let is_cached = configured.is_some_and(|route| route.settings.cache.is_some());

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use baton_config::{Route, Site};
+use baton_config::{Route, RouteSettings, Site};
 use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, View};
 use baton_fcgi::environment::Script;
 use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
-use baton_site::matcher::{Matcher, make_absolute};
+use baton_site::condition::{Asker, Condition};
+use baton_site::matcher::{self, Matcher, make_absolute};
 use baton_site::plan;
-use baton_site::plan::{Action, Otherwise};
+use baton_site::plan::{Action, Otherwise, UNANSWERED};
 use baton_site::rewrites::Rewrites;
 use baton_site::template::{Asked, REWRITES_MAX};
 
@@ -32,13 +33,17 @@ pub(super) fn follow<'p>(
     lines: &mut Lines,
     planned: &'p plan::Site,
     site: &'p Site,
-    target: &str,
+    asker: &Asker<'_>,
 ) -> Option<End<'p>> {
     let tells_matchers = planned.routes.iter().any(|route| !route.matcher.yields_to_patterns());
-    let (mut target, mut rewrites) = (target.to_owned(), Rewrites::default());
+    let (mut target, mut rewrites) =
+        (String::from_utf8_lossy(asker.head.target).into_owned(), Rewrites::default());
     for _ in 0..=REWRITES_MAX {
         let (path, query) = split(&target);
-        let route = match planned.route(path.as_bytes(), &mut Vec::new()) {
+        let head = asker.head.with_target(path.as_bytes(), query.map(str::as_bytes));
+        let asker = Asker { head: &head, ..*asker };
+        tell_conditions(lines, planned, &asker);
+        let route = match planned.route(&asker, &mut Vec::new()) {
             Ok(Some(route)) => route,
             Ok(None) => {
                 lines.add("route", "none: the site has no folder, and no route has this path".into());
@@ -54,7 +59,7 @@ pub(super) fn follow<'p>(
             lines.add("route", text);
             return None;
         }
-        let configured = site.routes.iter().find(|other| other.settings.matcher() == route.matcher);
+        let configured = site.routes.iter().find(|other| is_same(&other.settings, route));
         lines.add("route", format!("{} ({})", route.matcher, what(&route.action, configured)));
         if tells_matchers {
             lines.add("matched", matched(&route.matcher, path));
@@ -77,6 +82,7 @@ pub(super) fn follow<'p>(
         let (next, query) = to.expand_target(&Asked {
             path: path.as_bytes(),
             query: query.map(str::as_bytes),
+            host: head.host,
             matcher: &route.matcher,
         });
         if why == "not there" && next == path {
@@ -89,6 +95,31 @@ pub(super) fn follow<'p>(
     }
     lines.add("route", format!("none: it was rewritten {REWRITES_MAX} times, which is taken for a loop"));
     None
+}
+
+/// Whether a route of the plan is this one of the configuration.
+fn is_same(settings: &RouteSettings, route: &plan::Route) -> bool {
+    let shown = |when: &Condition| when.to_string();
+    let same_condition = settings.condition().as_deref().map(shown) == route.when.as_deref().map(shown);
+    same_condition && settings.matcher() == route.matcher
+}
+
+/// Tells of each condition at the path whether it holds, and if not, what is wrong.
+fn tell_conditions(lines: &mut Lines, planned: &plan::Site, asker: &Asker<'_>) {
+    for (route, when) in planned.routes.iter().filter_map(|route| Some((route, route.when.as_ref()?))) {
+        let mut decoded = Vec::new();
+        if decode_any_path(asker.head.path, &mut decoded).is_err() {
+            return;
+        }
+        if matcher::find(std::slice::from_ref(route), &mut decoded).is_none() {
+            continue;
+        }
+        let verdict = match when.failed(asker) {
+            None => "holds".into(),
+            Some(test) => format!("does not hold: {}", test.text),
+        };
+        lines.add("when", format!("{} when {when}: {verdict}", route.matcher));
+    }
 }
 
 /// Whether a folder has none of the candidates for a path.
@@ -152,6 +183,7 @@ fn what(action: &Action, route: Option<&Route>) -> String {
         Action::Respond { status: status @ (401 | 403 | 404 | 410 | 451), .. } => {
             format!("denied: a fixed answer, {status}")
         }
+        Action::Respond { status: UNANSWERED, .. } => "closed without an answer".into(),
         Action::Respond { status, .. } => format!("a fixed answer, {status}"),
     }
 }

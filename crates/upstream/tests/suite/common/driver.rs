@@ -221,6 +221,7 @@ impl Driver {
                 ResponseEvent::End { .. } => got.ending = Some(Ending::Complete),
                 ResponseEvent::Answered(answered) => got.ending = Some(Ending::Answered(answered)),
                 ResponseEvent::Failed(failure) => got.ending = Some(Ending::Failed(failure)),
+                ResponseEvent::Answering(_) => {}
                 ResponseEvent::Chosen(_) => panic!("no other way was offered"),
             }
         }
