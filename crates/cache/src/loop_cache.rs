@@ -14,6 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::answer::add_status;
 use crate::exchange::{Exchange, Passing, State};
+use crate::file_reads::FileReads;
 use crate::fill::{Fill, Home, Mail, ReaderName, Stage};
 use crate::parts::PartFetch;
 use crate::reading::{Reading, Source};
@@ -33,6 +34,8 @@ pub(crate) struct LoopCache {
     pub(crate) fills: HashMap<RequestId, Arc<Fill>, RandomState>,
     /// Parts that this loop fetches.
     pub(crate) parts: HashMap<RequestId, PartFetch, RandomState>,
+    /// Of these two, those whose next bytes are read from a file.
+    pub(crate) file_reads: FileReads,
     /// Requests of clients, by the names under which the gateway has them.
     pub(crate) passing: HashMap<RequestId, RequestId, RandomState>,
     /// Requests with something to take.
@@ -67,6 +70,7 @@ impl LoopCache {
             exchanges: HashMap::default(),
             fills: HashMap::default(),
             parts: HashMap::default(),
+            file_reads: FileReads::default(),
             passing: HashMap::default(),
             ready: VecDeque::new(),
             due: VecDeque::new(),
@@ -187,7 +191,7 @@ impl LoopCache {
     /// Whether neither this loop nor the shared cache has a request or a fetch, for tests.
     pub(crate) fn is_at_rest(&self) -> bool {
         let has_none = self.exchanges.is_empty() && self.fills.is_empty() && self.parts.is_empty();
-        has_none && self.passing.is_empty() && self.shared.live.is_empty()
+        has_none && self.file_reads.is_empty() && self.passing.is_empty() && self.shared.live.is_empty()
     }
 
     /// Compares what the loop knows of its requests: for simulations, after every event.
@@ -223,13 +227,15 @@ impl LoopCache {
         assert!(self.passing.values().all(is_passed), "the gateway has a request that no client waits for");
         let has_two = |name: &RequestId| self.parts.contains_key(name) || self.passing.contains_key(name);
         assert!(!self.fills.keys().any(has_two), "a request of the gateway is for two things");
+        let is_fetched = |id: &RequestId| self.fills.contains_key(id) || self.parts.contains_key(id);
+        assert!(self.file_reads.ids().all(is_fetched), "a file is read for a fetch that is over");
         for (name, fill) in &self.fills {
             let is_own = fill.id == *name && fill.home.number == self.home.number;
             assert!(is_own, "{name:?} is the fetch of another loop");
         }
     }
 
-    fn with<'a>(&'a mut self, gateway: &'a mut Gateway) -> Caching<'a> {
+    pub(crate) fn with<'a>(&'a mut self, gateway: &'a mut Gateway) -> Caching<'a> {
         Caching { cache: self, gateway }
     }
 

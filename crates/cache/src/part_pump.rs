@@ -12,11 +12,11 @@ use baton_segment::fill::Answer;
 use baton_segment::rules::{Fetched, NotJoined, Stored, Times, Validators};
 use baton_upstream::{RequestId, ResponseEvent};
 
+use crate::fetched_bytes::in_memory;
 use crate::loop_cache::{Caching, LoopCache};
 use crate::mp4::index_behind;
 use crate::object::Object;
 use crate::parts::{Effects, Flow, PartFetch, PartRequest, Parts};
-use crate::pump::in_memory;
 
 impl Caching<'_> {
     /// Does what the machine of an object has decided. `client`: the request that it was asked for.
@@ -67,7 +67,7 @@ impl Caching<'_> {
                 Flow::Pauses => break,
                 Flow::Reads => {}
             }
-            let Some(event) = self.gateway.take(id) else {
+            let Some(event) = self.take_of_fetch(id) else {
                 if !std::mem::take(&mut has_taken) {
                     break;
                 }
@@ -161,11 +161,8 @@ impl Caching<'_> {
     /// Takes bytes of a part.
     fn store_part(&mut self, part: &PartFetch, bytes: &Aggregate) {
         let PartFetch { parts, fill, client, .. } = part;
-        for piece in bytes.pieces() {
-            let Ok(mut slice) = in_memory(piece) else {
-                let effects = parts.handle_end(*fill, true);
-                return self.apply(parts, effects, *client);
-            };
+        for slice in in_memory(bytes) {
+            let mut slice = slice.clone();
             while !slice.is_empty() {
                 let Some((number, block)) = parts.push(*fill, &mut slice) else { continue };
                 let cache = &mut *self.cache;
@@ -190,6 +187,7 @@ impl Caching<'_> {
         if self.cache.parts.remove(&id).is_some() {
             self.cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
         }
+        _ = self.cache.file_reads.remove(id);
         self.gateway.abandon(id, self.cache.now_ms);
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use baton_buf::{Aggregate, Piece, Slice};
+use baton_buf::{Aggregate, Slice};
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
 use baton_segment::rules::Asked;
 use baton_upstream::{Failure, FailureReason, RequestId, ResponseEvent};
 
 use crate::exchange::failed;
+use crate::fetched_bytes::in_memory;
 use crate::fill::{Fill, Purpose, Settled, Stage};
 use crate::loop_cache::{Caching, LoopCache};
 use crate::object::Object;
@@ -46,7 +47,7 @@ impl Caching<'_> {
             if !fill.wants_more(window) {
                 break;
             }
-            let Some(event) = self.gateway.take(fill.id) else {
+            let Some(event) = self.take_of_fetch(fill.id) else {
                 if !std::mem::take(&mut has_taken) {
                     break;
                 }
@@ -77,13 +78,7 @@ impl Caching<'_> {
         let cache = &mut *self.cache;
         match event {
             ResponseEvent::Head(head, instruction) => return self.handle_head(fill, head, instruction),
-            ResponseEvent::Body(bytes) => match cache.store(fill, bytes) {
-                Ok(()) => {}
-                Err(why) => {
-                    self.give_up(fill, why);
-                    return Step::Over;
-                }
-            },
+            ResponseEvent::Body(bytes) => cache.store(fill, &bytes),
             ResponseEvent::Trailers(trailers) => fill.set_trailers(trailers),
             ResponseEvent::End { .. } => {
                 cache.finish(fill, Ok(()));
@@ -122,6 +117,7 @@ impl Caching<'_> {
         if self.cache.fills.remove(&fill.id).is_some() {
             self.cache.shared.fills.fetch_sub(1, Ordering::Relaxed);
         }
+        _ = self.cache.file_reads.remove(fill.id);
         self.gateway.abandon(fill.id, self.cache.now_ms);
     }
 }
@@ -156,12 +152,12 @@ impl LoopCache {
         });
     }
 
-    /// Takes bytes of the body.
-    fn store(&mut self, fill: &Arc<Fill>, bytes: Aggregate) -> Result<(), FailureReason> {
-        let Stage::Live(object) = fill.current_stage() else { return Ok(()) };
+    /// Takes bytes of the body, which are in memory.
+    fn store(&mut self, fill: &Arc<Fill>, bytes: &Aggregate) {
+        let Stage::Live(object) = fill.current_stage() else { return };
         let block_bytes = self.shared.blocks.layout().block_bytes();
-        for piece in bytes.pieces() {
-            let mut slice = in_memory(piece)?;
+        for slice in in_memory(bytes) {
+            let mut slice = slice.clone();
             while !slice.is_empty() {
                 let room = block_bytes - fill.received() % block_bytes;
                 let rest = slice.split_off((room as usize).min(slice.len()));
@@ -169,7 +165,6 @@ impl LoopCache {
                 self.store_blocks(fill, &object, false);
             }
         }
-        Ok(())
     }
 
     fn store_blocks(&mut self, fill: &Arc<Fill>, object: &Arc<Object>, is_end: bool) {
@@ -271,28 +266,6 @@ impl LoopCache {
         let Purpose::Client(name) = fill.purpose else { return None };
         // It may be over, or go on otherwise, and its name may be another's by now.
         self.exchanges.get(&name).filter(|exchange| exchange.began(fill)).map(|_| name)
-    }
-}
-
-/// A piece as bytes of this process. Those of other processes change, and those of files have no place in memory.
-pub(crate) fn in_memory(piece: &Piece) -> Result<Slice, FailureReason> {
-    match piece {
-        Piece::Memory(slice) => Ok(slice.clone()),
-        Piece::Shared(slice) => {
-            let mut bytes = Vec::with_capacity(slice.len());
-            slice.copy_prefix_to(slice.len(), &mut bytes);
-            Ok(Slice::from(bytes))
-        }
-        Piece::File(slice) => {
-            let mut bytes = vec![0; slice.len() as usize];
-            let read = rustix::io::pread(slice.file(), &mut bytes, slice.offset());
-            match read {
-                Ok(count) if count == bytes.len() => Ok(Slice::from(bytes)),
-                _ => Err(FailureReason::Ended),
-            }
-        }
-        // What the cache asks for does not come through pipes: see `Request::takes_pipes`.
-        Piece::Piped(_) => Err(FailureReason::Ended),
     }
 }
 

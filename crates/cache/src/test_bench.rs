@@ -15,7 +15,7 @@ use baton_segment::rules::{Arrival, RouteRules, Scheme};
 use baton_upstream::{Address, Application, Endpoint, Gateway, Protocol, RequestId, ResponseEvent};
 use rustix::event::epoll;
 
-use crate::loop_cache::LoopCache;
+use crate::loop_cache::{Caching, LoopCache};
 use crate::{Ask, CacheCounters, CachedRoute, Settings, SharedCache, Sources};
 
 /// A loop, and the origin behind it.
@@ -142,6 +142,17 @@ impl Bench {
             self.check_invariants();
         }
         self.gateway.handle_time(0);
+    }
+
+    /// The loop's part of the cache, with the gateway.
+    pub(crate) fn caching(&mut self) -> Caching<'_> {
+        self.cache.with(&mut self.gateway)
+    }
+
+    /// Waits until a thread has told the loop something.
+    pub(crate) fn wait_for_mail(&mut self) {
+        let mut events = Vec::with_capacity(1);
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None).unwrap();
     }
 
     /// Takes what a client gets next.

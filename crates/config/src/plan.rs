@@ -552,6 +552,7 @@ fn gateway_settings(
     Ok(Settings {
         backlog_notice,
         passfd_trust,
+        figures: name.as_deref().and_then(|name| resources.row_of_upstream(name)),
         protocol: if is_fastcgi { Protocol::FastCgi } else { Protocol::Scgi },
         transport: match application.transport {
             Transport::Auto => TransportChoice::Auto,

@@ -238,6 +238,7 @@ fn pool(
         head_bytes_max: bounds.head_bytes_max,
         temporary: temporary(proxy, bounds),
         record: record.unwrap_or_default(),
+        figures: resources.row_of_upstream(&url.to_string()),
         ..Settings::new(url.to_string(), Endpoint::Shared(address))
     })
 }

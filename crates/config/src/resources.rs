@@ -66,6 +66,11 @@ impl Resources {
     pub(super) fn row(&self, site: &str) -> Option<Row> {
         self.figures.map(|figures| figures.row(Subject::Site(site)))
     }
+
+    /// The number of the row in which the requests to an application or an origin are counted.
+    pub(super) fn row_of_upstream(&self, name: &str) -> Option<u16> {
+        self.figures.map(|figures| figures.row(Subject::Upstream(name)).number())
+    }
 }
 
 /// The peers of each route, in the plans that there are.

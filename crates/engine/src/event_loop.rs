@@ -424,7 +424,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     }
                     let (name, now_ms) = (token.name_request(self.requests_given), self.ctx.clock.now_ms());
                     entry.requests.insert(stream, self.upstreams.begin(name, request, now_ms));
-                    need = Need::ResponseEvent(stream);
+                    // What there is to take is announced, even if it is there at once.
+                    need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::Resume(stream, end) => {
                     self.requests_given = self.requests_given.wrapping_add(1);

@@ -34,7 +34,7 @@ pub enum Beginning {
 
 impl Beginning {
     /// Its length in bytes.
-    pub fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         match self {
             Self::One(piece) => piece.len(),
             Self::Several(pieces) => pieces.len(),
@@ -48,7 +48,7 @@ impl Beginning {
             Self::Several(pieces) => pieces.front()?,
         };
         match front {
-            Piece::Memory(bytes) if bytes.len() <= bytes_max && bytes.len() as u64 == self.len() => {
+            Piece::Memory(bytes) if bytes.len() <= bytes_max && bytes.len() as u64 == self.length() => {
                 Some(bytes)
             }
             _ => None,

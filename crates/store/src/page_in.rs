@@ -27,10 +27,13 @@ struct Work {
 
 #[derive(Default)]
 struct State {
-    wanted: VecDeque<(BlockId, Box<dyn FnOnce() + Send>)>,
+    wanted: VecDeque<Wanted>,
     idle: usize,
     is_ending: bool,
 }
+
+/// A block to be read, if it is one, and what is called then.
+type Wanted = (Option<BlockId>, Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,11 +42,12 @@ impl fmt::Debug for State {
 }
 
 impl PageIn {
-    /// Reads a block behind the caller, then calls `done`. If no thread can be started, `done` is called at once.
-    pub(crate) fn read(&self, shared: &Arc<Shared>, id: &BlockId, done: Box<dyn FnOnce() + Send>) {
+    /// Reads a block behind the caller, then calls `done`; `None`: `done` itself reads. If no thread can be started, it is called
+    /// at once.
+    pub(crate) fn read(&self, shared: &Arc<Shared>, id: Option<BlockId>, done: Box<dyn FnOnce() + Send>) {
         let has_thread = {
             let mut state = self.work.lock();
-            state.wanted.push_back((*id, done));
+            state.wanted.push_back((id, done));
             state.idle >= state.wanted.len()
         };
         self.work.changed.notify_one();
@@ -74,8 +78,8 @@ impl PageIn {
 impl Work {
     fn run(&self, shared: &Arc<Shared>) {
         while let Some((id, done)) = self.next() {
-            let found = shared.table.of(&id.key).find(&id);
-            if let Some(Found::Disk { block, file: _file, volume }) = found
+            if let Some(id) = id
+                && let Some(Found::Disk { block, file: _file, volume }) = shared.table.of(&id.key).find(&id)
                 && !block.is_verified
             {
                 // The block is verified or forgotten after this; the caller looks again.
@@ -85,7 +89,7 @@ impl Work {
         }
     }
 
-    fn next(&self) -> Option<(BlockId, Box<dyn FnOnce() + Send>)> {
+    fn next(&self) -> Option<Wanted> {
         let mut state = self.lock();
         loop {
             if state.is_ending {
@@ -100,7 +104,7 @@ impl Work {
         }
     }
 
-    fn take_all(&self) -> VecDeque<(BlockId, Box<dyn FnOnce() + Send>)> {
+    fn take_all(&self) -> VecDeque<Wanted> {
         std::mem::take(&mut self.lock().wanted)
     }
 

@@ -227,7 +227,12 @@ impl Store {
     /// a few threads. `done` must not block. The block is verified then, or gone; if the store ends before, `done` is
     /// dropped.
     pub fn page_in(&self, id: &BlockId, done: impl FnOnce() + Send + 'static) {
-        self.page_in.read(&self.shared, id, Box::new(done));
+        self.page_in.read(&self.shared, Some(*id), Box::new(done));
+    }
+
+    /// Has a read of the caller's own made on one of these threads; if the store ends before, it is dropped.
+    pub fn run_behind(&self, read: impl FnOnce() + Send + 'static) {
+        self.page_in.read(&self.shared, None, Box::new(read));
     }
 
     /// The bytes of a block, to [hold](Self::hold) them; `None` as for [`block`](Self::block).

@@ -30,6 +30,18 @@ pub struct FigureTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row(u16);
 
+impl Row {
+    /// The row with this number, as [`number`](Self::number) has told it.
+    pub const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// Its number, for crates that do not know figures.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
 /// What a row says, of all workers together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
@@ -146,11 +158,6 @@ impl FigureTally {
     /// A tally that flows into the rows of this worker.
     pub fn new(table: FigureTable, worker: usize) -> Self {
         Self { table, worker, pending: Vec::new(), dirty: Vec::new() }
-    }
-
-    /// The row of a subject.
-    pub fn row(&self, subject: Subject<'_>) -> Row {
-        self.table.row(subject)
     }
 
     /// A request begins.

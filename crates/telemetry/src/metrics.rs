@@ -8,7 +8,7 @@ use baton_http::Coding;
 use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
 
-use crate::figures::{FigureTally, Row, Subject};
+use crate::figures::{FigureTally, Row};
 
 /// Whether a value only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +175,8 @@ impl Metric {
 
     /// The counter of requests with which the shared cache did this.
     pub fn of_cache_word(word: &'static str) -> Option<Self> {
-        let name = Self::CacheHits.name();
-        let is_its = |metric: &&Self| metric.name() == name && metric.label() == Some(("result", word));
-        Self::ALL.iter().find(is_its).copied()
+        let all = &Self::ALL[Self::CacheHits as usize..=Self::CachePartial as usize];
+        all.iter().find(|metric| metric.label() == Some(("result", word))).copied()
     }
 
     /// The counter of responses with this status.
@@ -308,11 +307,6 @@ impl Tally {
         }
     }
 
-    /// The row of an application or origin.
-    pub fn row_of_upstream(&self, name: &str) -> Option<Row> {
-        Some(self.figures.as_ref()?.row(Subject::Upstream(name)))
-    }
-
     /// Adds to a metric.
     pub fn add(&mut self, metric: Metric, amount: u64) {
         let value = &mut self.pending[metric as usize];
@@ -353,6 +347,14 @@ impl Drop for Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_word_of_the_shared_cache_has_a_counter() {
+        for word in baton_cache::CacheWord::ALL.map(baton_cache::CacheWord::as_str) {
+            let metric = Metric::of_cache_word(word).expect("a counter");
+            assert_eq!((metric.name(), metric.label()), (Metric::CacheHits.name(), Some(("result", word))));
+        }
+    }
 
     /// The log and the metrics name a reason by the same word.
     #[test]

@@ -134,6 +134,8 @@ pub struct Settings {
     pub temporary: TemporaryFiles,
     /// What all processes know of it, if it is an origin.
     pub record: OriginRecord,
+    /// The row of the figures in which requests to it are counted.
+    pub figures: Option<u16>,
 }
 
 impl Settings {
@@ -173,6 +175,7 @@ impl Settings {
                 space: TemporarySpace::default(),
             },
             record: OriginRecord::default(),
+            figures: None,
         }
     }
 }

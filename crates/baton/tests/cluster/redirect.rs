@@ -51,3 +51,26 @@ fn a_node_without_a_url_is_relayed_to() {
         );
     }
 }
+
+/// Goal: what a client still sends of the body of a request that was redirected is no request.
+#[test]
+fn the_rest_of_a_redirected_request_is_not_the_next_one() {
+    let nodes = nodes(1);
+    let front = front("", &format!("nodes = [{}]\nway = 'redirect'", listed(&nodes, public)));
+    let within = "GET /within.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let len = within.len();
+    let by_length = (format!("Content-Length: {}", 1 + len), "x", within.to_owned());
+    let in_chunks =
+        ("Transfer-Encoding: chunked".to_owned(), "1\r\nx\r\n", format!("{len:x}\r\n{within}\r\n0\r\n\r\n"));
+    for (framing, first, rest) in [by_length, in_chunks] {
+        let mut client = front.connect();
+        client.send(format!("GET /5.txt HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n{first}"));
+        assert_eq!(client.response().status, 307, "{framing}");
+        client.send(rest);
+        client.finish_sending();
+        let behind = client.rest();
+        assert!(behind.is_empty(), "{framing}: {}", String::from_utf8_lossy(&behind));
+    }
+    logged(&front, "/5.txt", 2);
+    assert!(logged(&front, "/within.txt", 0).is_empty());
+}

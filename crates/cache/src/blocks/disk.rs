@@ -48,6 +48,11 @@ impl Blocks {
         self.store.page_in(&id(content, block), done);
     }
 
+    /// Has a read of the caller's own made on one of the threads that read blocks.
+    pub(crate) fn run_behind(&self, read: impl FnOnce() + Send + 'static) {
+        self.store.run_behind(read);
+    }
+
     /// Takes a content that the store has found. If it `needs_all` of its blocks, and they are not there, or if there is
     /// none, it is for [`forget`](Self::forget).
     pub(crate) fn recover(

@@ -264,6 +264,8 @@ impl Delegated {
             _ => return Ok(Wants::ResponseEvent),
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
+        // The gateway announces its first event.
+        self.quiet = true;
         let (body, admission, is_complete) = match progress {
             Progress::Ready { body, admission, is_complete } => (body, admission, is_complete),
             Progress::Again(request) => {

@@ -138,7 +138,7 @@ impl Record {
         if self.asked.is_none() {
             // Which of several origins is asked is not known yet.
             let is_known = asked.peers.is_none();
-            let row = is_known.then(|| ctx.tally.row_of_upstream(asked.application.name())).flatten();
+            let row = is_known.then(|| row_of(&asked.application)).flatten();
             row.into_iter().for_each(|row| ctx.tally.begin_request(row));
             self.asked = Some((Arc::clone(&asked.application), row));
         }
@@ -304,15 +304,19 @@ impl Record {
         let Some(us) = self.upstream_us else { return };
         let begun = self.asked.as_ref().and_then(|(_, row)| *row);
         let asked = self.asked.as_ref().map(|(application, _)| application);
-        let name = self.origin.as_ref().map(|record| &record.origin).or(asked).map(|one| one.name());
-        let row = begun.or_else(|| ctx.tally.row_of_upstream(name?));
-        if let Some(row) = row {
+        let last = self.origin.as_ref().map(|record| &record.origin).or(asked);
+        if let Some(row) = begun.or_else(|| row_of(last?)) {
             if begun.is_none() {
                 ctx.tally.begin_request(row);
             }
             ctx.tally.end_request(row, status, us, self.body_sent);
         }
     }
+}
+
+/// Where the requests to an application or an origin are counted.
+fn row_of(application: &Application) -> Option<Row> {
+    application.settings().figures.map(Row::new)
 }
 
 /// The status that would have refused a request which was never answered.

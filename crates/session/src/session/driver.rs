@@ -243,22 +243,23 @@ pub(super) trait Driver: Sized {
         }
     }
 
-    /// The gateway's event for a delegated request; `None`: nothing more for now.
+    /// The gateway's event for a delegated request; `None`: nothing more for now. Returns whether the next event is all that
+    /// the session needs: nothing is to be sent, and the request goes on waiting.
     fn handle_response_event(
         &mut self,
         stream: StreamId,
         event: Option<ResponseEvent>,
         wire: &mut Wire,
         ctx: &mut Context,
-    ) {
-        let Some(at) = self.exchanges().position(stream) else { return };
+    ) -> bool {
+        let Some(at) = self.exchanges().position(stream) else { return false };
         if !self.exchanges()[at].exchange.is_delegated() {
-            return;
+            return false;
         }
         if let Some(event) = &event
             && self.note_response_event(at, event, wire, ctx)
         {
-            return;
+            return false;
         }
         let (is_quiet, is_switch) = (event.is_none(), matches!(event, Some(ResponseEvent::Switch(_))));
         let act = |exchange: &mut Exchange, env: &mut Env<'_>| exchange.handle_response_event(env, event);
@@ -268,13 +269,19 @@ pub(super) trait Driver: Sized {
             self.exchanges_mut()[at].wants_body = false;
         }
         let exchange = &self.exchanges()[at].exchange;
+        let is_coding = exchange.is_coding();
         if let Some(outcome) = lost {
             self.cancel(at, outcome, wire, ctx);
         } else if exchange.is_answered() {
             self.handle_answered(at, wire, ctx);
-        } else if !is_quiet || exchange.is_coding() {
+        } else if is_quiet && !is_coding {
+            return false;
+        } else if is_coding || !exchange.is_delegated() || self.can_send(wire) {
             self.make_due(at);
+        } else {
+            return true;
         }
+        false
     }
 
     /// The application wants more of a request's body.

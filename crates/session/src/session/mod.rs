@@ -180,15 +180,16 @@ impl Session {
         each_driver!(&mut self.protocol, driver => driver.handle_response_ready(stream));
     }
 
-    /// The gateway's event for a delegated request; `None`: nothing more for now.
+    /// The gateway's event for a delegated request; `None`: nothing more for now. Returns whether the session needs the next
+    /// event, and nothing before.
     pub fn handle_response_event(
         &mut self,
         stream: StreamId,
         event: Option<ResponseEvent>,
         ctx: &mut Context,
-    ) {
+    ) -> bool {
         let wire = &mut self.wire;
-        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, wire, ctx));
+        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, wire, ctx))
     }
 
     /// The application wants more of the request's body.

@@ -19,7 +19,7 @@ pub enum Need {
     Job(Job, Option<ClientKey>),
     /// The job that was asked for before.
     JobUnderWay,
-    /// A request to be given to its application; then [`Session::handle_response_event`](super::Session::handle_response_event).
+    /// A request to be given to its application, whose events will wake the session.
     Delegate(StreamId, baton_cache::SourceRequest),
     /// A tunnel of another process to be gone on with; then [`Session::handle_response_event`](super::Session::handle_response_event).
     Resume(StreamId, Box<TunnelEnd>),

@@ -67,8 +67,7 @@ impl Session {
                 None
             }
             Wake::ResponseEvent(stream, event) => {
-                self.handle_response_event(stream, event, ctx);
-                None
+                self.handle_response_event(stream, event, ctx).then_some(Need::ResponseEvent(stream))
             }
             Wake::ResponseReady(stream) => {
                 self.handle_response_ready(stream);

@@ -559,7 +559,7 @@ impl<'a> World<'a> {
                 Need::Delegate(stream, request) => {
                     let whose = self.upstreams.begin(name_request(who, stream), request, self.now_ms);
                     self.seats[who].requests.insert(stream, whose);
-                    need = Need::ResponseEvent(stream);
+                    need = self.wake(who, Wake::Resumed);
                 }
                 Need::Resume(..) => unreachable!("no tunnel moves here"),
                 Need::ResponseEvent(stream) => {

@@ -1,34 +1,9 @@
 //! When something is to be done about a request that the application is answering.
 
 use super::Connection;
+use super::phase::Deadlines;
 use crate::codec::OfferedTransport;
 use crate::passfd::LOOKS;
-
-/// The deadlines of a request on a connection; `u64::MAX`: there is none.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deadlines {
-    /// When the application must have moved.
-    until_ms: u64,
-    /// End of the client's grace period, in which the application waits.
-    grace_until_ms: u64,
-    /// When the head of the response must have come. There is none once it has.
-    head_until_ms: u64,
-}
-
-impl Deadlines {
-    pub(super) const NONE: Self =
-        Self { until_ms: u64::MAX, grace_until_ms: u64::MAX, head_until_ms: u64::MAX };
-
-    /// The next of them. The head's is what the application's is set to.
-    pub(super) fn due_ms(&self) -> u64 {
-        self.until_ms.min(self.grace_until_ms)
-    }
-
-    /// Whether the head of the response is to come by a time of its own.
-    pub(super) fn awaits_head(&self) -> bool {
-        self.head_until_ms != u64::MAX
-    }
-}
 
 /// Changes of deadlines. [`Connections::update`](crate::connections::Connections::update) makes them, and keeps the earliest.
 impl Connection {
@@ -106,17 +81,5 @@ impl Connection {
         if let Some(serving) = self.serving_mut() {
             set(&mut serving.deadlines);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_grace_of_a_client_ends_before_the_time_of_the_application() {
-        let deadlines = Deadlines { until_ms: 9, grace_until_ms: 8, head_until_ms: 9 };
-        assert_eq!((deadlines.due_ms(), Deadlines::NONE.due_ms()), (8, u64::MAX));
-        assert!(deadlines.awaits_head() && !Deadlines::NONE.awaits_head());
     }
 }

@@ -200,7 +200,7 @@ impl Responder<'_> {
         response.keeps = framing.may_go_on(client);
         let framing = if client.head { Framing::None } else { framing };
         response.frame = Frame::Own { framing, left };
-        let is_whole = matches!(framing, Framing::Length(length) if length == body.len());
+        let is_whole = matches!(framing, Framing::Length(length) if length == body.length());
         match body.short(JOINED_BYTES_MAX).filter(|_| is_whole) {
             // One buffer costs less than two in one call, and a short copy less than that.
             Some(bytes) => {
