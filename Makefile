@@ -44,9 +44,6 @@ test-all: ## The same in full: all variants, large numbers, the emulated machine
 	@scripts/test-kernel-tls
 	@scripts/test-unit
 	@scripts/test-deb
-	@MACHINES=x86_64 scripts/test-reproducible
-	@scripts/test-artefacts
-	@scripts/test-features
 	@scripts/make-docs
 
 miri: ## The tests of `buf` in an interpreter that reports undefined behaviour (nightly toolchain with Miri)

@@ -91,7 +91,7 @@ impl Caching<'_> {
             ResponseEvent::Interim(head) => cache.inform(fill, head),
             // For the log: of the request that began it.
             ResponseEvent::Answering(_) | ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => {
-                cache.tell_first(fill, event)
+                cache.tell_first(fill, event);
             }
             // Nothing was offered that these could answer.
             ResponseEvent::CacheNote(_)

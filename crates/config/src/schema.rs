@@ -16,15 +16,15 @@ pub enum Schema {
     /// An integer from one to the other.
     Integer(u64, u64),
     /// One of these.
-    Either(Vec<Schema>),
+    Either(Vec<Self>),
     /// An array of such.
-    List(Box<Schema>),
+    List(Box<Self>),
     /// A table with any keys, and such values.
-    Table(Box<Schema>),
+    Table(Box<Self>),
     /// A table with these keys, some of which are needed.
-    Object(Vec<(&'static str, Schema)>, &'static [&'static str]),
+    Object(Vec<(&'static str, Self)>, &'static [&'static str]),
     /// One with its documentation and, unless it must be given, its default.
-    Documented(Box<Schema>, String, Option<toml::Value>),
+    Documented(Box<Self>, String, Option<toml::Value>),
 }
 
 impl Schema {

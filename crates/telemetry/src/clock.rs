@@ -35,8 +35,9 @@ impl Clock {
         let seconds = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
         if seconds != self.stamp.unix_seconds {
             self.stamp = Stamp::at(seconds);
-            // The coarse clock is late by up to a tick of the kernel, 10 ms.
-            self.zero_us = (ns(ClockId::Realtime) / 1000).wrapping_sub(self.now_us);
+            // The coarse clock is late by up to a tick of the kernel, 10 ms. One look right behind the other: between them, the
+            // thread may be stopped.
+            self.zero_us = (ns(ClockId::Realtime) / 1000).wrapping_sub(monotonic_ns() / 1000);
         }
     }
 

@@ -27,7 +27,7 @@ error: a site with TLS and without a certificate
 4 | listen = ":443 tls"
   |          ^^^^^^^^^^ listens on 0.0.0.0:443 tls
   |
-  = help: add `tls = { certificate = "CHAIN.pem", key = "KEY.pem" }` to the site, or `tls = "acme"`
+  = help: add `tls = { certificate = "CHAIN.pem", key = "KEY.pem" }` to the site, `tls = "acme"`, or `tls = "local"` for development
 
 error: a certificate that no client gets
  --> baton.toml:9:7
@@ -162,7 +162,7 @@ error: `site.tls` cannot be a string
   --> baton.toml:10:7
    |
 10 | tls = "a.pem"
-   |       ^^^^^^^ expected "off", "acme", { certificate = …, key = … } or an array of such tables
+   |       ^^^^^^^ expected "off", "acme", "local", { certificate = …, key = … } or an array of such tables
 
 error: `site.client_certificates.authorities` is missing
   --> baton.toml:11:23

@@ -191,7 +191,7 @@ fn an_own_format_says_what_the_response_had() {
     }
     let expected = [
         r"127.0.0.1|200|/small.txt|of the site|text/plain; charset=utf-8|$",
-        r"127.0.0.1|200|/origin|of \x22origin\x22, two, of the site|-|$",
+        r"127.0.0.1|200|/origin|of \x22origin\x22, two|-|$",
         r"127.0.0.1|404|/none|of the site|text/html; charset=utf-8|$",
     ];
     let log = read(&server, "main.log");

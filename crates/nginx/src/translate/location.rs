@@ -257,7 +257,7 @@ impl<'t> Translator<'t> {
             Matcher::Named(name) => (By::Path { asked: Vec::new() }, place_of(name)),
             Matcher::Pattern { text, any_case } => match self.pattern(text, any_case, spot) {
                 Ok(pattern) => (By::Expression(spot.level()), pattern),
-                Err(instead) => return instead.into_iter().collect(),
+                Err(instead) => return instead.into_iter().map(|closed| *closed).collect(),
             },
         };
         if spot.outer == Outer::Other || !path.starts_with('/') {
@@ -505,7 +505,14 @@ impl<'t> Translator<'t> {
     /// Of what nothing leads to, clients get 404. The file of an error page is sent without its location.
     fn close_internal(&mut self, route: &mut Route, spot: &Spot<'t>, site: &Surroundings<'t>) {
         route.keys = closed_with(404);
-        let is_page = site.error_pages.iter().any(|page| spot.matcher == Matcher::Exact(page));
+        let is_page = site.error_pages.iter().any(|page| match spot.matcher {
+            Matcher::Exact(path) => path == page,
+            Matcher::Prefix { path, .. } => page.starts_with(path),
+            Matcher::Pattern { .. } => {
+                Pattern::regex(&route.value).is_ok_and(|one| one.matches(page.as_bytes()))
+            }
+            Matcher::Named(_) => false,
+        });
         if !is_page && site.spots.iter().any(|other| other.scope.find("proxy_pass").is_some()) {
             let text = "origins cannot lead here by \"X-Accel-Redirect\": all get 404";
             self.note(spot.directive, Weight::LeftOut, text);
@@ -562,7 +569,7 @@ impl<'t> Translator<'t> {
     }
 
     /// The regular expression of a route, or what takes the place of one that cannot be said: what it guards is closed.
-    fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Result<String, Option<Route>> {
+    fn pattern(&mut self, text: &str, any_case: bool, spot: &Spot<'t>) -> Result<String, Option<Box<Route>>> {
         if HIDDEN_NAMES.contains(&text) && self.access(&spot.own) != Access::Open {
             let text = "names that begin with a dot are never served: clients get 404";
             self.note(spot.directive, Weight::Remark, text);
@@ -588,7 +595,7 @@ impl<'t> Translator<'t> {
                     || Some(format!("{flags}{widened}")).filter(|one| Pattern::regex(one).is_ok());
                 let widened = valid(&widened).or_else(everywhere).filter(|_| is_guard)?;
                 let level = if outer == Outer::Other { Level::Rewrites } else { spot.level() };
-                Some(Route::expression(level, widened, closed_with(403)))
+                Some(Box::new(Route::expression(level, widened, closed_with(403))))
             }),
         }
     }
