@@ -2,8 +2,8 @@
 //! heads of requests against the server's own parser.
 
 use baton_http::origin::{
-    Asked, BadResponse, ForwardedBody, ForwardedClient, ForwardedRequest, Forwarding, HostRule, PathRule,
-    RESPONSE_HEAD_BYTES_MAX, ResponseHead, ResponsePart, ResponseReader, StreamEnd, upgrade_of,
+    BadResponse, ForwardedBody, ForwardedClient, ForwardedRequest, Forwarding, HostRule, PathRule,
+    RESPONSE_HEAD_BYTES_MAX, RequestKind, ResponseHead, ResponsePart, ResponseReader, StreamEnd, upgrade_of,
 };
 use baton_http::{
     FieldRules, HeadLimits, Method, RequestHead, Version, decode_any_path, field_name_is_safe,
@@ -14,7 +14,8 @@ use baton_http::{
 /// head that goes on is what `httparse` reads, too.
 pub fn response(input: &[u8]) {
     let Some((asked, input)) = input.split_first() else { return };
-    let asked = [Asked::Usual, Asked::Head, Asked::Upgrade, Asked::Tunnel][usize::from(asked % 4)];
+    let asked = [RequestKind::Usual, RequestKind::Head, RequestKind::Upgrade, RequestKind::Tunnel]
+        [usize::from(asked % 4)];
     let whole = read(asked, input, input.len());
     assert_eq!(whole, read(asked, input, 1), "byte by byte");
     assert_eq!(whole, read(asked, input, 7), "in pieces");
@@ -44,7 +45,7 @@ enum Ending {
     Refused(BadResponse),
 }
 
-fn read(asked: Asked, input: &[u8], piece_bytes: usize) -> Read {
+fn read(asked: RequestKind, input: &[u8], piece_bytes: usize) -> Read {
     let mut reader = ResponseReader::new(RESPONSE_HEAD_BYTES_MAX);
     reader.begin(asked, Vec::new());
     let ending = Ending::Stream(StreamEnd::Silent);
@@ -76,7 +77,7 @@ fn read(asked: Asked, input: &[u8], piece_bytes: usize) -> Read {
                 assert!(all.trailers.iter().all(|(name, _)| !name.eq_ignore_ascii_case(b"Content-Length")));
             }
             ResponsePart::Switch(head) => {
-                assert!(asked == Asked::Upgrade || asked == Asked::Tunnel);
+                assert!(asked == RequestKind::Upgrade || asked == RequestKind::Tunnel);
                 all.head = Some(head);
                 return Read { ending: Ending::At(at), ..all };
             }

@@ -1,13 +1,11 @@
 //! The rules of the shared cache over any request and response: decisions do not contradict each other, and what the
 //! cache writes can be read.
 
-use baton_http::origin::{
-    Asked as AskedFor, RESPONSE_HEAD_BYTES_MAX, ResponseHead, ResponsePart, ResponseReader,
-};
+use baton_http::origin::{RESPONSE_HEAD_BYTES_MAX, RequestKind, ResponseHead, ResponsePart, ResponseReader};
 use baton_http::{HeadLimits, RequestHead};
 use baton_segment::rules::{
-    Answer, Asked, Conditional, Decision, Fetched, Key, KeySecret, ResponseDirectives, RouteRules, Scheme,
-    Stored, Times, VariantKey, decide, invalidated, labels_of, selected_ranges,
+    Answer, CacheRequest, Conditional, Decision, Fetched, Key, KeySecret, ResponseDirectives, RouteRules,
+    Scheme, Stored, Times, VariantKey, decide, invalidated, labels_of, selected_ranges,
 };
 
 /// Input: a request, and the response to it behind its blank line.
@@ -40,7 +38,7 @@ pub fn rules(input: &[u8]) {
     for now_s in [0, NOW_S, NOW_S + 1, NOW_S + 100, u64::MAX] {
         assert!(freshness.age_s(now_s) <= freshness.age_s(now_s.saturating_add(9)));
         assert!(freshness.is_fresh(now_s) || !freshness.is_fresh(now_s.saturating_add(9)));
-        let Ok(asked) = Asked::of(&rules, &request) else { continue };
+        let Ok(asked) = CacheRequest::of(&rules, &request) else { continue };
         match decide(&asked, [&stored].into_iter(), now_s) {
             Decision::Serve(hit) => {
                 assert_eq!(hit.ttl_s > 0, freshness.ttl_s(now_s) > 0);
@@ -81,7 +79,7 @@ pub fn cache_control(input: &[u8]) {
 
 fn response(text: &[u8]) -> Option<ResponseHead> {
     let mut reader = ResponseReader::new(RESPONSE_HEAD_BYTES_MAX);
-    reader.begin(AskedFor::Usual, Vec::new());
+    reader.begin(RequestKind::Usual, Vec::new());
     match reader.read(text) {
         Ok((_, ResponsePart::Head(head) | ResponsePart::Interim(head))) => Some(head),
         _ => None,

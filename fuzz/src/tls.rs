@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use baton_tls::{
     FailureReason, HANDSHAKE_INPUT_BYTES_MAX, Handshake, Identity, Needs, Opened, OriginHandshake,
-    OriginNeeds, OriginPolicy, OriginTrouble, PemFile, Protocol, RecordError, Records, Server, Site,
+    OriginNeeds, OriginPolicy, OriginTlsError, PemFile, Protocol, RecordError, Records, Server, Site,
     TicketSecrets, Tickets, Trust, self_signed,
 };
 use rustls::crypto::aws_lc_rs::cipher_suite::{
@@ -69,7 +69,7 @@ pub fn origin(input: &[u8]) {
 }
 
 /// How a handshake with an origin ends with these bytes; `None`: it waits for more.
-fn judge_origin(input: &[u8], bytes_at_once: usize) -> Option<OriginTrouble> {
+fn judge_origin(input: &[u8], bytes_at_once: usize) -> Option<OriginTlsError> {
     static POLICY: OnceLock<OriginPolicy> = OnceLock::new();
     let policy = POLICY.get_or_init(|| OriginPolicy::new(NAME, Trust::Anything, None).expect("a name"));
     let mut handshake = OriginHandshake::new(policy);

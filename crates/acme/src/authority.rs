@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType,
     Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
@@ -59,8 +59,9 @@ impl Authority {
     pub(crate) fn connect(settings: &AcmeSettings, store: &Store) -> Result<Self, Failure> {
         let http = Http::new(settings.roots.as_deref()).map_err(Failure::ours)?;
         let builder = Account::builder_with_http(Box::new(http.clone()));
-        let unusable =
-            |error: &std::io::Error| Failure::ours(Trouble::of("use the account of the authority", error));
+        let unusable = |error: &std::io::Error| {
+            Failure::ours(OperatorError::of("use the account of the authority", error))
+        };
         let email = settings.email.as_ref();
         let contact = email.map(|email| format!("mailto:{email}"));
         let contact = contact.as_deref();
@@ -184,7 +185,7 @@ impl Authority {
             let Some(challenge) = authorization.challenge(kind.of_library()) else {
                 let what = format!("the authority does not accept {} for {name}", kind.word());
                 return Err(Failure::ours(
-                    Trouble::new(what).remedy("allow another one: `challenges` in [acme]"),
+                    OperatorError::new(what).remedy("allow another one: `challenges` in [acme]"),
                 ));
             };
             let key_authorization = challenge.key_authorization();
@@ -195,7 +196,7 @@ impl Authority {
                 },
                 ChallengeKind::TlsAlpn01 => {
                     let pem = tls_alpn_certificate(&name, key_authorization.digest().as_ref()).map_err(
-                        |error| Failure::ours(Trouble::new(format!("cannot make a proof: {error}"))),
+                        |error| Failure::ours(OperatorError::new(format!("cannot make a proof: {error}"))),
                     )?;
                     Challenge::TlsAlpn { name, pem }
                 }
@@ -232,8 +233,8 @@ impl Authority {
         }
         let what = format!("the authority refused the proof by {}: {}", challenge.word(), reasons.join("; "));
         match first {
-            Some(problem) => Failure::ours(explain(Trouble::new(what), &problem)),
-            None => Failure::ours(Trouble::new("the authority refused the order without a reason")),
+            Some(problem) => Failure::ours(explain(OperatorError::new(what), &problem)),
+            None => Failure::ours(OperatorError::new("the authority refused the order without a reason")),
         }
     }
 
@@ -245,7 +246,7 @@ impl Authority {
         responder: &mut dyn Responder,
     ) -> Result<String, Failure> {
         let (key, csr) = signing_request(request.names)
-            .map_err(|error| Failure::ours(Trouble::new(format!("cannot make a key: {error}"))))?;
+            .map_err(|error| Failure::ours(OperatorError::new(format!("cannot make a key: {error}"))))?;
         run(order.finalize_csr(&csr)).map_err(|error| self.failure("finalize the order", &error))?;
         for wait in waits() {
             let chain =
@@ -296,7 +297,7 @@ fn external_account(settings: &AcmeSettings) -> Result<Option<ExternalAccountKey
     let Some(external) = &settings.external_account else { return Ok(None) };
     let key = BASE64_URL_SAFE_NO_PAD.decode(external.hmac_key.trim_end_matches('=')).map_err(|error| {
         let what = format!("the key of `external_account` is not base64url: {error}");
-        Failure::ours(Trouble::new(what).remedy("copy it from the authority's page again"))
+        Failure::ours(OperatorError::new(what).remedy("copy it from the authority's page again"))
     })?;
     Ok(Some(ExternalAccountKey::new(external.key_id.clone(), &key)))
 }
@@ -313,7 +314,7 @@ fn signing_request(names: &Names) -> Result<(KeyPair, Vec<u8>), rcgen::Error> {
 fn too_slow(what: &str) -> Failure {
     Failure {
         scope: crate::planner::FailureScope::Authority,
-        ..Failure::ours(Trouble::new(format!("the authority has not {what} within minutes")))
+        ..Failure::ours(OperatorError::new(format!("the authority has not {what} within minutes")))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use instant_acme::{Error, Problem};
 
 use crate::planner::FailureScope;
@@ -16,12 +16,12 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Duration,
     /// Whether the authority does not know the account any more.
     pub(crate) lost_account: bool,
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: OperatorError,
 }
 
 impl Failure {
     /// A failure on our side, such as a file that cannot be written.
-    pub(crate) fn ours(trouble: Trouble) -> Self {
+    pub(crate) fn ours(trouble: OperatorError) -> Self {
         Self { scope: FailureScope::Certificate, retry_after: Duration::ZERO, lost_account: false, trouble }
     }
 
@@ -31,12 +31,12 @@ impl Failure {
             Error::Api(problem) => judge(&operation, problem),
             Error::Unsupported(what) => {
                 let what = format!("cannot {operation}: the authority does not support {what}");
-                (FailureScope::Certificate, Trouble::new(what))
+                (FailureScope::Certificate, OperatorError::new(what))
             }
             // No answer, or none that the protocol knows: the page of a proxy, for instance.
             error => {
                 let what = format!("cannot {operation}: {error}");
-                let trouble = Trouble::new(what)
+                let trouble = OperatorError::new(what)
                     .cause("the authority is down, or this server does not reach it")
                     .remedy(
                         "none is needed if it passes: it is tried again, and sites keep their certificates",
@@ -50,8 +50,8 @@ impl Failure {
 }
 
 /// The authority's own complaint (RFC 8555, 6.7).
-fn judge(operation: &impl fmt::Display, problem: &Problem) -> (FailureScope, Trouble) {
-    let trouble = explain(Trouble::new(format!("cannot {operation}: {}", sentence(problem))), problem);
+fn judge(operation: &impl fmt::Display, problem: &Problem) -> (FailureScope, OperatorError) {
+    let trouble = explain(OperatorError::new(format!("cannot {operation}: {}", sentence(problem))), problem);
     let scope = match kind(problem) {
         "rateLimited" => FailureScope::RateLimit,
         "serverInternal" | "badNonce" | "accountDoesNotExist" => FailureScope::Authority,
@@ -80,7 +80,7 @@ pub(crate) fn sentence(problem: &Problem) -> String {
 }
 
 /// Adds what usually helps.
-pub(crate) fn explain(trouble: Trouble, problem: &Problem) -> Trouble {
+pub(crate) fn explain(trouble: OperatorError, problem: &Problem) -> OperatorError {
     match kind(problem) {
         "connection" => trouble
             .cause("the authority did not reach this server at the address of that name")

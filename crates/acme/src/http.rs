@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use baton_https_client::http::header::{RETRY_AFTER, USER_AGENT};
 use baton_https_client::http::{HeaderValue, Request};
 use baton_https_client::{Authorities, Client, ClientSettings};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
@@ -39,7 +39,7 @@ impl Http {
     ///
     /// # Errors
     /// If the file cannot be read, or there are none.
-    pub(crate) fn new(roots: Option<&Path>) -> Result<Self, Trouble> {
+    pub(crate) fn new(roots: Option<&Path>) -> Result<Self, OperatorError> {
         let client = Client::new(&ClientSettings {
             authorities: Some(Authorities {
                 file: roots,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime};
 
-use baton_report::{Trouble, log, utc};
+use baton_report::{OperatorError, log, utc};
 use instant_acme::CertificateIdentifier;
 
 use crate::authority::{Authority, Request};
@@ -24,7 +24,7 @@ use crate::workers::Workers;
 ///
 /// # Errors
 /// If the store cannot be used.
-pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
+pub fn run(socket: OwnedFd) -> Result<(), OperatorError> {
     let mut workers = Workers::new(Master::new(socket));
     let mut process = None;
     while !workers.master.has_ended() {
@@ -65,11 +65,11 @@ struct Certificate {
 
 impl Process {
     /// Begins, or goes on with other settings.
-    fn configure(old: Option<Self>, settings: AcmeSettings) -> Result<Self, Trouble> {
+    fn configure(old: Option<Self>, settings: AcmeSettings) -> Result<Self, OperatorError> {
         let store = Store::of(&settings.store, &settings.directory);
         store.create().map_err(|error| {
             let folder = settings.store.display();
-            Trouble::of(format_args!("use {folder} for certificates"), &error)
+            OperatorError::of(format_args!("use {folder} for certificates"), &error)
                 .about_file(&settings.store, &error)
         })?;
         let (planner, lock) = match old {
@@ -92,7 +92,7 @@ impl Process {
         for certificate in self.certificates.values_mut() {
             let path = self.store.certificate_path(&certificate.names).display().to_string();
             let stored = self.store.certificate(&certificate.names);
-            let stored = stored.map_err(|error| Trouble::of(format_args!("read {path}"), &error));
+            let stored = stored.map_err(|error| OperatorError::of(format_args!("read {path}"), &error));
             let checked = stored.and_then(|pem| {
                 pem.map(|pem| StoredCertificate::check(&path, &pem, &certificate.names)).transpose()
             });
@@ -106,7 +106,7 @@ impl Process {
     }
 
     /// Does the next thing, or waits for it.
-    fn step(&mut self, workers: &mut Workers) -> Result<(), Trouble> {
+    fn step(&mut self, workers: &mut Workers) -> Result<(), OperatorError> {
         if self.lock.is_none() {
             return self.take_lock(workers);
         }
@@ -120,9 +120,9 @@ impl Process {
     }
 
     /// Waits for another process to end that uses the store. What that one obtained meanwhile is new to the master.
-    fn take_lock(&mut self, workers: &mut Workers) -> Result<(), Trouble> {
+    fn take_lock(&mut self, workers: &mut Workers) -> Result<(), OperatorError> {
         let lock =
-            self.store.lock().map_err(|error| Trouble::of("lock the store of certificates", &error))?;
+            self.store.lock().map_err(|error| OperatorError::of("lock the store of certificates", &error))?;
         if lock.is_none() {
             workers.master.wait_for_settings(LOCK_LOOK);
             return Ok(());
@@ -172,7 +172,7 @@ impl Process {
             StoredCertificate::check("the authority's answer", &pem, names).map_err(Failure::ours)?;
         self.store.write_certificate(names, &pem).map_err(|error| {
             let path = self.store.certificate_path(names);
-            let trouble = Trouble::of(format_args!("store it at {}", path.display()), &error);
+            let trouble = OperatorError::of(format_args!("store it at {}", path.display()), &error);
             Failure::ours(trouble.about_file(&path, &error))
         })?;
         Ok(stored)
@@ -207,7 +207,7 @@ impl Process {
         if failure.lost_account
             && let Err(error) = self.store.set_account_aside()
         {
-            log::error(Trouble::of("set aside the account that the authority has forgotten", &error));
+            log::error(OperatorError::of("set aside the account that the authority has forgotten", &error));
         }
         let error = failure.trouble.to_string();
         let next = self.planner.status(name).map(|plan| utc(plan.order_at.into())).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A certificate with its key, checked before it replaces another one.
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::{Identity, PemFile};
 use instant_acme::CertificateIdentifier;
 use rustls_pki_types::CertificateDer;
@@ -23,15 +23,15 @@ impl StoredCertificate {
     ///
     /// # Errors
     /// What is wrong.
-    pub(crate) fn check(source: &str, pem: &[u8], names: &Names) -> Result<Self, Trouble> {
+    pub(crate) fn check(source: &str, pem: &[u8], names: &Names) -> Result<Self, OperatorError> {
         let file = PemFile::new(source, pem.to_vec());
         let identity = Identity::load(&file, &file)?;
         let certificate = identity.certificate();
         if let Some(missing) = names.all().iter().find(|name| !certificate.covers(name)) {
-            return Err(Trouble::new(format!("{source}: the certificate is not for {missing}")));
+            return Err(OperatorError::new(format!("{source}: the certificate is not for {missing}")));
         }
         let leaf = CertificateDer::from_pem_slice(pem)
-            .map_err(|error| Trouble::new(format!("{source}: {error}")))?;
+            .map_err(|error| OperatorError::new(format!("{source}: {error}")))?;
         let id = CertificateIdentifier::try_from(&leaf).ok().map(CertificateIdentifier::into_owned);
         let validity = Validity {
             not_before: UnixTime::of(certificate.not_before),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use crate::authority::Responder;
 use crate::failure::Failure;
@@ -35,8 +35,10 @@ impl Responder for Workers {
             return Ok(());
         }
         Err(Failure::ours(
-            Trouble::new(format!("not all workers answer the authority's questions after {READY_TIMEOUT:?}"))
-                .remedy("see `baton ctl status`: is a worker stuck?"),
+            OperatorError::new(format!(
+                "not all workers answer the authority's questions after {READY_TIMEOUT:?}"
+            ))
+            .remedy("see `baton ctl status`: is a worker stuck?"),
         ))
     }
 

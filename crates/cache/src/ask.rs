@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead, is_same_field};
 use baton_segment::next_segment;
 use baton_segment::rules::{
-    Arrival, Asked, Bypass, FieldUse, Key, KeySecret, KeyedFields, push_reduced_codings,
+    Arrival, Bypass, CacheRequest, FieldUse, Key, KeySecret, KeyedFields, push_reduced_codings,
 };
 
 use crate::{CachedRoute, PurgeOrder};
@@ -34,13 +34,13 @@ impl CachedRoute {
     /// # Errors
     /// The cache has nothing to do with the request.
     pub fn key_of(&self, arrival: Arrival, head: &RequestHead<'_>) -> Result<Key, Bypass> {
-        Asked::of(&self.rules, head)?;
+        CacheRequest::of(&self.rules, head)?;
         Ask::cachable_key_of(self, arrival, head)
     }
 }
 
 impl Ask {
-    /// The key of a request, which [may be answered](Asked::of) by the cache.
+    /// The key of a request, which [may be answered](CacheRequest::of) by the cache.
     ///
     /// # Errors
     /// The cache has nothing to do with its path.

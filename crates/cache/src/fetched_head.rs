@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use baton_fcgi::cgi::Instruction;
 use baton_http::origin::ResponseHead;
 use baton_http::{ContentRange, Status};
-use baton_segment::rules::{Asked, Fetched, NotStored, Stored, Times, Validation};
+use baton_segment::rules::{CacheRequest, Fetched, NotStored, Stored, Times, Validation};
 use baton_upstream::ResponseEvent;
 
 use crate::exchange::{Passing, State};
@@ -35,7 +35,7 @@ impl Caching<'_> {
         let received_s = (cache.shared.unix_s)();
         let times = Times { requested_s: fill.requested_s, received_s };
         let status = head.status();
-        if let (Some(object), Ok(asked)) = (&fill.validates, Asked::of(&ask.route.rules, &request)) {
+        if let (Some(object), Ok(asked)) = (&fill.validates, CacheRequest::of(&ask.route.rules, &request)) {
             match Validation::of(&asked, &object.stored, &head, received_s) {
                 Validation::Current => {
                     let fetched = Fetched { request: &request, head, times };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_http::{Method, RangeSpec, RequestHead};
 use baton_segment::layout::Layout;
-use baton_segment::rules::{Asked, Decision, Forward, VariantKey, decide};
+use baton_segment::rules::{CacheRequest, Decision, Forward, VariantKey, decide};
 use baton_upstream::RequestId;
 
 use crate::Ask;
@@ -48,7 +48,9 @@ impl SharedCache {
     pub(crate) fn decide(&self, asker: &Asker<'_>) -> Opened {
         let Asker { ask, now_s, .. } = asker;
         let head = ask.head.get();
-        let Ok(asked) = Asked::of(&ask.route.rules, &head) else { return Opened::Pass(Forward::Bypass) };
+        let Ok(asked) = CacheRequest::of(&ask.route.rules, &head) else {
+            return Opened::Pass(Forward::Bypass);
+        };
         let opened = self.directory.with(ask, |entry| {
             entry.judge(&ask.route.rules);
             self.drop_purged(entry);

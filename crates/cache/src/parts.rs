@@ -14,7 +14,7 @@ use baton_segment::layout::{BlockNumber, Layout};
 use baton_upstream::RequestId;
 
 use crate::Ask;
-use crate::blocks::Got;
+use crate::blocks::Available;
 use crate::fill::{Home, ReaderName};
 use crate::object::Object;
 use crate::template::Template;
@@ -226,9 +226,9 @@ impl Parts {
                 Some(slice) => Some(part_of(slice, part.start - span.start..part.end - span.start)),
                 None => {
                     match self.object.content.blocks().get(self.object.content.key, part.start, part.end, 1) {
-                        Got::Bytes(bytes) => Some(bytes),
-                        Got::Gone => None,
-                        Got::NeedsDisk(_) => {
+                        Available::Bytes(bytes) => Some(bytes),
+                        Available::Gone => None,
+                        Available::NeedsDisk(_) => {
                             reader.granted = Some((block, None));
                             reader.name.page_in(&self.object.content, block);
                             return (PartRead::Wait, effects);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use baton_buf::{Aggregate, Slice};
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
-use baton_segment::rules::Asked;
+use baton_segment::rules::CacheRequest;
 use baton_upstream::{Failure, FailureReason, RequestId, ResponseEvent};
 
 use crate::exchange::failed;
@@ -228,7 +228,7 @@ impl LoopCache {
     fn stale_instead(&self, fill: &Fill) -> Option<Arc<Object>> {
         let object = fill.validates.as_ref()?;
         let head = fill.ask.head.get();
-        let asked = Asked::of(&fill.ask.route.rules, &head).ok()?;
+        let asked = CacheRequest::of(&fill.ask.route.rules, &head).ok()?;
         let now_s = (self.shared.unix_s)();
         asked.takes_instead_of_error(&object.stored, None, now_s).then(|| Arc::clone(object))
     }

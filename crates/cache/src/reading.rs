@@ -10,7 +10,7 @@ use baton_segment::rules::Forward;
 use baton_upstream::{Failure, ResponseEvent};
 
 use crate::SharedCache;
-use crate::blocks::Got;
+use crate::blocks::Available;
 use crate::fill::{Fill, ReaderName};
 use crate::held::Held;
 use crate::object::Object;
@@ -80,12 +80,12 @@ impl Reading {
             return Next::Bytes(bytes);
         }
         match cache.blocks.get(self.object.content.key, self.at, until, BLOCKS_PER_TURN) {
-            Got::Bytes(bytes) => Next::Bytes(bytes),
-            Got::NeedsDisk(block) => {
+            Available::Bytes(bytes) => Next::Bytes(bytes),
+            Available::NeedsDisk(block) => {
                 name.page_in(&self.object.content, block);
                 Next::Wait
             }
-            Got::Gone => Next::Missing,
+            Available::Gone => Next::Missing,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use baton_fcgi::cgi::Instruction;
 use baton_http::Status;
-use baton_segment::rules::{Asked, CacheStatus, Conditional, Forward, Hit};
+use baton_segment::rules::{CacheRequest, CacheStatus, Conditional, Forward, Hit};
 use baton_upstream::{FailureReason, RequestId, ResponseEvent};
 
 use crate::CacheWord;
@@ -57,7 +57,7 @@ impl Caching<'_> {
         let Some(exchange) = cache.exchanges.get(&name) else { return };
         let ask = Arc::clone(&exchange.ask);
         let head = ask.head.get();
-        let Ok(asked) = Asked::of(&ask.route.rules, &head) else { return };
+        let Ok(asked) = CacheRequest::of(&ask.route.rules, &head) else { return };
         let ttl_s = object.stored.freshness().ttl_s(now_s);
         let hit = Hit::of(&asked, &object.stored, now_s, ttl_s <= 0);
         let mut status =
@@ -123,7 +123,7 @@ impl Caching<'_> {
         let head = ask.head.get();
         let now_s = (cache.shared.unix_s)();
         let reader = ReaderName { home: Arc::clone(&cache.home), request: name };
-        let asked = Asked::of(&ask.route.rules, &head);
+        let asked = CacheRequest::of(&ask.route.rules, &head);
         let (object, forward_status, is_live) = match stage {
             Stage::Asked => return,
             Stage::Live(object) => (object, None, true),

@@ -9,13 +9,13 @@ use baton_http::RequestHead;
 use baton_http::origin::ResponseHead;
 use baton_report::log;
 use baton_segment::rules::{
-    Arrival, Asked, Bypass, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged, Stored,
-    decide, invalidated, labels_of,
+    Arrival, Bypass, CacheRequest, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged,
+    Stored, decide, invalidated, labels_of,
 };
 use baton_store::{Identity, NotDurable};
 
 use crate::answer::{Reply, add_status};
-use crate::blocks::{Blocks, Evicted, Got};
+use crate::blocks::{Available, Blocks, Evicted};
 use crate::directory::{Directory, Entry};
 use crate::fill::Fill;
 use crate::live::LiveFills;
@@ -133,7 +133,7 @@ impl SharedCache {
         now_s: u64,
         now_ms: u64,
     ) -> Result<Look, Bypass> {
-        let asked = Asked::of(&route.rules, head)?;
+        let asked = CacheRequest::of(&route.rules, head)?;
         let ask = Ask::key_of(route, &self.secret, arrival, head)?;
         let found = self.directory.with_known((&ask.key, ask.hash), &route.partition, |entry| {
             let entry = entry?;
@@ -156,8 +156,8 @@ impl SharedCache {
                     false if object.content.length().is_none() => None,
                     false => {
                         match self.blocks.get(object.content.key, bytes.start, bytes.end, WHOLE_BLOCKS_MAX) {
-                            Got::Bytes(body) => Some(body),
-                            Got::NeedsDisk(_) | Got::Gone => None,
+                            Available::Bytes(body) => Some(body),
+                            Available::NeedsDisk(_) | Available::Gone => None,
                         }
                     }
                 };
@@ -218,7 +218,7 @@ impl SharedCache {
         otherwise: Bypass,
         response: &mut ResponseHead,
     ) {
-        let bypass = Asked::of(&route.rules, request).err().unwrap_or(otherwise);
+        let bypass = CacheRequest::of(&route.rules, request).err().unwrap_or(otherwise);
         let forward = bypass.forward();
         let status = CacheStatus {
             cache: &self.name,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 use baton_shares::ClientKey;
 use baton_upstream::{Application, ClientEnds, Protocol, TurnSought};
 
@@ -13,7 +13,7 @@ pub(crate) struct Template {
     application: Arc<Application>,
     peers: Option<TurnSought>,
     text: Vec<u8>,
-    asked: Asked,
+    asked: RequestKind,
     ends: Option<ClientEnds>,
     client: Option<ClientKey>,
 }
@@ -22,7 +22,7 @@ impl Template {
     /// The form of a request without a body.
     pub(crate) fn of(request: baton_upstream::Request) -> Self {
         debug_assert!(
-            request.rest.is_none() && request.handover.is_none(),
+            request.rest.is_none() && request.pass.is_none(),
             "a request that is nothing but a head"
         );
         let baton_upstream::Request { application, peers, text, asked, ends, client, .. } = request;
@@ -64,7 +64,7 @@ impl Template {
             body: Aggregate::new(),
             rest: None,
             idempotent: true,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: self.ends,
             client: self.client,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use baton_buf::Aggregate;
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 use baton_http::{HeadLimits, RequestHead};
 use baton_segment::rules::{Arrival, RouteRules, Scheme};
 use baton_upstream::{Address, Application, Endpoint, Gateway, Protocol, RequestId, ResponseEvent};
@@ -90,11 +90,11 @@ impl Bench {
             peers: None,
             turn: None,
             text: format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes(),
-            asked: Asked::Usual,
+            asked: RequestKind::Usual,
             body: Aggregate::new(),
             rest: None,
             idempotent: true,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: None,
             client: None,

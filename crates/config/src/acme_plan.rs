@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use baton_acme::{AcmeSettings, ExternalAccount, Names};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use super::config::Config;
 use super::site::Site;
@@ -15,15 +15,16 @@ impl Config {
     ///
     /// # Errors
     /// If the key of the external account cannot be read.
-    pub fn acme_settings(&self) -> Result<Option<AcmeSettings>, Trouble> {
+    pub fn acme_settings(&self) -> Result<Option<AcmeSettings>, OperatorError> {
         let certificates = self.acme_names();
         if certificates.is_empty() {
             return Ok(None);
         }
         let external_account = self.acme.external_account.as_ref().map(|external| {
             let file = external.key_file.display();
-            let key = fs::read_to_string(&external.key_file)
-                .map_err(|error| Trouble::of(format_args!("read the authority's key from {file}"), &error))?;
+            let key = fs::read_to_string(&external.key_file).map_err(|error| {
+                OperatorError::of(format_args!("read the authority's key from {file}"), &error)
+            })?;
             Ok(ExternalAccount { key_id: external.key_id.clone(), hmac_key: key.trim().to_owned() })
         });
         Ok(Some(AcmeSettings {

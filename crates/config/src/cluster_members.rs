@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use baton_membership::{DnsNodes, Etcd, EtcdUser, Member, MembersSettings, Register, Source, is_name};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_upstream::PEERS_MAX;
 
 use super::application::Target;
@@ -73,7 +73,7 @@ impl Config {
     ///
     /// # Errors
     /// If the password cannot be read.
-    pub fn members_settings(&self) -> Result<Option<MembersSettings>, Trouble> {
+    pub fn members_settings(&self) -> Result<Option<MembersSettings>, OperatorError> {
         let cluster = &self.cluster;
         if !cluster.has_other_sources() {
             return Ok(None);
@@ -88,11 +88,11 @@ impl Config {
 }
 
 impl ClusterEtcd {
-    fn settings(&self) -> Result<Etcd, Trouble> {
+    fn settings(&self) -> Result<Etcd, OperatorError> {
         let password = self.password_file.as_ref().map(|path| {
             let file = path.display();
             fs::read_to_string(path)
-                .map_err(|error| Trouble::of(format_args!("read etcd's password from {file}"), &error))
+                .map_err(|error| OperatorError::of(format_args!("read etcd's password from {file}"), &error))
         });
         let password = password.transpose()?.unwrap_or_default();
         let login = |user: &String| EtcdUser { user: user.clone(), password: password.trim_end().to_owned() };

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use super::application::Application;
 use super::config::Config;
@@ -12,7 +12,7 @@ use super::config::Config;
 ///
 /// # Errors
 /// One of them is not installed.
-pub fn check(config: &Config) -> Result<(), Trouble> {
+pub fn check(config: &Config) -> Result<(), OperatorError> {
     for launch in config.applications().filter_map(Application::launch) {
         for (is_wanted, key, name, variable) in [
             (launch.preload, "preload", PRELOAD, "BATON_PRELOAD"),
@@ -33,7 +33,7 @@ pub fn check(config: &Config) -> Result<(), Trouble> {
 ///
 /// # Errors
 /// It is not installed.
-pub fn add_preload(environment: &mut Vec<(OsString, OsString)>) -> Result<(), Trouble> {
+pub fn add_preload(environment: &mut Vec<(OsString, OsString)>) -> Result<(), OperatorError> {
     let library = preload().ok_or_else(|| missing(PRELOAD, "BATON_PRELOAD"))?;
     put_first(environment, "LD_PRELOAD", library.as_os_str());
     Ok(())
@@ -43,7 +43,7 @@ pub fn add_preload(environment: &mut Vec<(OsString, OsString)>) -> Result<(), Tr
 ///
 /// # Errors
 /// It is not installed.
-pub fn add_dropin(environment: &mut Vec<(OsString, OsString)>) -> Result<(), Trouble> {
+pub fn add_dropin(environment: &mut Vec<(OsString, OsString)>) -> Result<(), OperatorError> {
     let library = find(DROPIN, "BATON_DROPIN").ok_or_else(|| missing(DROPIN, "BATON_DROPIN"))?;
     put_first(environment, "LD_LIBRARY_PATH", library.parent().unwrap_or(Path::new("/")).as_os_str());
     Ok(())
@@ -69,8 +69,8 @@ fn find(name: &str, variable: &str) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.is_file())
 }
 
-fn missing(name: &str, variable: &str) -> Trouble {
-    Trouble::new(format!("cannot find {name}"))
+fn missing(name: &str, variable: &str) -> OperatorError {
+    OperatorError::new(format!("cannot find {name}"))
         .cause("it is neither beside the executable nor in ../lib/baton")
         .remedy(format!(
             "build and install it with `make install`, or say where it is: {variable}=/path/{name}"

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use baton_engine::listen::ListenAddress;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::{LocalAuthority, PemFile, is_local_name};
 
 use super::site::Site;
@@ -25,14 +25,14 @@ impl LocalAuthorityFolder {
     ///
     /// # Errors
     /// The environment names no folder.
-    pub fn of_user() -> Result<Self, Trouble> {
+    pub fn of_user() -> Result<Self, OperatorError> {
         let folder = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
         let data = folder("XDG_DATA_HOME").map(PathBuf::from);
         let data = data.or_else(|| folder("HOME").map(|home| PathBuf::from(home).join(".local/share")));
         // A service that is started without a home.
         let data = data.or_else(|| rustix::process::geteuid().is_root().then(|| "/var/lib".into()));
         data.map(|data| Self(data.join("baton/local-authority"))).ok_or_else(|| {
-            Trouble::new("no folder in which to keep a local authority")
+            OperatorError::new("no folder in which to keep a local authority")
                 .cause("neither XDG_DATA_HOME nor HOME is set")
                 .remedy("set XDG_DATA_HOME to a folder that is kept")
         })
@@ -47,10 +47,10 @@ impl LocalAuthorityFolder {
     ///
     /// # Errors
     /// It cannot be read or kept, or others than its owner may read its key.
-    pub fn authority(&self, now: SystemTime) -> Result<LocalAuthority, Trouble> {
+    pub fn authority(&self, now: SystemTime) -> Result<LocalAuthority, OperatorError> {
         let path = self.0.join("key.pem");
         let trouble = |error: io::Error| {
-            Trouble::of(format_args!("keep a local authority in {}", self.0.display()), &error)
+            OperatorError::of(format_args!("keep a local authority in {}", self.0.display()), &error)
                 .about_file(&self.0, &error)
                 .remedy("let this user write there, or set XDG_DATA_HOME to a folder that is kept")
         };
@@ -94,7 +94,7 @@ impl LocalAuthorityFolder {
 /// An authority that ends sooner is replaced.
 const DAYS_LEFT_MIN: i64 = 30;
 
-fn load(path: &Path, bytes: Vec<u8>) -> Result<LocalAuthority, Trouble> {
+fn load(path: &Path, bytes: Vec<u8>) -> Result<LocalAuthority, OperatorError> {
     LocalAuthority::load(&PemFile::new(path.display().to_string(), bytes))
 }
 

@@ -10,7 +10,7 @@ use baton_content::{CacheSettings, Listing, Tree, TreeConfig};
 use baton_engine::Tuning;
 use baton_engine::listen::ListenAddress;
 use baton_http::{HeadLimits, MediaTypes};
-use baton_session::outlet::SendfileMode;
+use baton_session::send_queue::SendfileMode;
 use baton_site::guards::RateTable;
 use baton_site::plan::{
     Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, RoutePages, Terms, UploadSettings,
@@ -400,8 +400,8 @@ impl Planner<'_> {
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.name())))?;
         let terms = CgiTerms {
             path: settings.path.clone(),
-            hand_over_uncoded: application.transport == Transport::PassFd,
-            hand_over: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
+            passes_uncoded: application.transport == Transport::PassFd,
+            passes_socket: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             encoded_slashes: application.encoded_slashes,
             keep_passed: application.passfd_keep_alive,
             document_root: files.root.clone(),

@@ -3,7 +3,7 @@
 use baton_http::{decode_any_path, encode_path};
 use baton_pattern::Pattern;
 use baton_site::matcher::{self, Matcher};
-use baton_site::template::{Asked, REWRITES_MAX, Template, Variable};
+use baton_site::template::{REWRITES_MAX, RequestParts, Template, Variable};
 
 use super::check::{Conflicts, of_site};
 use super::condition::When;
@@ -101,12 +101,12 @@ fn looping(site: &Site, route: &RouteSettings, to: &Template) -> Option<(String,
     let mut path = first.clone();
     let (mut matcher, mut to, mut decoded) = (&matcher, to, Vec::new());
     for _ in 0..REWRITES_MAX {
-        path = to.expand_target(&Asked { path: path.as_bytes(), query: None, host: None, matcher }).0;
+        path = to.expand_target(&RequestParts { path: path.as_bytes(), query: None, host: None, matcher }).0;
         decode_any_path(path.as_bytes(), &mut decoded).ok()?;
         let next = matcher::find(&places, &mut decoded)?;
         (matcher, to) = (&next.matcher, &next.rewrite?.to);
     }
-    let first_target = route.rewrite.as_ref()?.to.expand_target(&Asked {
+    let first_target = route.rewrite.as_ref()?.to.expand_target(&RequestParts {
         path: first.as_bytes(),
         query: None,
         host: None,

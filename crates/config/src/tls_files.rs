@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::{Identity, PemFile, self_signed};
 
 use super::basic_auth::users_of;
@@ -34,7 +34,7 @@ impl PemFiles {
     ///
     /// # Errors
     /// The first that cannot be read.
-    pub fn read(config: &Config) -> Result<Self, Trouble> {
+    pub fn read(config: &Config) -> Result<Self, OperatorError> {
         let mut files = Self::default();
         for path in config.pem_files() {
             if !files.0.contains_key(path) {
@@ -46,7 +46,7 @@ impl PemFiles {
             files
                 .get(path)
                 .and_then(|file| users_of(path, file.bytes()))
-                .map_err(|error| Trouble::of(format_args!("use {}", path.display()), &error))?;
+                .map_err(|error| OperatorError::of(format_args!("use {}", path.display()), &error))?;
         }
         files.read_store(config)?;
         files.sign_local(config)?;
@@ -54,7 +54,7 @@ impl PemFiles {
     }
 
     /// Has the authority of this user sign for the sites that ask for it.
-    fn sign_local(&mut self, config: &Config) -> Result<(), Trouble> {
+    fn sign_local(&mut self, config: &Config) -> Result<(), OperatorError> {
         let mut sites = config.sites.iter().filter(|site| site.has_local_certificate()).peekable();
         if sites.peek().is_none() {
             return Ok(());
@@ -70,7 +70,7 @@ impl PemFiles {
 
     /// Reads what the authority has issued. A site without a usable certificate gets one that no client trusts: it can
     /// serve, and the proofs that it needs for another one can be seen.
-    fn read_store(&mut self, config: &Config) -> Result<(), Trouble> {
+    fn read_store(&mut self, config: &Config) -> Result<(), OperatorError> {
         let store = config.acme.certificates();
         for site in config.sites.iter().filter(|site| site.has_acme()) {
             let Ok(names) = site.acme_names() else { continue };
@@ -132,7 +132,7 @@ fn part<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(part)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
+fn read(path: &Path) -> Result<Vec<u8>, OperatorError> {
     let read = || {
         let length = fs::metadata(path)?.len();
         if length > FILE_BYTES_MAX {
@@ -141,7 +141,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Trouble> {
         fs::read(path)
     };
     read().map_err(|error| {
-        let trouble = Trouble::of(format_args!("read {}", path.display()), &error);
+        let trouble = OperatorError::of(format_args!("read {}", path.display()), &error);
         match error.kind() {
             io::ErrorKind::NotFound => {
                 trouble.cause("the path is wrong, or the certificate has not been issued yet")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_engine::listen::ListenAddress;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_site::guards::Guards;
 use baton_site::matcher::Matcher;
 use baton_site::plan;
@@ -42,7 +42,7 @@ impl Config {
     ///
     /// # Errors
     /// The first that cannot be used, with file and line.
-    pub fn certificates(&self, files: &PemFiles) -> Result<Vec<SiteCertificate>, Trouble> {
+    pub fn certificates(&self, files: &PemFiles) -> Result<Vec<SiteCertificate>, OperatorError> {
         let mut all = Vec::new();
         for (site, tls) in self.sites.iter().zip(self.tls_sites(files)?) {
             all.extend(tls.identities.iter().map(|identity| SiteCertificate {
@@ -55,7 +55,7 @@ impl Config {
     }
 
     /// Certificates and demands of each site.
-    pub(super) fn tls_sites(&self, files: &PemFiles) -> Result<Vec<baton_tls::Site>, Trouble> {
+    pub(super) fn tls_sites(&self, files: &PemFiles) -> Result<Vec<baton_tls::Site>, OperatorError> {
         self.sites.iter().map(|site| self.tls_site(site, files)).collect()
     }
 
@@ -89,9 +89,9 @@ impl Config {
     }
 
     /// A site's certificates and demands.
-    fn tls_site(&self, site: &Site, files: &PemFiles) -> Result<baton_tls::Site, Trouble> {
+    fn tls_site(&self, site: &Site, files: &PemFiles) -> Result<baton_tls::Site, OperatorError> {
         let settings = &site.settings;
-        let file = |path| files.get(path).map_err(|error| Trouble::new(error.to_string()));
+        let file = |path| files.get(path).map_err(|error| OperatorError::new(error.to_string()));
         let certificates = self.certificate_files(site);
         let identities = certificates.iter().map(|one| {
             let identity = Identity::load(file(&one.certificate)?, file(one.key_file())?)?;
@@ -103,7 +103,7 @@ impl Config {
         });
         Ok(baton_tls::Site {
             hosts: settings.hosts.clone(),
-            identities: identities.collect::<Result<_, Trouble>>()?,
+            identities: identities.collect::<Result<_, OperatorError>>()?,
             clients: clients.transpose()?,
         })
     }

@@ -11,7 +11,7 @@ mod walls;
 
 use std::path::PathBuf;
 
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_sys::process::Identity;
 use rustix::thread::CapabilitySet;
 
@@ -37,7 +37,7 @@ pub struct Limits {
 ///
 /// # Errors
 /// If the kernel refuses: the process must not go on.
-pub fn confine(kind: Kind, limits: &Limits) -> Result<(), Trouble> {
+pub fn confine(kind: Kind, limits: &Limits) -> Result<(), OperatorError> {
     let mut rule = kind.rule();
     rule.is_open |= limits.is_debuggable;
     if limits.is_root_on_request {
@@ -48,12 +48,13 @@ pub fn confine(kind: Kind, limits: &Limits) -> Result<(), Trouble> {
             false => CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH,
         };
     }
-    privileges::reduce(&rule, limits.user).map_err(|error| Trouble::of("give up privileges", &error))?;
+    privileges::reduce(&rule, limits.user)
+        .map_err(|error| OperatorError::of("give up privileges", &error))?;
     if let Err(error) = walls::build(&rule, &limits.writes) {
-        return Err(Trouble::new(format!("cannot give up rights to files and signals: {error}")));
+        return Err(OperatorError::new(format!("cannot give up rights to files and signals: {error}")));
     }
     calls::filter(rule.calls, limits.calls).map_err(|error| {
-        Trouble::new(format!("cannot filter system calls: {error}"))
+        OperatorError::new(format!("cannot filter system calls: {error}"))
             .cause("the kernel or the container does not allow filters")
             .remedy("let it, or go without: `system_calls = \"off\"` in [server]")
     })

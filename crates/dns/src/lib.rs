@@ -18,5 +18,5 @@ mod refresh;
 
 pub use lookup::Lookup;
 pub use names::{Name, Names};
-pub use outcome::{LookupTrouble, Outcome};
+pub use outcome::{LookupError, Outcome};
 pub use refresh::{Change, Refresh};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use resolv_conf::{Config, ScopedIp};
 
 use crate::message::{DnsAnswer, Family, question, read_answer};
-use crate::{LookupTrouble, Outcome, hosts};
+use crate::{LookupError, Outcome, hosts};
 
 /// Where names are looked up.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Lookup {
         }
         let outcome = self.ask_dns(host);
         match outcome {
-            Outcome::Absent | Outcome::Failed(LookupTrouble::NoServer) if self.servers.is_empty() => {
+            Outcome::Absent | Outcome::Failed(LookupError::NoServer) if self.servers.is_empty() => {
                 ask_system(host).unwrap_or(outcome)
             }
             outcome => outcome,
@@ -61,7 +61,7 @@ impl Lookup {
             servers => servers.to_vec(),
         };
         if servers.is_empty() {
-            return Outcome::Failed(LookupTrouble::NoServer);
+            return Outcome::Failed(LookupError::NoServer);
         }
         let patience = Duration::from_secs(u64::from(config.timeout).clamp(1, PATIENCE_S_MAX));
         let attempts = config.attempts.clamp(1, ATTEMPTS_MAX);
@@ -107,7 +107,7 @@ fn ask_both(servers: &[SocketAddr], name: &str, patience: Duration, attempts: u3
             }
             DnsAnswer::Absent => {}
             DnsAnswer::Failed(why) => trouble = Some(why),
-            DnsAnswer::Truncated | DnsAnswer::Other => trouble = Some(LookupTrouble::Malformed),
+            DnsAnswer::Truncated | DnsAnswer::Other => trouble = Some(LookupError::Malformed),
         }
     }
     match (found, trouble) {
@@ -124,7 +124,7 @@ fn ask_until_answered(
     patience: Duration,
     attempts: u32,
 ) -> DnsAnswer {
-    let mut last = DnsAnswer::Failed(LookupTrouble::NoServer);
+    let mut last = DnsAnswer::Failed(LookupError::NoServer);
     for server in servers.iter().cycle().take(servers.len() * attempts as usize) {
         last = ask(*server, name, family, patience);
         if !matches!(last, DnsAnswer::Failed(_)) {
@@ -193,8 +193,8 @@ fn by_stream(server: SocketAddr, question: &[u8], patience: Duration) -> std::io
 
 fn failed(error: &std::io::Error) -> DnsAnswer {
     DnsAnswer::Failed(match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => LookupTrouble::TimedOut,
-        _ => LookupTrouble::NoServer,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => LookupError::TimedOut,
+        _ => LookupError::NoServer,
     })
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 
-use crate::LookupTrouble;
+use crate::LookupError;
 
 /// The kind of addresses that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum DnsAnswer {
     /// An answer to another question, which may be an attacker's: go on waiting.
     Other,
     /// The server cannot say, or what it says is no answer.
-    Failed(LookupTrouble),
+    Failed(LookupError),
 }
 
 /// A question. `id` is random: an attacker who cannot see the question must not guess it. `None`: no question can be about
@@ -51,7 +51,7 @@ pub fn read_answer(bytes: &[u8], id: u16, host: &str, family: Family) -> DnsAnsw
     if bytes.first_chunk() != Some(&id.to_be_bytes()) {
         return DnsAnswer::Other;
     }
-    let Ok(packet) = Packet::parse(bytes) else { return DnsAnswer::Failed(LookupTrouble::Malformed) };
+    let Ok(packet) = Packet::parse(bytes) else { return DnsAnswer::Failed(LookupError::Malformed) };
     let Ok(name) = Name::new(host) else { return DnsAnswer::Other };
     let is_ours = packet.has_flags(PacketFlag::RESPONSE)
         && matches!(&packet.questions[..], [question]
@@ -65,7 +65,7 @@ pub fn read_answer(bytes: &[u8], id: u16, host: &str, family: Family) -> DnsAnsw
     match packet.rcode() {
         RCODE::NoError => follow(&packet, name, family),
         RCODE::NameError => DnsAnswer::Absent,
-        _ => DnsAnswer::Failed(LookupTrouble::Refused),
+        _ => DnsAnswer::Failed(LookupError::Refused),
     }
 }
 
@@ -94,7 +94,7 @@ fn follow(packet: &Packet<'_>, name: Name<'_>, family: Family) -> DnsAnswer {
             None => return DnsAnswer::Absent,
         }
     }
-    DnsAnswer::Failed(LookupTrouble::Malformed)
+    DnsAnswer::Failed(LookupError::Malformed)
 }
 
 /// Whether a host may have this name: letters, digits, hyphens, and underscores, which Docker's services have.
@@ -187,12 +187,12 @@ mod tests {
         assert_eq!(read(|packet| *packet.rcode_mut() = RCODE::NameError), DnsAnswer::Absent);
         assert_eq!(
             read(|packet| *packet.rcode_mut() = RCODE::ServerFailure),
-            DnsAnswer::Failed(LookupTrouble::Refused)
+            DnsAnswer::Failed(LookupError::Refused)
         );
         assert_eq!(read(|packet| packet.set_flags(PacketFlag::TRUNCATION)), DnsAnswer::Truncated);
         assert_eq!(
             read(|packet| packet.answers = vec![record("origin.test", 1, alias("origin.test"))]),
-            DnsAnswer::Failed(LookupTrouble::Malformed),
+            DnsAnswer::Failed(LookupError::Malformed),
             "a loop"
         );
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(read_answer(b"short", 7, "origin.test", Family::V4), DnsAnswer::Other);
         let cut = &answer("origin.test", Family::V4, |_| ())[..20];
         let cut = read_answer(cut, 7, "origin.test", Family::V4);
-        assert_eq!(cut, DnsAnswer::Failed(LookupTrouble::Malformed));
+        assert_eq!(cut, DnsAnswer::Failed(LookupError::Malformed));
     }
 
     #[test]

@@ -16,12 +16,12 @@ pub enum Outcome {
     /// There is no such name, or it has no address.
     Absent,
     /// No answer could be had.
-    Failed(LookupTrouble),
+    Failed(LookupError),
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookupTrouble {
+pub enum LookupError {
     /// No server can be asked: none is configured, or the network is down.
     NoServer,
     /// No server answers in time.
@@ -32,7 +32,7 @@ pub enum LookupTrouble {
     Malformed,
 }
 
-impl LookupTrouble {
+impl LookupError {
     /// The reason in one word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl LookupTrouble {
     }
 }
 
-impl fmt::Display for LookupTrouble {
+impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoServer => "no DNS server can be asked: see /etc/resolv.conf",

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::{LookupTrouble, Outcome};
+use crate::{LookupError, Outcome};
 
 /// The state of one name. Time is in milliseconds of any clock that does not go back.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub enum Change {
     /// Lookups fail from now on; `keeps`: the last answer counts.
     Failing {
         /// Why.
-        trouble: LookupTrouble,
+        trouble: LookupError,
         /// Whether there is a last answer.
         keeps: bool,
     },
@@ -150,8 +150,8 @@ mod tests {
         assert_eq!(refresh.handle(&found(&[1, 2], 1), 0), change(&[1, 2]));
         assert_eq!(refresh.handle(&found(&[2, 1], 1), 0), None, "turned round");
         assert_eq!(refresh.handle(&found(&[2, 3], 1), 0), change(&[2, 3]));
-        let failed = Outcome::Failed(LookupTrouble::TimedOut);
-        let told = Change::Failing { trouble: LookupTrouble::TimedOut, keeps: true };
+        let failed = Outcome::Failed(LookupError::TimedOut);
+        let told = Change::Failing { trouble: LookupError::TimedOut, keeps: true };
         assert_eq!(refresh.handle(&failed, 0), Some(told));
         assert_eq!(refresh.handle(&failed, 0), None);
         assert_eq!(refresh.handle(&found(&[2, 3], 1), 0), Some(Change::Recovered));
@@ -164,11 +164,11 @@ mod tests {
         refresh.handle(&found(&[1], 1), 0);
         let mut now_ms = 0;
         for wait_s in [1, 2, 4, 8, 16, 30, 30, 30] {
-            refresh.handle(&Outcome::Failed(LookupTrouble::Refused), now_ms);
+            refresh.handle(&Outcome::Failed(LookupError::Refused), now_ms);
             assert_eq!(refresh.due_ms(), now_ms + wait_s * 1000);
             now_ms = refresh.due_ms();
         }
-        refresh.handle(&Outcome::Failed(LookupTrouble::Refused), 86_400_000 * 7);
+        refresh.handle(&Outcome::Failed(LookupError::Refused), 86_400_000 * 7);
         assert_eq!(refresh.addresses().len(), 1);
     }
 

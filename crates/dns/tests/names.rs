@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use baton_dns::{Lookup, LookupTrouble, Name, Names, Outcome};
+use baton_dns::{Lookup, LookupError, Name, Names, Outcome};
 use simple_dns::rdata::{A, AAAA, RData};
 use simple_dns::{CLASS, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 
@@ -198,7 +198,7 @@ fn each_way_of_a_lookup_is_gone() {
     server.change(|zone| zone.truncates = true);
     assert_eq!(lookup.look_up("origin.test"), found("192.0.2.1"), "over TCP");
     server.change(|zone| zone.fails = true);
-    assert_eq!(lookup.look_up("origin.test"), Outcome::Failed(LookupTrouble::Refused));
+    assert_eq!(lookup.look_up("origin.test"), Outcome::Failed(LookupError::Refused));
     server.change(|zone| *zone = Zone::default());
     assert_eq!(lookup.look_up("origin.test"), Outcome::Absent);
 
@@ -230,7 +230,7 @@ fn hosts_come_first_and_are_read_each_time() {
 fn the_system_is_asked_last() {
     let lookup =
         Lookup { hosts: "/nonexistent".into(), resolv_conf: "/nonexistent".into(), servers: Vec::new() };
-    assert_eq!(lookup.look_up("no-such-name.invalid"), Outcome::Failed(LookupTrouble::NoServer));
+    assert_eq!(lookup.look_up("no-such-name.invalid"), Outcome::Failed(LookupError::NoServer));
     // Of the names in the system's own file, which is not read here.
     assert!(matches!(lookup.look_up("ip6-localhost"), Outcome::Found { .. } | Outcome::Failed(_)));
 }

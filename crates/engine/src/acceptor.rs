@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use baton_passport::Passport;
-use baton_session::context::Remarks;
-use baton_session::outlet::SendfileMode;
+use baton_session::context::Warnings;
+use baton_session::send_queue::SendfileMode;
 use baton_sys::descriptors;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -33,7 +33,7 @@ pub(crate) struct Acceptor {
     resume_ms: Option<u64>,
     /// The shortage has been reported: once, not with every client.
     reported: bool,
-    remarks: Remarks,
+    warnings: Warnings,
 }
 
 /// What [`Acceptor::next`] returns.
@@ -77,7 +77,7 @@ enum Source {
 }
 
 impl Acceptor {
-    pub(crate) fn new(tuning: &Tuning, arrivals: &[Arc<Arrivals>], remarks: Remarks) -> Self {
+    pub(crate) fn new(tuning: &Tuning, arrivals: &[Arc<Arrivals>], warnings: Warnings) -> Self {
         let mut flags = SocketFlags::CLOEXEC;
         // In blocking mode it is `sendfile` that blocks: everything else says MSG_DONTWAIT.
         flags.set(SocketFlags::NONBLOCK, tuning.sendfile != SendfileMode::Blocking);
@@ -90,7 +90,7 @@ impl Acceptor {
             watching: true,
             resume_ms: None,
             reported: false,
-            remarks,
+            warnings,
         }
     }
 
@@ -259,7 +259,7 @@ impl Acceptor {
                     return Some(Accepted::TakenOver { socket, files, passport, listener, is_from_mover });
                 }
                 Arrival::Refused(why) => {
-                    (self.remarks)(format_args!(
+                    (self.warnings)(format_args!(
                         "a connection of the other server cannot be taken over: {why}"
                     ));
                 }
@@ -309,7 +309,7 @@ impl Acceptor {
                  raise vm.max_map_count or lower limits.connections_max)"
             }
         };
-        (self.remarks)(format_args!(
+        (self.warnings)(format_args!(
             "cannot accept: {error}; {remedy}. Waiting clients stay in the queue; accepting goes on as soon as it can."
         ));
     }

@@ -267,8 +267,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.advance(token, wake);
             }
         }
-        while let Some(news) = self.upstreams.gateway.poll_news() {
-            self.ctx.remark(format_args!("{news}"));
+        while let Some(event) = self.upstreams.gateway.poll_event() {
+            self.ctx.warn(format_args!("{event}"));
         }
     }
 
@@ -311,7 +311,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                             continue;
                         }
                         None => {
-                            self.ctx.remark(format_args!(
+                            self.ctx.warn(format_args!(
                                 "a connection of another process is closed: its listener serves something else here"
                             ));
                             continue;
@@ -364,7 +364,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
 
     /// A connection of another host cannot be served here.
     fn lose(&self, flow: Option<u64>) {
-        self.ctx.remark(format_args!(
+        self.ctx.warn(format_args!(
             "a front-end has handed over a connection to an address where no site listens in clear: `listen` must have its port"
         ));
         self.ctx.note_flow(flow, FlowEvent::Gone);
@@ -418,7 +418,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 Need::Delegate(stream, request) => {
                     self.requests_given = self.requests_given.wrapping_add(1);
                     entry.was_delegated = true;
-                    if entry.interest == Interest::InputAndOutput && request.upstream.handover.is_some() {
+                    if entry.interest == Interest::InputAndOutput && request.upstream.pass.is_some() {
                         // A failure only costs needless wake-ups.
                         let _ = watch(&self.epoll, token, entry, Interest::Input);
                     }

@@ -8,9 +8,9 @@ use std::thread;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
 use baton_response::send_way::SendWays;
-use baton_session::context::{Context, Records, Remarks};
+use baton_session::context::{Context, Records, Warnings};
 use baton_session::mover::MoverLink;
-use baton_session::outlet::{SendPolicy, is_resident};
+use baton_session::send_queue::{SendPolicy, is_resident};
 use baton_site::address_count::AddressCounts;
 use baton_site::plan::Plan;
 use baton_sys::descriptors;
@@ -38,7 +38,7 @@ pub(crate) struct Process {
     pub(crate) heartbeats: Heartbeats,
     pub(crate) log: Option<Arc<LogWriter>>,
     pub(crate) steering: Arc<Steering>,
-    pub(crate) remarks: Remarks,
+    pub(crate) warnings: Warnings,
     pub(crate) connection_count: ConnectionCount,
     pub(crate) shared_cache: Arc<SharedCache>,
     /// Where clients arrive that other processes have served until now.
@@ -70,7 +70,7 @@ impl Process {
         let send_ways = SendWays::new(self.tuning.way);
         let log = AccessLogs::new(self.log.clone());
         let figures = self.figures.map(|(table, worker)| FigureTally::new(table, worker));
-        let records = Records { tally: Tally::new(self.counters, figures), log, remarks: self.remarks };
+        let records = Records { tally: Tally::new(self.counters, figures), log, warnings: self.warnings };
         let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
         ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
         ctx.mover.clone_from(&self.mover);
@@ -86,7 +86,7 @@ impl Process {
         jobs: J,
         tuner: Option<Box<dyn Tuner<J>>>,
     ) -> io::Result<EventLoop<C, J>> {
-        let acceptor = Acceptor::new(&self.tuning, &self.arrivals, self.remarks);
+        let acceptor = Acceptor::new(&self.tuning, &self.arrivals, self.warnings);
         let connection_count = self.connection_count.clone();
         EventLoop::new(ctx, acceptor, connection_count, self.steering.subscribe(name)?, jobs, tuner)
     }
@@ -186,7 +186,7 @@ mod tests {
             heartbeats: Heartbeats::allocate(1, &tuning).unwrap().remove(0),
             log: None,
             steering,
-            remarks: |_| {},
+            warnings: |_| {},
             connection_count: ConnectionCount::new(tuning.clients_max),
             shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None).unwrap(),
             tuning,

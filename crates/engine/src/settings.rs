@@ -2,7 +2,7 @@
 
 use baton_content::CacheSettings;
 use baton_response::send_way::SendWay;
-use baton_session::outlet::SendfileMode;
+use baton_session::send_queue::SendfileMode;
 
 use crate::architecture_name::ArchitectureName;
 

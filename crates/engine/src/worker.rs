@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::SharedCache;
-use baton_session::context::Remarks;
+use baton_session::context::Warnings;
 use baton_session::mover::MoverLink;
 use baton_site::address_count::AddressTable;
 use baton_site::plan::Plan;
@@ -50,8 +50,8 @@ pub struct Worker {
     pub arrivals: Vec<Arc<Arrivals>>,
     /// Over which connections go to other hosts; `None`: to none.
     pub to_mover: Option<Arc<OwnedFd>>,
-    /// Takes its remarks for the operator.
-    pub remarks: Remarks,
+    /// Takes its warnings for the operator.
+    pub warnings: Warnings,
     /// The cache of what is answered elsewhere, for all its loops.
     pub shared_cache: Arc<SharedCache>,
 }
@@ -85,7 +85,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         steering,
         arrivals,
         to_mover,
-        remarks,
+        warnings,
         shared_cache,
     } = worker;
     let tuning = arch::adapted(tuning);
@@ -102,7 +102,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         heartbeats,
         log,
         steering,
-        remarks,
+        warnings,
         connection_count,
         shared_cache,
         arrivals,

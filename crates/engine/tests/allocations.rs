@@ -334,7 +334,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         arrivals: Vec::new(),
         to_mover: None,
         addresses: None,
-        remarks: |_| {},
+        warnings: |_| {},
     };
     (worker, bound)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
@@ -20,7 +20,7 @@ const BACKLOG: i32 = 8;
 
 impl Entrance {
     /// Opens the socket. `None`: another mover listens there, and a server can use that one.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Trouble> {
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, OperatorError> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -41,7 +41,7 @@ impl Entrance {
             Ok::<_, io::Error>(Some(Self { socket, path: path.to_owned() }))
         };
         open().map_err(|error| {
-            Trouble::of(format_args!("listen for the server at {}", path.display()), &error)
+            OperatorError::of(format_args!("listen for the server at {}", path.display()), &error)
                 .about_file(path, &error)
         })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use baton_cluster::Tuple;
 use baton_cluster::mover::limits;
 use baton_cluster::peer::TCP_BYTES_MAX;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::flow_table::{Flow, FlowTable, NextHop};
 use baton_sys::interfaces;
 use baton_sys::tcp_repair::{self, TcpState};
@@ -37,18 +37,20 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     /// Makes the table, if there is none, and attaches it to these interfaces; none are named: all but the loopback interface.
-    pub(crate) fn attach(&mut self, names: &[String]) -> Result<(), Trouble> {
+    pub(crate) fn attach(&mut self, names: &[String]) -> Result<(), OperatorError> {
         self.interfaces.clear();
         let table = match &mut self.table {
             Some(table) => table,
             none => none.insert(make_table()?),
         };
-        let all =
-            interfaces::addresses().map_err(|error| Trouble::of("list the network interfaces", &error))?;
+        let all = interfaces::addresses()
+            .map_err(|error| OperatorError::of("list the network interfaces", &error))?;
         for name in names {
             if !all.iter().any(|one| one.name == *name) {
-                return Err(Trouble::new(format!("there is no network interface {name} with an address"))
-                    .remedy("`ip address` lists them"));
+                return Err(OperatorError::new(format!(
+                    "there is no network interface {name} with an address"
+                ))
+                .remedy("`ip address` lists them"));
             }
         }
         let is_wanted = |name: &str, is_loopback: bool| match names.is_empty() {
@@ -57,7 +59,7 @@ impl Kernel {
         };
         for one in all.iter().filter(|one| is_wanted(&one.name, one.is_loopback)) {
             table.attach(one.number).map_err(|error| {
-                Trouble::of(format_args!("look at the packets of {}", one.name), &error)
+                OperatorError::of(format_args!("look at the packets of {}", one.name), &error)
                     .cause("the kernel is older than Linux 6.6, or the interface has just gone")
             })?;
         }
@@ -144,14 +146,14 @@ impl Kernel {
     }
 }
 
-fn make_table() -> Result<FlowTable, Trouble> {
+fn make_table() -> Result<FlowTable, OperatorError> {
     tcp_repair::self_test().map_err(|error| {
-        Trouble::of("freeze connections", &error)
+        OperatorError::of("freeze connections", &error)
             .cause("the mover lacks CAP_NET_ADMIN, or the kernel is without CONFIG_CHECKPOINT_RESTORE")
             .remedy("start the server as root; until then requests are relayed")
     })?;
     FlowTable::create(TABLE_FLOWS_MAX).map_err(|error| {
-        Trouble::of("load the program that forwards packets", &error)
+        OperatorError::of("load the program that forwards packets", &error)
             .cause("the mover lacks CAP_BPF or CAP_NET_ADMIN, or the kernel is older than Linux 6.6")
             .remedy("start the server as root on a newer kernel; until then requests are relayed")
     })

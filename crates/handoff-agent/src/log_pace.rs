@@ -1,7 +1,7 @@
 //! The log of what the machine says: hand-offs that fail do so by the hundred.
 
 use baton_cluster::mover::Note;
-use baton_report::{Trouble, counted, log};
+use baton_report::{OperatorError, counted, log};
 
 /// Lines in a period, and the period.
 const LINES_MAX: u32 = 10;
@@ -58,7 +58,7 @@ fn describe(note: &Note) {
             ));
         }
         Note::NotRestored { tuple, why } => {
-            log::error(Trouble::new(format!(
+            log::error(OperatorError::new(format!(
                 "the connection of {tuple} could not be made on this host: {why}"
             )));
         }

@@ -11,7 +11,7 @@ use baton_cluster::local::{FromMaster, FromWorker, MoverSettings, MoverStatus, N
 use baton_cluster::mover::{Action, ForServer, Handoff, Mover, Peer};
 use baton_confine::Limits;
 use baton_passport::Passport;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_sys::tcp_repair;
 use baton_tls::MemberKey;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -31,7 +31,7 @@ use crate::settings;
 ///
 /// # Errors
 /// If the socket cannot be made, or privileges not be given up.
-pub fn run(path: &Path, limits: Limits) -> Result<(), Trouble> {
+pub fn run(path: &Path, limits: Limits) -> Result<(), OperatorError> {
     let Some(entrance) = Entrance::open(path)? else {
         log::notice(format_args!("another mover serves at {}", path.display()));
         return Ok(());
@@ -41,7 +41,7 @@ pub fn run(path: &Path, limits: Limits) -> Result<(), Trouble> {
     confine(&Limits { writes, ..limits })?;
     let mut secret = [0; 16];
     rustix::rand::getrandom(&mut secret, GetRandomFlags::empty())
-        .map_err(|error| Trouble::of("get random numbers", &error.into()))?;
+        .map_err(|error| OperatorError::of("get random numbers", &error.into()))?;
     let clock = Clock::start();
     let mut process = Process {
         clock,
@@ -59,7 +59,7 @@ pub fn run(path: &Path, limits: Limits) -> Result<(), Trouble> {
         sweep_due_ms: 0,
     };
     while !process.is_over() {
-        process.step().map_err(|error| Trouble::of("wait for messages", &error))?;
+        process.step().map_err(|error| OperatorError::of("wait for messages", &error))?;
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ impl Process {
 
     fn handle_master(&mut self, index: usize, message: FromMaster, sockets: Vec<OwnedFd>) {
         let handled = match message {
-            FromMaster::Hello { version, .. } if version != VERSION => Err(Trouble::new(format!(
+            FromMaster::Hello { version, .. } if version != VERSION => Err(OperatorError::new(format!(
                 "the server speaks version {version} with its mover, which speaks version {VERSION}"
             ))
             .cause("the mover is older than the server, and still has connections")
@@ -240,11 +240,11 @@ impl Process {
         index: usize,
         settings: &MoverSettings,
         sockets: Vec<OwnedFd>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperatorError> {
         let Ok([requests, arrivals]) = <[OwnedFd; 2]>::try_from(sockets) else {
-            return Err(Trouble::new("a server says hello without the two sockets of its workers"));
+            return Err(OperatorError::new("a server says hello without the two sockets of its workers"));
         };
-        Node::check(&settings.nodes).map_err(|refused| Trouble::new(refused.to_string()))?;
+        Node::check(&settings.nodes).map_err(|refused| OperatorError::new(refused.to_string()))?;
         let key = settings::load_key(&settings.key)?;
         self.kernel.attach(&settings.interfaces)?;
         if self.listener.as_ref().map(|(address, _)| *address) != settings.listen {
@@ -258,8 +258,9 @@ impl Process {
         // Connections that are there go on with the key that they began with.
         self.key = Some(key);
         let mut server = self.servers.remove(index);
-        let met =
-            server.meet(requests, arrivals).map_err(|error| Trouble::of("use the workers' sockets", &error));
+        let met = server
+            .meet(requests, arrivals)
+            .map_err(|error| OperatorError::of("use the workers' sockets", &error));
         self.servers.iter_mut().for_each(|older| older.leave_workers_to(&server));
         self.servers.push(server);
         met?;
@@ -269,8 +270,8 @@ impl Process {
         Ok(())
     }
 
-    fn handle_nodes(&mut self, nodes: &[Node]) -> Result<(), Trouble> {
-        Node::check(nodes).map_err(|refused| Trouble::new(refused.to_string()))?;
+    fn handle_nodes(&mut self, nodes: &[Node]) -> Result<(), OperatorError> {
+        Node::check(nodes).map_err(|refused| OperatorError::new(refused.to_string()))?;
         self.mover.handle_nodes(nodes, self.clock.now_ms());
         Ok(())
     }

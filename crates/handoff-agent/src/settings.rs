@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::{MemberKey, PemFile};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
@@ -18,7 +18,7 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 const BACKLOG: i32 = 128;
 
 /// Reads the file that all members share.
-pub(crate) fn load_key(path: &Path) -> Result<MemberKey, Trouble> {
+pub(crate) fn load_key(path: &Path) -> Result<MemberKey, OperatorError> {
     let name = path.display();
     let read = || {
         let file = File::open(path)?;
@@ -28,19 +28,19 @@ pub(crate) fn load_key(path: &Path) -> Result<MemberKey, Trouble> {
         Ok::<_, io::Error>((mode, bytes))
     };
     let (mode, bytes) = read().map_err(|error| {
-        Trouble::of(format_args!("read the cluster's key at {name}"), &error)
+        OperatorError::of(format_args!("read the cluster's key at {name}"), &error)
             .cause("it is not there, or does not belong to root: the mover may read root's files only")
             .remedy(format!("`baton cluster key {name}` makes one; copy it to all members"))
     })?;
     if mode & 0o077 != 0 {
-        return Err(Trouble::new(format!("{name}: others than its owner may read the cluster's key"))
+        return Err(OperatorError::new(format!("{name}: others than its owner may read the cluster's key"))
             .remedy(format!("`chmod 600 {name}`")));
     }
     MemberKey::load(&PemFile::new(name.to_string(), bytes))
 }
 
 /// Listens for other movers.
-pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, Trouble> {
+pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, OperatorError> {
     let listen = || {
         let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -51,7 +51,8 @@ pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, Trouble> {
         Ok::<_, io::Error>(socket)
     };
     listen().map_err(|error| {
-        let trouble = Trouble::of(format_args!("listen for movers of other hosts at {address}"), &error);
+        let trouble =
+            OperatorError::of(format_args!("listen for movers of other hosts at {address}"), &error);
         match error.kind() {
             io::ErrorKind::AddrInUse => trouble
                 .cause("another process, perhaps another server's mover, listens there")

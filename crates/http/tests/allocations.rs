@@ -5,8 +5,8 @@ use baton_buf::{Aggregate, Buffer, Slice};
 use baton_http::h2::hpack::Decoder;
 use baton_http::h2::{Connection, Event, HeadText, PREFACE, Packer, Settings, encode_response_head};
 use baton_http::origin::{
-    Asked, ForwardedBody, ForwardedClient, ForwardedRequest, Forwarding, HostRule, PathRule, ResponsePart,
-    ResponseReader,
+    ForwardedBody, ForwardedClient, ForwardedRequest, Forwarding, HostRule, PathRule, RequestKind,
+    ResponsePart, ResponseReader,
 };
 use baton_http::{
     AcceptedCodings, BodyFraming, BodyReader, BodyStep, FieldRules, FileState, HeadLimits, HeadScanner,
@@ -90,7 +90,7 @@ fn an_exchange_with_an_origin_allocates_nothing() {
         for _ in 0..2 {
             out.clear();
             forwarding.push_head(&mut out, &request).unwrap();
-            reader.begin(Asked::Usual, std::mem::take(&mut spare));
+            reader.begin(RequestKind::Usual, std::mem::take(&mut spare));
             let mut rest = RESPONSE;
             loop {
                 let (count, part) = reader.read(rest).unwrap();

@@ -5,13 +5,13 @@
 mod transcript;
 
 use baton_http::origin::{
-    Asked, BadResponse, INTERIM_HEADS_MAX, RESPONSE_FIELDS_MAX, ResponsePart, ResponseReader, StreamEnd,
+    BadResponse, INTERIM_HEADS_MAX, RESPONSE_FIELDS_MAX, RequestKind, ResponsePart, ResponseReader, StreamEnd,
 };
 use proptest::prelude::*;
 use transcript::{Transcript, read};
 
 /// Reads `text` whole, byte by byte, and in pieces of three, which must give the same.
-fn check(asked: Asked, text: &str) -> Transcript {
+fn check(asked: RequestKind, text: &str) -> Transcript {
     let whole = read(asked, text.as_bytes(), &[]);
     for size in [1, 3] {
         let cuts: Vec<_> = (0..text.len()).step_by(size).skip(1).collect();
@@ -27,7 +27,7 @@ fn check(asked: Asked, text: &str) -> Transcript {
 /// Heads and bodies, and whether the connection goes on.
 #[test]
 fn bodies_end_where_their_heads_say() {
-    use Asked::{Head, Tunnel, Upgrade, Usual};
+    use RequestKind::{Head, Tunnel, Upgrade, Usual};
     for (asked, text, expected) in [
         (Usual, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200 hello . keeps"),
         (Usual, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 . keeps"),
@@ -83,11 +83,15 @@ fn bodies_end_where_their_heads_say() {
 #[test]
 fn stray_bytes_end_the_connection() {
     for (asked, text, expected) in [
-        (Asked::Usual, "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "204 . closes stray 19"),
-        (Asked::Usual, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na\r\n", "200 a . closes stray 2"),
-        (Asked::Head, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "200 . closes stray 1"),
         (
-            Asked::Usual,
+            RequestKind::Usual,
+            "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "204 . closes stray 19",
+        ),
+        (RequestKind::Usual, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na\r\n", "200 a . closes stray 2"),
+        (RequestKind::Head, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", "200 . closes stray 1"),
+        (
+            RequestKind::Usual,
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n!",
             "200 . closes stray 1",
         ),
@@ -159,7 +163,7 @@ fn what_could_be_read_in_two_ways_is_refused() {
         (with(&"A: b\r\n".repeat(RESPONSE_FIELDS_MAX + 1)), Bad::FieldsTooMany),
         ("HTTP/1.1 100 Continue\r\n\r\n".repeat(INTERIM_HEADS_MAX + 1), Bad::InterimTooMany),
     ] {
-        assert_eq!(check(Asked::Usual, &text).refused(), Some(reason), "{text:?}");
+        assert_eq!(check(RequestKind::Usual, &text).refused(), Some(reason), "{text:?}");
     }
 }
 
@@ -173,7 +177,7 @@ fn long_heads_are_refused_with_their_size() {
     for split in [200, 1] {
         let read = |text: &str| {
             let mut reader = ResponseReader::new(100);
-            reader.begin(Asked::Usual, Vec::new());
+            reader.begin(RequestKind::Usual, Vec::new());
             let mut last = Ok((0, ResponsePart::NeedMore));
             for piece in text.as_bytes().chunks(split) {
                 last = reader.read(piece);
@@ -200,7 +204,7 @@ fn fields_of_the_hop_stay_here() {
                 Set-Cookie: b \r\nX-Caf\u{e9}: c\r\n\r\na";
     let text = text.replace("X-Caf\u{e9}: c", "X-Cafe: \u{e9}");
     let mut reader = ResponseReader::new(1000);
-    reader.begin(Asked::Usual, Vec::new());
+    reader.begin(RequestKind::Usual, Vec::new());
     let Ok((_, ResponsePart::Head(head))) = reader.read(text.as_bytes()) else { panic!("a head") };
     let fields: Vec<_> = head.fields().collect();
     let expected: [(&[u8], &[u8]); 4] = [
@@ -220,7 +224,7 @@ fn a_switch_keeps_what_it_switches_to() {
     let text =
         b"HTTP/1.1 101 \r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: a\r\n\r\n\x81";
     let mut reader = ResponseReader::new(1000);
-    reader.begin(Asked::Upgrade, Vec::new());
+    reader.begin(RequestKind::Upgrade, Vec::new());
     let Ok((count, ResponsePart::Switch(head))) = reader.read(text) else { panic!("a switch") };
     assert_eq!((count, head.field("Upgrade")), (text.len() - 1, Some(&b"websocket"[..])));
     assert_eq!((head.field("Connection"), head.fields().count()), (None, 2));
@@ -230,7 +234,7 @@ fn a_switch_keeps_what_it_switches_to() {
 fn a_connection_gives_one_response_after_the_other() {
     let mut reader = ResponseReader::new(1000);
     for _ in 0..3 {
-        reader.begin(Asked::Usual, Vec::new());
+        reader.begin(RequestKind::Usual, Vec::new());
         assert!(reader.is_silent());
         let text = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
         let mut at = 0;
@@ -293,7 +297,7 @@ proptest! {
     fn any_split_reads_the_same(
         text in damaged_response(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
-        asked in prop_oneof![Just(Asked::Usual), Just(Asked::Head), Just(Asked::Upgrade), Just(Asked::Tunnel)],
+        asked in prop_oneof![Just(RequestKind::Usual), Just(RequestKind::Head), Just(RequestKind::Upgrade), Just(RequestKind::Tunnel)],
     ) {
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();

@@ -96,13 +96,13 @@ fn ranges_beyond_the_end_are_unsatisfiable() {
 
 /// A range of a Range field.
 #[derive(Clone, Debug)]
-enum Asked {
+enum AskedRange {
     FirstLast(u64, u64),
     First(u64),
     Suffix(u64),
 }
 
-impl Asked {
+impl AskedRange {
     fn text(&self) -> String {
         match self {
             Self::FirstLast(first, last) => format!("{first}-{last}"),
@@ -120,11 +120,11 @@ impl Asked {
     }
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = AskedRange> {
     prop_oneof![
-        3 => (0..40u64, 0..10u64).prop_map(|(first, more)| Asked::FirstLast(first, first + more)),
-        1 => (0..40u64).prop_map(Asked::First),
-        1 => (0..40u64).prop_map(Asked::Suffix),
+        3 => (0..40u64, 0..10u64).prop_map(|(first, more)| AskedRange::FirstLast(first, first + more)),
+        1 => (0..40u64).prop_map(AskedRange::First),
+        1 => (0..40u64).prop_map(AskedRange::Suffix),
     ]
 }
 
@@ -134,7 +134,7 @@ proptest! {
         specs in proptest::collection::vec(asked(), 1..8),
         length in 1..40u64,
     ) {
-        let texts: Vec<_> = specs.iter().map(Asked::text).collect();
+        let texts: Vec<_> = specs.iter().map(AskedRange::text).collect();
         let field = format!("bytes={}", texts.join(","));
         let wanted: Vec<_> =
             (0..length).filter(|position| specs.iter().any(|spec| spec.has(*position, length))).collect();

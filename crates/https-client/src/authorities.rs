@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -20,11 +20,11 @@ pub struct Authorities<'a> {
 
 impl Authorities<'_> {
     /// Reads them. A file without any is refused: a client that trusts no server would fail with each request instead.
-    pub(crate) fn read(&self) -> Result<Vec<CertificateDer<'static>>, Trouble> {
+    pub(crate) fn read(&self) -> Result<Vec<CertificateDer<'static>>, OperatorError> {
         let Some(file) = self.file else { return baton_tls::system_authorities() };
         let failed = |reason: &dyn Display| {
             let (what, file) = (self.what, file.display());
-            Trouble::new(format!("cannot read {what} from {file}: {reason}")).remedy(self.remedy)
+            OperatorError::new(format!("cannot read {what} from {file}: {reason}")).remedy(self.remedy)
         };
         let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
         let found: Vec<_> = found.map_err(|error| failed(&error))?;

@@ -8,7 +8,7 @@ mod authorities;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
@@ -45,7 +45,7 @@ impl Client {
     ///
     /// # Errors
     /// If the certificates of the authorities cannot be read, or there are none.
-    pub fn new(settings: &ClientSettings<'_>) -> Result<Self, Trouble> {
+    pub fn new(settings: &ClientSettings<'_>) -> Result<Self, OperatorError> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(settings.https_only)

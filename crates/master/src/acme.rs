@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use baton_acme::{AcmeSettings, Challenge, FromAcme, ToAcme, UnixTime};
 use baton_confine::Limits;
-use baton_report::{Trouble, log, utc};
+use baton_report::{OperatorError, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
@@ -80,7 +80,10 @@ impl Acme {
         } else if let Some(settings) = &self.settings
             && let Err(error) = self.child.configure(&ToAcme::Configure, settings)
         {
-            log::error(Trouble::of("tell the process that obtains certificates what is wanted", &error));
+            log::error(OperatorError::of(
+                "tell the process that obtains certificates what is wanted",
+                &error,
+            ));
         }
     }
 
@@ -209,10 +212,10 @@ impl Acme {
 }
 
 /// Creates the folder of the certificates, which only the process and the master may enter.
-fn create_store(settings: &AcmeSettings, user: &WorkerUser) -> Result<(), Trouble> {
+fn create_store(settings: &AcmeSettings, user: &WorkerUser) -> Result<(), OperatorError> {
     let store = &settings.store;
     user.create_folder(store).map_err(|error| {
-        Trouble::of(format_args!("create {} for certificates", store.display()), &error)
+        OperatorError::of(format_args!("create {} for certificates", store.display()), &error)
             .about_file(store, &error)
             .remedy("name another folder: `store` in [acme]")
     })

@@ -6,7 +6,7 @@ use std::path::Path;
 use baton_cache::DiskSettings;
 use baton_config::Config;
 use baton_engine::arch::Topology;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_store::{check_folder, prepare_folder, remove_folder};
 use rustix::fs::{Gid, Uid};
 
@@ -16,7 +16,7 @@ use super::privileges::WorkerUser;
 ///
 /// # Errors
 /// Why not, with a remedy.
-pub fn check_cache_folder(config: &Config, topology: &Topology) -> Result<(), Trouble> {
+pub fn check_cache_folder(config: &Config, topology: &Topology) -> Result<(), OperatorError> {
     let Some(disk) = config.shared_cache.settings_of_worker().disk else { return Ok(()) };
     check_size(config, &disk, topology.processes)?;
     check_folder(&disk.folder)
@@ -27,7 +27,7 @@ pub fn check_cache_folder(config: &Config, topology: &Topology) -> Result<(), Tr
 ///
 /// # Errors
 /// The configured size is too small. A folder that cannot be used is reported: the cache goes on in memory.
-pub(super) fn prepare(config: &Config, user: &WorkerUser, processes: usize) -> Result<(), Trouble> {
+pub(super) fn prepare(config: &Config, user: &WorkerUser, processes: usize) -> Result<(), OperatorError> {
     let Some(disk) = config.shared_cache.settings_of_worker().disk else { return Ok(()) };
     check_size(config, &disk, processes)?;
     let owner = match user {
@@ -59,12 +59,12 @@ fn remove_unused(folder: &Path, processes: usize) {
     }
 }
 
-fn check_size(config: &Config, disk: &DiskSettings, processes: usize) -> Result<(), Trouble> {
+fn check_size(config: &Config, disk: &DiskSettings, processes: usize) -> Result<(), OperatorError> {
     let least = BLOCKS_LEAST * config.shared_cache.block_bytes;
     if disk.of_process(0, processes).bytes_max >= least {
         return Ok(());
     }
-    Err(Trouble::new(format!(
+    Err(OperatorError::new(format!(
         "shared_cache.disk_bytes_max = {} is too little for {processes} worker processes",
         disk.bytes_max
     ))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_config::{Config, PLACEHOLDER, PemFiles, Site, SiteCertificate};
-use baton_report::{Trouble, log, utc};
+use baton_report::{OperatorError, log, utc};
 use baton_tls::{Certificate, LOCAL_RENEWED_AFTER};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Certificates {
     ///
     /// # Errors
     /// The first file that cannot be read, or certificate that cannot be used.
-    pub(crate) fn read(config: &Config) -> Result<Self, Trouble> {
+    pub(crate) fn read(config: &Config) -> Result<Self, OperatorError> {
         // Before the files are read: what changes meanwhile is seen at the next look.
         let stamps = stamps(config);
         let files = PemFiles::read(config)?;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use baton_config::Config;
 use baton_confine::Limits;
 use baton_dcws::{DocumentsSettings, FromDocuments, Origin, ServedCounts, ToDocuments};
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use serde_json::{Value, json};
 
 use super::certificates::Certificates;
@@ -65,9 +65,9 @@ impl Documents {
         &self,
         config: &Config,
         certificates: &Certificates,
-    ) -> Result<Option<DocumentsSettings>, Trouble> {
+    ) -> Result<Option<DocumentsSettings>, OperatorError> {
         let settings = config.documents_settings(&self.socket, &certificates.files);
-        settings.map_err(|error| Trouble::of("let documents migrate", &error))
+        settings.map_err(|error| OperatorError::of("let documents migrate", &error))
     }
 
     /// Lets documents migrate as these settings say from now on.
@@ -81,7 +81,7 @@ impl Documents {
         if let Some(settings) = &self.settings
             && let Err(error) = self.child.configure(&ToDocuments::Configure, settings)
         {
-            log::error(Trouble::of("tell the process of documents what has changed", &error));
+            log::error(OperatorError::of("tell the process of documents what has changed", &error));
         }
     }
 
@@ -95,7 +95,7 @@ impl Documents {
                 let folder = folder_of(&self.socket);
                 if let Err(error) = create_folder(folder, user) {
                     let what = format_args!("create a folder for {}", self.socket.display());
-                    log::error(Trouble::of(what, &error));
+                    log::error(OperatorError::of(what, &error));
                     return self.child.start_at(now + FOLDER_LOOK);
                 }
                 self.child.start(&ToDocuments::Configure, settings, folder, user, now);

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use baton_engine::listen::ListenAddress;
 use baton_engine::listen::address_of;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::net::sockopt;
 
 /// A listening socket that was passed to this process.
@@ -26,9 +26,9 @@ impl InheritedSocket {
     ///
     /// # Errors
     /// If it is not a listening socket for clients.
-    pub(super) fn from_service_manager(socket: OwnedFd) -> Result<Self, Trouble> {
+    pub(super) fn from_service_manager(socket: OwnedFd) -> Result<Self, OperatorError> {
         let address =
-            address_of(&socket).map_err(|error| Trouble::of("use a socket that was passed", &error))?;
+            address_of(&socket).map_err(|error| OperatorError::of("use a socket that was passed", &error))?;
         Ok(Self::new(address, socket, true))
     }
 

@@ -66,7 +66,7 @@ use std::process::ExitCode;
 
 use baton_config::{Config, ConfigSource};
 use baton_confine::{Kind, confine, report_gaps};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 pub use cache_folder::check_cache_folder;
 pub use descriptors::{Budget, budget as descriptor_budget};
@@ -81,7 +81,7 @@ use self::upgrade::{InheritedSockets, Predecessor};
 ///
 /// # Errors
 /// Why the server never served. It leaves no process, socket or file behind.
-pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, Trouble> {
+pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, OperatorError> {
     confine(Kind::Master, &privileges::limits(&config))?;
     report_gaps();
     let predecessor = Predecessor::find()?;

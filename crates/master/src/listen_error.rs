@@ -3,14 +3,14 @@
 use std::io;
 
 use baton_engine::listen::ListenAddress;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::io::Errno;
 
 use super::port_owner;
 
 /// The server cannot listen on an address: why that is likely so, and what to do about it.
-pub(super) fn cannot_listen(address: &ListenAddress, error: &io::Error) -> Trouble {
-    let trouble = Trouble::of(format_args!("listen on {address}"), error);
+pub(super) fn cannot_listen(address: &ListenAddress, error: &io::Error) -> OperatorError {
+    let trouble = OperatorError::of(format_args!("listen on {address}"), error);
     match (Errno::from_io_error(error), address) {
             (Some(Errno::ADDRINUSE), ListenAddress::Tcp(tcp)) => match port_owner::of_port(tcp.port()) {
                 Some(owner) if owner.pid == std::process::id() => trouble

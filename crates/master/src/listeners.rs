@@ -15,7 +15,7 @@ use baton_engine::arch::ListenerSharing;
 use baton_engine::listen::{
     self, ListenAddress, ListenOptions, address_of, remove_socket_file, remove_stale_socket,
 };
-use baton_report::{Trouble, counted, log};
+use baton_report::{OperatorError, counted, log};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::inherited::InheritedSocket;
@@ -91,7 +91,7 @@ impl Listeners {
         setup: SocketSetup,
         addresses: &[ListenAddress],
         passed: Vec<InheritedSocket>,
-    ) -> Result<(Self, Vec<ListenAddress>), Trouble> {
+    ) -> Result<(Self, Vec<ListenAddress>), OperatorError> {
         let mut this = Self { setup, all: Vec::new(), next_id: 0 };
         for address in addresses {
             let exact: Vec<_> = passed.iter().filter(|socket| socket.address == *address).collect();
@@ -112,7 +112,7 @@ impl Listeners {
     ///
     /// # Errors
     /// The first address on which the server cannot listen.
-    pub(super) fn prepare(&mut self, addresses: &[ListenAddress]) -> Result<Vec<Listening>, Trouble> {
+    pub(super) fn prepare(&mut self, addresses: &[ListenAddress]) -> Result<Vec<Listening>, OperatorError> {
         let mut fresh = Vec::new();
         for address in addresses {
             if !self.all.iter().any(|known| known.wanted == *address) {
@@ -165,13 +165,17 @@ impl Listeners {
         self.all.clear();
     }
 
-    fn bind(&mut self, address: &ListenAddress) -> Result<Listening, Trouble> {
+    fn bind(&mut self, address: &ListenAddress) -> Result<Listening, OperatorError> {
         let sockets = self.bind_all(address).map_err(|error| cannot_listen(address, &error))?;
         self.listening(address, false, sockets)
     }
 
     /// Takes inherited sockets. A unit with `ReusePort=` may pass several for one address, as we bind one per process.
-    fn adopt(&mut self, address: &ListenAddress, passed: &[&InheritedSocket]) -> Result<Listening, Trouble> {
+    fn adopt(
+        &mut self,
+        address: &ListenAddress,
+        passed: &[&InheritedSocket],
+    ) -> Result<Listening, OperatorError> {
         let adopt = |passed: &&InheritedSocket| {
             // A socket for both families serves two addresses.
             let socket = passed.socket.try_clone()?;
@@ -182,8 +186,9 @@ impl Listeners {
             Ok(socket)
         };
         let sockets: io::Result<_> = passed.iter().map(adopt).collect();
-        let sockets = sockets
-            .map_err(|error| Trouble::of(format_args!("use the socket passed for {address}"), &error))?;
+        let sockets = sockets.map_err(|error| {
+            OperatorError::of(format_args!("use the socket passed for {address}"), &error)
+        })?;
         self.listening(address, passed.iter().any(|passed| passed.managed), sockets)
     }
 
@@ -192,7 +197,7 @@ impl Listeners {
         wanted: &ListenAddress,
         managed: bool,
         sockets: Vec<OwnedFd>,
-    ) -> Result<Listening, Trouble> {
+    ) -> Result<Listening, OperatorError> {
         let actual = address_of(&sockets[0]).map_err(|error| cannot_listen(wanted, &error))?;
         if let ListenAddress::Tcp(_) = wanted {
             self.steer(wanted, &sockets);
@@ -314,7 +319,7 @@ mod tests {
         ListenAddress::Tcp(text.parse().unwrap())
     }
 
-    fn open(sharing: ListenerSharing, addresses: &[ListenAddress]) -> Result<Listeners, Trouble> {
+    fn open(sharing: ListenerSharing, addresses: &[ListenAddress]) -> Result<Listeners, OperatorError> {
         Listeners::open(setup(sharing), addresses, Vec::new()).map(|(listeners, _)| listeners)
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use baton_config::{Config, Destination, LogSettings};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_sys::open_below::open_below;
 use rustix::fs::{Mode, OFlags};
@@ -31,7 +31,7 @@ impl Logs {
     ///
     /// # Errors
     /// The first log that cannot be opened, with the likely cause.
-    pub(super) fn open(config: &Config) -> Result<Self, Trouble> {
+    pub(super) fn open(config: &Config) -> Result<Self, OperatorError> {
         let LogSettings { access, error, .. } = &config.log;
         Ok(Self { access: open("access", access)?, error: open("error", error)?, sites: open_sites(config)? })
     }
@@ -40,7 +40,7 @@ impl Logs {
     ///
     /// # Errors
     /// The first log that cannot be opened; the old ones stay in use.
-    pub(super) fn reopened(config: &Config) -> Result<Self, Trouble> {
+    pub(super) fn reopened(config: &Config) -> Result<Self, OperatorError> {
         let LogSettings { access, error, .. } = &config.log;
         let again = |what, destination: &Destination| match destination {
             Destination::File(path) => open_file(what, path).map(Some),
@@ -108,14 +108,14 @@ impl Logs {
     }
 }
 
-fn open_sites(config: &Config) -> Result<BTreeMap<PathBuf, OwnedFd>, Trouble> {
+fn open_sites(config: &Config) -> Result<BTreeMap<PathBuf, OwnedFd>, OperatorError> {
     config.site_logs().into_iter().map(|path| Ok((path.clone(), open_file("access", path)?))).collect()
 }
 
 /// Each path may have 4 KiB, a message has 64.
 const SITES_PER_MESSAGE: usize = 12;
 
-fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, Trouble> {
+fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, OperatorError> {
     let standard = match destination {
         Destination::Off => return Ok(None),
         Destination::File(path) => return open_file(what, path).map(Some),
@@ -123,14 +123,14 @@ fn open(what: &str, destination: &Destination) -> Result<Option<OwnedFd>, Troubl
         Destination::Stderr => io::stderr().as_fd().try_clone_to_owned(),
         Destination::Syslog(daemon) => return syslog::open(daemon).map(Some),
     };
-    standard.map(Some).map_err(|error| Trouble::of(format_args!("open the {what} log"), &error))
+    standard.map(Some).map_err(|error| OperatorError::of(format_args!("open the {what} log"), &error))
 }
 
-fn open_file(what: &str, path: &Path) -> Result<OwnedFd, Trouble> {
+fn open_file(what: &str, path: &Path) -> Result<OwnedFd, OperatorError> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     // The folder of the logs may belong to the workers' user.
     open_below(path, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP).map(File::into).map_err(|error| {
-        let trouble = Trouble::of(format_args!("open the {what} log {}", path.display()), &error);
+        let trouble = OperatorError::of(format_args!("open the {what} log {}", path.display()), &error);
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::LOOP | Errno::XDEV | Errno::PERM) => trouble
                 .cause("it is a link, no file, or has another name, in a folder that another user owns: root does not follow")

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use baton_config::{Cluster, ClusterNode};
 use baton_confine::Limits;
 use baton_membership::{FromMembers, Member, MembersSettings, Order, Report, ToMembers};
-use baton_report::{Trouble, log, utc};
+use baton_report::{OperatorError, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
@@ -278,9 +278,9 @@ impl Members {
 }
 
 /// Creates the folder of the last view, for the user of the process.
-fn create_folder(folder: &Path, user: &WorkerUser) -> Result<(), Trouble> {
+fn create_folder(folder: &Path, user: &WorkerUser) -> Result<(), OperatorError> {
     user.create_folder(folder).map_err(|error| {
-        Trouble::of(format_args!("create {} for the view of the cluster", folder.display()), &error)
+        OperatorError::of(format_args!("create {} for the view of the cluster", folder.display()), &error)
             .about_file(folder, &error)
             .remedy("name another folder: `state_folder` in [cluster]")
     })

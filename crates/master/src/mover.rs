@@ -154,7 +154,7 @@ impl Mover {
         let hello = FromMaster::Hello { version: VERSION, settings: settings.clone() };
         channel::send(&link, &hello, &[ends.requests[1].as_fd(), ends.arrivals[1].as_fd()])?;
         self.handed_before =
-            origins.nodes(config).map(|(node, record)| (node, record.handed_over())).collect();
+            origins.nodes(config).map(|(node, record)| (node, record.handed_off())).collect();
         self.trouble = None;
         self.link = Some(link);
         Ok(())
@@ -224,7 +224,7 @@ impl Mover {
         for (_, record) in origins.nodes(config) {
             record.set_takes_connections(false);
             record.set_connections_at_node(0);
-            record.set_settled(record.handed_over());
+            record.set_settled(record.handed_off());
         }
     }
 

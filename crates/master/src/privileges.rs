@@ -11,7 +11,7 @@ use std::path::Path;
 
 use baton_config::{Config, word_of};
 use baton_confine::Limits;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::open_below::open_folder_below;
 use baton_sys::process::{Identity, identity};
 use rustix::thread::CapabilitySet;
@@ -46,13 +46,18 @@ impl WorkerUser {
     /// # Errors
     /// If a name is unknown, or the configured change is not possible; if the user would have to be one of its own, and the
     /// system has none.
-    pub(super) fn choose(user: Option<&str>, group: Option<&str>, has_files: bool) -> Result<Self, Trouble> {
+    pub(super) fn choose(
+        user: Option<&str>,
+        group: Option<&str>,
+        has_files: bool,
+    ) -> Result<Self, OperatorError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Same(user.filter(|user| !is_current(user)).map(|user| {
                 format!("the workers run as the user who started the server, not as {user:?}: only root can change that")
             })));
         }
-        let lookup = |user: &str| identity(user, group).map_err(|error| Trouble::new(error.to_string()));
+        let lookup =
+            |user: &str| identity(user, group).map_err(|error| OperatorError::new(error.to_string()));
         let chosen = match user {
             Some(user) => Some((user, lookup(user)?)),
             None => [OWN, SHARED]
@@ -62,7 +67,7 @@ impl WorkerUser {
                 .transpose()?,
         };
         if user.is_none() && has_files && may_change() && chosen.is_none_or(|(name, _)| name != OWN) {
-            return Err(Trouble::new("the keys of certificates would belong to a user whom other services have, too")
+            return Err(OperatorError::new("the keys of certificates would belong to a user whom other services have, too")
                 .cause(format!("the system has no user {OWN:?}, and `user` in [server] names no other"))
                 .remedy(format!(
                     "create it (`useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {OWN}`), or \
@@ -73,7 +78,7 @@ impl WorkerUser {
             Some((_, identity)) if identity.uid == 0 => Ok(Self::Same(None)),
             Some((name, identity)) if may_change() => Ok(Self::Other { name: name.to_owned(), identity }),
             Some((name, _)) if user.is_some() => {
-                Err(Trouble::new(format!("the workers cannot run as {name:?}"))
+                Err(OperatorError::new(format!("the workers cannot run as {name:?}"))
                     .cause("this root may not change users: CAP_SETUID and CAP_SETGID were taken from it")
                     .remedy("leave `user` out, or give the container these capabilities"))
             }
@@ -81,7 +86,7 @@ impl WorkerUser {
             Some(_) => Ok(Self::Same(Some(
                 "the workers run as root, which was denied the right to change users".into(),
             ))),
-            None => Err(Trouble::new("the workers would run as root")
+            None => Err(OperatorError::new("the workers would run as root")
                 .cause(format!("the system has neither a user {OWN:?} nor {SHARED:?}"))
                 .remedy("name a user: `user = \"…\"` in [server], or `--user`; \"root\" if it must be")),
         }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::open_below::open_below;
 use rustix::fs::{Mode, OFlags};
 
@@ -40,10 +40,10 @@ impl ReplaceableFile {
     ///
     /// # Errors
     /// If the file cannot be renamed, with the likely cause.
-    pub(crate) fn move_aside(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn move_aside(&mut self) -> Result<(), OperatorError> {
         match fs::rename(&self.path, aside(&self.path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Trouble::of(format_args!("rename {}", self.path.display()), &error)
+                Err(OperatorError::of(format_args!("rename {}", self.path.display()), &error)
                     .about_file(&self.path, &error))
             }
             _ => {
@@ -77,14 +77,14 @@ impl PidFile {
     ///
     /// # Errors
     /// If the file cannot be written, with the likely cause.
-    pub(crate) fn write(path: &Path) -> Result<Self, Trouble> {
+    pub(crate) fn write(path: &Path) -> Result<Self, OperatorError> {
         let write = || {
             let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE;
             let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
             writeln!(open_below(path, flags, mode)?, "{}", std::process::id())
         };
         write().map_err(|error| {
-            Trouble::of(format_args!("write the pid file {}", path.display()), &error)
+            OperatorError::of(format_args!("write the pid file {}", path.display()), &error)
                 .about_file(path, &error)
         })?;
         Ok(Self(ReplaceableFile::new(path)))

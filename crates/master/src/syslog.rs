@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use baton_config::SyslogDaemon;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 /// For which the thread that writes a log waits at a time for a daemon that is behind.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// There is no such daemon, or no such host.
-pub(super) fn open(daemon: &SyslogDaemon) -> Result<OwnedFd, Trouble> {
+pub(super) fn open(daemon: &SyslogDaemon) -> Result<OwnedFd, OperatorError> {
     match daemon {
         SyslogDaemon::Local(path) => {
             let socket = UnixDatagram::unbound().and_then(|socket| {
@@ -26,7 +26,7 @@ pub(super) fn open(daemon: &SyslogDaemon) -> Result<OwnedFd, Trouble> {
             });
             socket.map(OwnedFd::from).map_err(|error| {
                 let trouble =
-                    Trouble::of(format_args!("log to the syslog daemon at {}", path.display()), &error);
+                    OperatorError::of(format_args!("log to the syslog daemon at {}", path.display()), &error);
                 match error.kind() {
                     io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => trouble
                         .cause("no syslog daemon runs here, as in most containers")
@@ -36,7 +36,7 @@ pub(super) fn open(daemon: &SyslogDaemon) -> Result<OwnedFd, Trouble> {
             })
         }
         SyslogDaemon::Remote { host, port } => to_host(host, *port).map(OwnedFd::from).map_err(|error| {
-            let trouble = Trouble::of(format_args!("log to the syslog daemon of {host}"), &error);
+            let trouble = OperatorError::of(format_args!("log to the syslog daemon of {host}"), &error);
             trouble
                 .cause("its name has no address, or this host has no network")
                 .remedy("write its IP address")

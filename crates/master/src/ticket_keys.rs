@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use baton_config::Config;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_tls::TicketSecrets;
 
 use super::channel::ToWorker;
@@ -26,9 +26,10 @@ impl TicketKeys {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub(crate) fn begin(inherited: Option<TicketSecrets>, now: Instant) -> Result<Self, Trouble> {
+    pub(crate) fn begin(inherited: Option<TicketSecrets>, now: Instant) -> Result<Self, OperatorError> {
         let secrets = inherited.map_or_else(TicketSecrets::draw, Ok);
-        let secrets = secrets.map_err(|error| Trouble::new(format!("cannot make ticket keys: {error}")))?;
+        let secrets =
+            secrets.map_err(|error| OperatorError::new(format!("cannot make ticket keys: {error}")))?;
         Ok(Self { secrets, since: now })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_dns::{Name, Names};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use crate::settings::{DnsNodes, MembersSettings};
 use crate::view::{Member, Source};
@@ -32,7 +32,7 @@ impl Hosts {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(crate) fn new(settings: &MembersSettings, restored: &[Member]) -> Result<Self, Trouble> {
+    pub(crate) fn new(settings: &MembersSettings, restored: &[Member]) -> Result<Self, OperatorError> {
         let names = Names::default();
         names.ask(&settings.dns_servers);
         let host = |nodes: &DnsNodes| Host {
@@ -43,7 +43,7 @@ impl Hosts {
         };
         let hosts = settings.dns.iter().map(host).collect();
         // The first answers are not awaited: etcd has nodes, too.
-        names.begin(Duration::ZERO).map_err(|error| Trouble::of("start a thread for DNS", &error))?;
+        names.begin(Duration::ZERO).map_err(|error| OperatorError::of("start a thread for DNS", &error))?;
         Ok(Self { hosts, _names: names })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use baton_report::{Trouble, log, utc};
+use baton_report::{OperatorError, log, utc};
 
 use crate::etcd::{Api, WatchLine};
 use crate::follower::Follower;
@@ -23,12 +23,12 @@ use crate::view::{Applied, Member, View};
 ///
 /// # Errors
 /// If nothing can be asked: authorities that cannot be read, or no threads.
-pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
+pub fn run(socket: OwnedFd) -> Result<(), OperatorError> {
     let master = Master::new(socket);
-    let settings = master.settings().map_err(|error| Trouble::of("understand the master", &error))?;
+    let settings = master.settings().map_err(|error| OperatorError::of("understand the master", &error))?;
     let Some(settings) = settings else { return Ok(()) };
     let (inputs, coming) = channel();
-    master.listen(inputs.clone()).map_err(|error| Trouble::of("start a thread", &error))?;
+    master.listen(inputs.clone()).map_err(|error| OperatorError::of("start a thread", &error))?;
     Process::begin(settings, master, &inputs)?.run(&coming, &inputs);
     Ok(())
 }
@@ -58,7 +58,11 @@ struct Following {
 }
 
 impl Process {
-    fn begin(settings: MembersSettings, master: Master, inputs: &Sender<Input>) -> Result<Self, Trouble> {
+    fn begin(
+        settings: MembersSettings,
+        master: Master,
+        inputs: &Sender<Input>,
+    ) -> Result<Self, OperatorError> {
         let prefix = settings.etcd.as_ref().map(|etcd| etcd.prefix.clone()).unwrap_or_default();
         let file = settings.state_file.display();
         let saved = SavedView::read(&settings.state_file).unwrap_or_else(|error| {
@@ -75,7 +79,7 @@ impl Process {
         };
         let seen_at_s = saved.as_ref().map(|saved| saved.seen_at_s);
         let saved = saved.unwrap_or_else(|| SavedView { prefix, ..SavedView::default() });
-        let failed = |error| Trouble::of("start a thread", &error);
+        let failed = |error| OperatorError::of("start a thread", &error);
         let etcd = match &settings.etcd {
             Some(etcd) => {
                 let api = Arc::new(Api::new(etcd)?);

@@ -4,7 +4,8 @@
 use baton_http::origin::ResponseHead;
 use baton_http::{HeadLimits, RequestHead, Status};
 use baton_segment::rules::{
-    Answer, Asked, Decision, Fetched, Generations, Key, KeySecret, RouteRules, Scheme, Stored, Times, decide,
+    Answer, CacheRequest, Decision, Fetched, Generations, Key, KeySecret, RouteRules, Scheme, Stored, Times,
+    decide,
 };
 
 const REQUEST: &[u8] = b"GET /film.mp4?a=b HTTP/1.1\r\nHost: example.org\r\nCache-Control: max-age=60\r\n\
@@ -28,7 +29,7 @@ fn a_fresh_hit_allocates_nothing() {
     let allocations = allocation_counter::measure(|| {
         key.hash(&secret);
         assert!(generations.is_current(0, &secret, &key, &[]));
-        let asked = Asked::of(&rules, &request).unwrap();
+        let asked = CacheRequest::of(&rules, &request).unwrap();
         let Decision::Serve(hit) = decide(&asked, [&stored].into_iter(), 784_111_810) else {
             panic!("a hit")
         };

@@ -3,7 +3,7 @@
 
 use baton_http::origin::ResponseHead;
 use baton_http::{HeadLimits, RequestHead, Stamp, Status};
-use baton_segment::rules::{Asked, Decision, Fetched, RouteRules, Stored, Times, decide};
+use baton_segment::rules::{CacheRequest, Decision, Fetched, RouteRules, Stored, Times, decide};
 use proptest::prelude::*;
 
 const NOW_S: u64 = 784_111_777;
@@ -100,7 +100,7 @@ proptest! {
         prop_assert!(!first.contains("Authorization") || says("public") || says("must-revalidate") || says("s-maxage"));
         // Reuse: RFC 9111 section 4.
         with_request(&second, |request| {
-            let asked = Asked::of(&rules, request).unwrap();
+            let asked = CacheRequest::of(&rules, request).unwrap();
             let now_s = NOW_S + wait_s;
             match decide(&asked, [&stored].into_iter(), now_s) {
                 Decision::Serve(hit) => {

@@ -4,7 +4,7 @@
 
 use baton_http::origin::ResponseHead;
 use baton_http::{HeadLimits, RequestHead, Stamp, Status};
-use baton_segment::rules::{Asked, Decision, Fetched, RouteRules, Stored, Times, decide};
+use baton_segment::rules::{CacheRequest, Decision, Fetched, RouteRules, Stored, Times, decide};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 use proptest::prelude::*;
 use std::time::{Duration, UNIX_EPOCH};
@@ -32,7 +32,7 @@ impl Case {
             with_request(&self.first, |request| Stored::of(&rules, Fetched { request, head, times }));
         let Ok(stored) = stored else { return false };
         with_request(&self.second, |request| {
-            let asked = Asked::of(&rules, request).unwrap();
+            let asked = CacheRequest::of(&rules, request).unwrap();
             matches!(decide(&asked, [&stored].into_iter(), NOW_S + self.wait_s), Decision::Serve(_))
         })
     }

@@ -22,7 +22,7 @@ use baton_telemetry::metrics::{Counters, Tally};
 
 use crate::departures::Departures;
 use crate::mover::{FlowEvent, MoverLink};
-use crate::outlet::{SendPolicy, SendfileMode, is_resident};
+use crate::send_queue::{SendPolicy, SendfileMode, is_resident};
 use crate::transport::Transport;
 
 /// What a step may use; one for each kernel thread that runs steps.
@@ -40,7 +40,7 @@ pub struct Context {
     pub blocking: Blocking,
     /// Looks a path up: [`Cache::find`], but for a simulated disk.
     pub find: Find,
-    /// How outlets send.
+    /// How send queues send.
     pub send: SendPolicy,
     /// What sending from memory and from the page cache costs.
     pub send_ways: SendWays,
@@ -71,8 +71,8 @@ pub struct Context {
     /// Where ids of requests come from.
     pub ids: Ids,
     /// Writes a line for the operator into the error log.
-    pub remarks: Remarks,
-    /// The second of the last remark on TLS.
+    pub warnings: Warnings,
+    /// The second of the last warning on TLS.
     remarked_on_tls_s: u64,
     /// Memory for frames of HTTP/2.
     pub packer: h2::Packer,
@@ -86,16 +86,16 @@ pub struct Context {
 
 impl Context {
     /// Tells the operator, in the error log.
-    pub fn remark(&self, remark: std::fmt::Arguments<'_>) {
-        (self.remarks)(remark);
+    pub fn warn(&self, warning: std::fmt::Arguments<'_>) {
+        (self.warnings)(warning);
     }
 
     /// Tells the operator of a client that failed to speak TLS, once a second at the most: a scanner fails thousands of
     /// times.
-    pub fn remark_on_tls(&mut self, remark: std::fmt::Arguments<'_>) {
+    pub fn remark_on_tls(&mut self, warning: std::fmt::Arguments<'_>) {
         let second = self.clock.stamp().unix_seconds;
         if std::mem::replace(&mut self.remarked_on_tls_s, second) != second {
-            self.remark(remark);
+            self.warn(warning);
         }
     }
 
@@ -181,7 +181,7 @@ impl Context {
         send_ways: SendWays,
         records: Records,
     ) -> Self {
-        let Records { tally, log, remarks } = records;
+        let Records { tally, log, warnings } = records;
         Self {
             plan,
             clock: Clock::default(),
@@ -204,7 +204,7 @@ impl Context {
             tally,
             log,
             ids: Ids::default(),
-            remarks,
+            warnings,
             remarked_on_tls_s: 0,
             packer: h2::Packer::new(),
             head_text: h2::HeadText::default(),
@@ -225,11 +225,11 @@ pub struct Records {
     /// Access logs.
     pub log: AccessLogs,
     /// The error log.
-    pub remarks: Remarks,
+    pub warnings: Warnings,
 }
 
-/// Takes remarks for the operator: each becomes a line in the error log.
-pub type Remarks = fn(std::fmt::Arguments<'_>);
+/// Takes warnings for the operator: each becomes a line in the error log.
+pub type Warnings = fn(std::fmt::Arguments<'_>);
 
 /// Heads under way at a time that the pool remembers.
 const HEADS_MAX: usize = 256;
@@ -263,7 +263,7 @@ impl Context {
             Blocking::Never,
             send,
             SendWays::new(SendWay::Measured),
-            Records { tally, log: AccessLogs::default(), remarks: |_| {} },
+            Records { tally, log: AccessLogs::default(), warnings: |_| {} },
         )
     }
 }

@@ -58,9 +58,9 @@ use crate::transport::Transport;
 use crate::upload::Upload;
 use application::AnswerNotes;
 use cached::Looked;
-use delegated::{Asked, Delegated, Reaction};
+use delegated::{Delegated, Reaction, RequestDetails};
 use find::tell_hidden_link;
-use guarded::{Asking, Demand, Login, Visitor};
+use guarded::{AccessRequest, Authentication, Identity, Rejection};
 use routed::Routed;
 use source::Source;
 use tunnel::Tunnel;
@@ -85,7 +85,7 @@ pub(crate) struct Exchange {
 
 #[derive(Debug)]
 enum State {
-    /// The response is in the outlet, as far as it will come.
+    /// The response is in the send queue, as far as it will come.
     Answered,
     /// The response is coded part by part.
     Coding(Box<Coder>),
@@ -170,9 +170,9 @@ impl Exchange {
                 Err(refusal) => self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
             };
         }
-        self.record.visitor = site
+        self.record.identity = site
             .and_then(|site| site.real_address.as_ref())
-            .and_then(|rule| Visitor::behind(rule, env.client.peer(), head));
+            .and_then(|rule| Identity::behind(rule, env.client.peer(), head));
         let asker = self.asker(env.client, head);
         let is_logged = site.and_then(|site| site.log_when.as_ref()).is_none_or(|when| when.holds(&asker));
         let log = &mut env.ctx.log;
@@ -201,8 +201,9 @@ impl Exchange {
             let why = "This connection was made for another site.";
             return self.refuse(env, &Refused { status, why, outcome: Outcome::Refused });
         }
-        let login = if self.redirects == 0 { Login::New } else { Login::Redirected };
-        self.route(env, plan, site_index, head, login);
+        let authentication =
+            if self.redirects == 0 { Authentication::New } else { Authentication::Redirected };
+        self.route(env, plan, site_index, head, authentication);
     }
 
     /// Finds the route of a request, which its guards let in or not, and goes on there.
@@ -212,7 +213,7 @@ impl Exchange {
         plan: &Arc<Plan>,
         site_index: usize,
         head: &RequestHead<'_>,
-        login: Login<'_>,
+        authentication: Authentication<'_>,
     ) {
         let asker = self.asker(env.client, head);
         let (route, refused) = match plan.sites()[site_index].route(&asker, &mut env.ctx.path) {
@@ -226,14 +227,15 @@ impl Exchange {
         if let Some(guards) = routed.guards {
             let address = asker.address;
             let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
-            let asking = Asking { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
-            match guarded::judge(guards, asking, login) {
+            let access_request =
+                AccessRequest { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
+            match guarded::judge(guards, access_request, authentication) {
                 Ok(None) => {}
-                Ok(user) => Arc::make_mut(self.record.visitor.get_or_insert_default()).user = user,
-                Err(Demand::Refusal(page)) => {
+                Ok(user) => Arc::make_mut(self.record.identity.get_or_insert_default()).user = user,
+                Err(Rejection::Refusal(page)) => {
                     return self.answer(env, plan, &routed, head, routed.rules.page(page));
                 }
-                Err(Demand::Verification(verification)) => {
+                Err(Rejection::Verification(verification)) => {
                     self.state = State::Finding(Box::new(Finding {
                         plan: Arc::clone(plan),
                         site_index,
@@ -267,10 +269,10 @@ impl Exchange {
         head: &RequestHead<'_>,
     ) {
         let Some(route) = routed.route else { return };
-        let (path, query) = to.expand_target(&template::Asked::of(head, &route.matcher));
+        let (path, query) = to.expand_target(&template::RequestParts::of(head, &route.matcher));
         self.rewrites.note(routed.site, route);
         if self.rewrites.count() > REWRITES_MAX {
-            env.ctx.remark(format_args!(
+            env.ctx.warn(format_args!(
                 "site {}: a request is rewritten in a loop, at last to {path} by the route {}",
                 routed.site.name, route.matcher
             ));
@@ -281,11 +283,11 @@ impl Exchange {
         }
         let rewritten = head.with_target(path.as_bytes(), query.as_deref().map(str::as_bytes));
         let limit = routed.guards.and_then(|guards| guards.rate_limit.as_ref());
-        let login = match self.redirects {
-            0 => Login::Rewritten { counted: limit.map(|limit| limit.scope.as_str()) },
-            _ => Login::Redirected,
+        let authentication = match self.redirects {
+            0 => Authentication::Rewritten { counted: limit.map(|limit| limit.scope.as_str()) },
+            _ => Authentication::Redirected,
         };
-        self.route(env, plan, routed.site_index, &rewritten, login);
+        self.route(env, plan, routed.site_index, &rewritten, authentication);
     }
 
     /// Whose turn its jobs take.
@@ -300,7 +302,7 @@ impl Exchange {
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
     fn address(&self, client: &Transport) -> Option<SocketAddr> {
-        self.record.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
+        self.record.identity.as_ref().and_then(|identity| identity.address).or_else(|| client.peer())
     }
 
     /// Answers, with the result of a job if one ran.
@@ -326,10 +328,11 @@ impl Exchange {
                     Looked::Ask(ask) => ask,
                     Looked::Answer(response, rules) => return self.send(env, &rules, Some(head), response),
                 };
-                let visitor = self.record.visitor.clone();
+                let identity = self.record.identity.clone();
                 let mark = self.record.mark.clone();
                 let notes = AnswerNotes { cache: self.record.cache, ..AnswerNotes::default() };
-                let asked = Asked { program, protocol: self.protocol.take(), ask, visitor, mark, notes };
+                let asked =
+                    RequestDetails { program, protocol: self.protocol.take(), ask, identity, mark, notes };
                 let place = (routed.site_index, routed.route_index());
                 let delegated = Delegated::new(env, plan, place, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
@@ -379,7 +382,8 @@ impl Exchange {
             Otherwise::Status(status) => Status::new(*status),
             // This very target is what is missing.
             Otherwise::Rewrite(to)
-                if to.expand_target(&template::Asked::of(head, &route.matcher)).0.as_bytes() == head.path =>
+                if to.expand_target(&template::RequestParts::of(head, &route.matcher)).0.as_bytes()
+                    == head.path =>
             {
                 Status::NOT_FOUND
             }
@@ -440,7 +444,7 @@ impl Exchange {
         self.finish(env, ready);
     }
 
-    /// The response is in the outlet, or as much of it as was coded so far.
+    /// The response is in the send queue, or as much of it as was coded so far.
     fn finish(&mut self, env: &mut Env<'_>, ready: Ready) {
         self.record.begin(&ready);
         self.record.note_head(&mut env.ctx.log);
@@ -479,7 +483,7 @@ impl Exchange {
         Wants::Nothing
     }
 
-    /// Whether the response is in the outlet, as far as it will come.
+    /// Whether the response is in the send queue, as far as it will come.
     pub(crate) fn is_answered(&self) -> bool {
         matches!(self.state, State::Answered)
     }
@@ -514,8 +518,8 @@ impl Exchange {
     }
 
     /// Whether the application may have the client's socket.
-    pub(crate) fn is_handed_over(&self) -> bool {
-        matches!(&self.state, State::Delegated(delegated) if delegated.handed_over)
+    pub(crate) fn is_passed(&self) -> bool {
+        matches!(&self.state, State::Delegated(delegated) if delegated.is_passed)
     }
 
     /// The request as it came, with its body. `None`: that is not known any more.
@@ -568,13 +572,13 @@ impl Exchange {
     }
 
     /// The application was given the client's socket, too.
-    pub(crate) fn handle_handed_over(&mut self) {
+    pub(crate) fn handle_passed(&mut self) {
         if let State::Delegated(delegated) = &mut self.state {
-            delegated.handed_over = true;
+            delegated.is_passed = true;
         }
     }
 
-    /// All that was in the outlet has been sent.
+    /// All that was in the send queue has been sent.
     pub(crate) fn handle_room(&mut self) {
         match &mut self.state {
             State::Delegated(delegated) => delegated.handle_room(),
@@ -643,7 +647,7 @@ impl Exchange {
     fn handle_login(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, site_index, head, .. } = *finding;
-        self.route(env, &plan, site_index, &head.get(), Login::Verified(user));
+        self.route(env, &plan, site_index, &head.get(), Authentication::Verified(user));
     }
 
     fn answer_coded(&mut self, env: &mut Env<'_>, coded: CodedFile) {

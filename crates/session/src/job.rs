@@ -15,8 +15,8 @@ use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
 use crate::context::Context;
-use crate::outlet::send_waiting;
 use crate::protocol::StreamId;
+use crate::send_queue::send_waiting;
 
 /// Work that a step needs and that may block. Run it on any thread, then give the result to
 /// [`Session::handle_job`](crate::session::Session::handle_job).

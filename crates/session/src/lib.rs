@@ -4,7 +4,7 @@
 //!   Wake ─► Session ─► protocol ─► exchange ─► response
 //!             │ step    bytes to    request to   finish: the head
 //!             ▼         requests    answer       and the body
-//!           Need ◄────── Outlet ◄─── aggregate ─────┘
+//!           Need ◄────── SendQueue ◄─── aggregate ─────┘
 //! ```
 //!
 //! A session takes one client as far as it goes without waiting and says what it needs next. It knows no loop: the thread that
@@ -18,9 +18,9 @@ pub mod departures;
 mod exchange;
 pub mod job;
 pub mod mover;
-pub mod outlet;
 pub mod protocol;
 pub mod requests;
+pub mod send_queue;
 pub mod session;
 pub mod transport;
 mod upload;

@@ -4,11 +4,11 @@
 //! reference, and whether an application may be given the connection. All reading and writing of a client's socket
 //! happens here, without waiting.
 //!
-//! Bytes run over a [`Line`]: a socket, or in the simulation memory, without a kernel between. On the line they are as they
+//! Bytes run over a [`ByteStream`]: a socket, or in the simulation memory, without a kernel between. On the stream they are as they
 //! are, or sealed by TLS ([`Layer`]).
 
+mod byte_stream;
 mod handshake;
-mod line;
 #[cfg(test)]
 #[expect(dead_code, reason = "the simulation uses more of it")]
 pub(crate) mod memory;
@@ -31,24 +31,24 @@ use baton_site::address_count::Counted;
 use baton_site::address_range::canonical;
 use baton_telemetry::clock::Clock;
 use baton_tls::{Facts, Handshake, Server};
-use baton_upstream::{ClientSocket, HandOver};
+use baton_upstream::{ClientSocket, SocketPass};
 use rustix::io::Errno;
 
-use crate::outlet::SendfileMode;
-use crate::outlet::{Flush, Outlet, SendPolicy};
+use crate::send_queue::SendfileMode;
+use crate::send_queue::{Flush, SendPolicy, SendQueue};
 use handshake::Handshaking;
 use preamble::{Preamble, Read};
 use secured::Secured;
 
+pub use byte_stream::ByteStream;
 pub(crate) use handshake::HandshakeNeed;
-pub use line::Line;
 
 /// A client's end of a connection.
 ///
 /// Input: `handle_*`, what the loop is told of the socket. Getters say what is known without a system call.
 #[derive(Debug)]
 pub struct Transport {
-    line: Arc<dyn Line>,
+    stream: Arc<dyn ByteStream>,
     layer: Layer,
     /// `None`: a client on a Unix socket.
     peer: Option<SocketAddr>,
@@ -81,7 +81,7 @@ pub struct Transport {
     pub(crate) counted: Counted,
 }
 
-/// What is between the line and the session.
+/// What is between the stream and the session.
 #[derive(Debug)]
 enum Layer {
     /// Nothing. Bytes that the handshake has read before it knew that they are not for it come first.
@@ -107,7 +107,7 @@ pub(crate) enum Received {
 
 /// What an application needs to know to answer on the client's connection.
 #[derive(Debug)]
-pub(crate) struct HandOverTerms {
+pub(crate) struct PassTerms {
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.
     pub(crate) minor: u8,
     /// Whether the server is willing to go on with the connection.
@@ -147,8 +147,8 @@ impl Transport {
         })
     }
 
-    /// Like [`arrived`](Self::arrived), over any line.
-    fn resumed(line: Arc<dyn Line>, passport: &Passport, tls: Option<&Arc<Server>>) -> Option<Self> {
+    /// Like [`arrived`](Self::arrived), over any stream.
+    fn resumed(stream: Arc<dyn ByteStream>, passport: &Passport, tls: Option<&Arc<Server>>) -> Option<Self> {
         let established = passport.part(PartKind::Tls).map(Secured::unpack);
         let (begins_with, layer) = match (tls, established) {
             (None, None) if !passport.begins_with_tls => (None, None),
@@ -157,7 +157,7 @@ impl Transport {
             // This server's listener is in clear, or the other one's was; or the part is another version's.
             _ => return None,
         };
-        let mut transport = Self::over(line, passport.peer, begins_with);
+        let mut transport = Self::over(stream, passport.peer, begins_with);
         transport.layer = layer.unwrap_or(transport.layer);
         Some(Self { sent_by_others: passport.written, ..transport })
     }
@@ -169,17 +169,17 @@ impl Transport {
             None => self.layer,
         };
         let copy =
-            self.line.socket().map(|socket| socket.as_fd().try_clone_to_owned().expect("a descriptor"));
-        let line = copy.map_or(self.line, |copy| arrived(copy, passport));
-        let moved = Self::over(line, passport.peer, None);
+            self.stream.socket().map(|socket| socket.as_fd().try_clone_to_owned().expect("a descriptor"));
+        let stream = copy.map_or(self.stream, |copy| arrived(copy, passport));
+        let moved = Self::over(stream, passport.peer, None);
         // A poller that watches a socket anew says again that the input has ended.
         Some(Self { layer, end_announced: self.end_announced, sent_by_others: passport.written, ..moved })
     }
 
-    /// A connection over any line.
-    pub fn over(line: Arc<dyn Line>, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
+    /// A connection over any stream.
+    pub fn over(stream: Arc<dyn ByteStream>, peer: Option<SocketAddr>, tls: Option<&Arc<Server>>) -> Self {
         Self {
-            line,
+            stream,
             layer: match tls {
                 Some(server) => Layer::Handshake(Box::new(Handshaking::new(server, peer))),
                 None => Layer::Clear { early: Vec::new() },
@@ -202,14 +202,14 @@ impl Transport {
         }
     }
 
-    /// The socket, to wait on. The simulation, whose lines are none, waits without descriptors.
+    /// The socket, to wait on. The simulation, whose streams are none, waits without descriptors.
     pub(crate) fn socket(&self) -> &ClientSocket {
-        self.line.socket().expect("a line of a loop is a socket")
+        self.stream.socket().expect("a stream of a loop is a socket")
     }
 
     /// The socket, for another thread.
     pub(crate) fn share_socket(&self) -> Arc<ClientSocket> {
-        Arc::clone(&self.line).share_socket().expect("a line of a loop is a socket")
+        Arc::clone(&self.stream).share_socket().expect("a stream of a loop is a socket")
     }
 
     /// The client's address; `None`: a client on a Unix socket.
@@ -225,7 +225,7 @@ impl Transport {
     /// Our end of the connection; `None`: a Unix socket.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         *self.local.get_or_init(|| {
-            let name = rustix::net::getsockname(self.line.socket()?).ok()?;
+            let name = rustix::net::getsockname(self.stream.socket()?).ok()?;
             SocketAddr::try_from(name).ok().map(canonical)
         })
     }
@@ -295,13 +295,13 @@ impl Transport {
             Layer::Preamble(..) | Layer::Handshake(_) => false,
             Layer::Tls(secured) => secured.is_with_kernel(),
         };
-        may && self.line.sends_files()
+        may && self.stream.sends_files()
     }
 
     /// Whether bytes in a pipe can be sent: in clear, over a socket.
     pub(crate) fn takes_pipes(&self) -> bool {
         matches!(self.layer, Layer::Clear { .. })
-            && self.line.socket().is_some_and(|socket| !socket.was_passed())
+            && self.stream.socket().is_some_and(|socket| !socket.was_passed())
     }
 
     fn is_sealed_by_kernel(&self) -> bool {
@@ -314,7 +314,7 @@ impl Transport {
         matches!(&self.layer, Layer::Tls(secured) if secured.is_unsettled())
     }
 
-    /// Bytes that the outlet counts as sent, and that the line has not taken: they wait in records.
+    /// Bytes that the send queue counts as sent, and that the stream has not taken: they wait in records.
     pub(crate) fn early_data(&self) -> u64 {
         match &self.layer {
             Layer::Tls(secured) => secured.early_data(),
@@ -324,7 +324,7 @@ impl Transport {
 
     /// Whether an application was given the connection, now or before.
     pub(crate) fn was_passed(&self) -> bool {
-        self.line.socket().is_some_and(ClientSocket::was_passed)
+        self.stream.socket().is_some_and(ClientSocket::was_passed)
     }
 
     /// The version of a passport with which another process can go on with the connection; `None`: none can. It can if all that
@@ -352,10 +352,10 @@ impl Transport {
         }
     }
 
-    /// Whether an outlet, which came with the connection, has the bytes that are in records of this.
-    pub(crate) fn fits(&self, outlet: &Outlet) -> bool {
+    /// Whether a send queue, which came with the connection, has the bytes that are in records of this.
+    pub(crate) fn fits(&self, send_queue: &SendQueue) -> bool {
         match &self.layer {
-            Layer::Tls(secured) => secured.fits(outlet),
+            Layer::Tls(secured) => secured.fits(send_queue),
             _ => true,
         }
     }
@@ -365,7 +365,7 @@ impl Transport {
         if let Layer::Tls(secured) = &mut self.layer {
             secured.forbid_end();
         }
-        if let Some(socket) = self.line.socket() {
+        if let Some(socket) = self.stream.socket() {
             socket.note_left();
         }
     }
@@ -448,7 +448,7 @@ impl Transport {
     pub(crate) fn shake_hands(&mut self) -> HandshakeNeed {
         if let Layer::Preamble(preamble, tls) = &mut self.layer {
             let (announced, early) =
-                match preamble.advance(&*self.line, &mut self.readable, self.end_announced) {
+                match preamble.advance(&*self.stream, &mut self.readable, self.end_announced) {
                     Read::More => return HandshakeNeed::Readable,
                     Read::Bad(bad) => return HandshakeNeed::Unannounced(Some(bad)),
                     Read::Ended => return HandshakeNeed::Unannounced(None),
@@ -464,7 +464,7 @@ impl Transport {
             };
         }
         let Layer::Handshake(handshaking) = &mut self.layer else { return HandshakeNeed::Nothing };
-        match handshaking.advance(&*self.line, &mut self.readable, self.end_announced) {
+        match handshaking.advance(&*self.stream, &mut self.readable, self.end_announced) {
             Ok(need) => need,
             Err(handshake::Over::Established(established, unsent)) => {
                 self.layer = Layer::Tls(Box::new(Secured::new(*established, unsent)));
@@ -495,9 +495,11 @@ impl Transport {
                 early.drain(..count);
                 return Received::Bytes(count);
             }
-            Layer::Clear { .. } => self.line.receive_and_note(into, &mut self.readable, self.end_announced),
+            Layer::Clear { .. } => self.stream.receive_and_note(into, &mut self.readable, self.end_announced),
             Layer::Preamble(..) | Layer::Handshake(_) => Err(Errno::AGAIN),
-            Layer::Tls(secured) => secured.receive(&*self.line, into, &mut self.readable, self.end_announced),
+            Layer::Tls(secured) => {
+                secured.receive(&*self.stream, into, &mut self.readable, self.end_announced)
+            }
         };
         match received {
             Ok(0) => {
@@ -510,11 +512,11 @@ impl Transport {
         }
     }
 
-    /// Sends what the outlet holds, as much as the connection takes; ranges of files through `scratch` where they
+    /// Sends what the send queue holds, as much as the connection takes; ranges of files through `scratch` where they
     /// cannot go by reference. `last`: the connection ends behind it.
     pub(crate) fn flush(
         &mut self,
-        outlet: &mut Outlet,
+        send_queue: &mut SendQueue,
         policy: &SendPolicy,
         scratch: &mut [u8],
         last: bool,
@@ -524,9 +526,9 @@ impl Transport {
         match &mut self.layer {
             Layer::Clear { .. } => {
                 let through = (!by_reference).then_some(scratch);
-                outlet.flush(&*self.line, policy, through, last, clock.stamp().unix_seconds)
+                send_queue.flush(&*self.stream, policy, through, last, clock.stamp().unix_seconds)
             }
-            Layer::Tls(secured) => secured.flush(&*self.line, outlet, policy, scratch, last, clock),
+            Layer::Tls(secured) => secured.flush(&*self.stream, send_queue, policy, scratch, last, clock),
             Layer::Preamble(..) | Layer::Handshake(_) => Flush::Full,
         }
     }
@@ -536,10 +538,10 @@ impl Transport {
         self.say_end();
         self.readable = true;
         // A FIN would overtake records that the kernel still has. The client has been told.
-        self.is_sealed_by_kernel() || self.line.end_output()
+        self.is_sealed_by_kernel() || self.stream.end_output()
     }
 
-    /// What the outlet holds is all that is sent on this connection, and it is complete.
+    /// What the send queue holds is all that is sent on this connection, and it is complete.
     pub(crate) fn end_behind_output(&mut self) {
         if let Layer::Tls(secured) = &mut self.layer {
             secured.end_behind_output();
@@ -549,33 +551,28 @@ impl Transport {
     /// Tells the client, where there is a way to, that what was sent is all. The connection has to end behind it.
     pub(crate) fn say_end(&mut self) {
         if let Layer::Tls(secured) = &mut self.layer {
-            secured.say_end(&*self.line);
+            secured.say_end(&*self.stream);
         }
     }
 
     /// Offers the connection to an application, after the server has sent `sent` bytes. Under TLS the kernel has to seal what
     /// the application writes. `None`: the connection cannot be passed, or it is over; the poller will not report its end
     /// again.
-    pub(crate) fn hand_over(
-        &mut self,
-        terms: HandOverTerms,
-        sent: u64,
-        policy: &SendPolicy,
-    ) -> Option<HandOver> {
-        let HandOverTerms { minor, keep, head, fields } = terms;
-        let client = Arc::clone(&self.line).share_socket().filter(|_| !self.hung_up)?;
+    pub(crate) fn pass(&mut self, terms: PassTerms, sent: u64, policy: &SendPolicy) -> Option<SocketPass> {
+        let PassTerms { minor, keep, head, fields } = terms;
+        let client = Arc::clone(&self.stream).share_socket().filter(|_| !self.hung_up)?;
         match &mut self.layer {
             // Without encryption the kernel's count of bytes is the same as this one.
             Layer::Clear { .. } => client.note_written(sent.saturating_add(self.sent_by_others)),
             Layer::Tls(secured) => {
-                if !policy.kernel_tls || !secured.give_to_kernel(&*self.line) {
+                if !policy.kernel_tls || !secured.give_to_kernel(&*self.stream) {
                     return None;
                 }
                 client.note_written_so_far();
             }
             Layer::Preamble(..) | Layer::Handshake(_) => return None,
         }
-        Some(HandOver { client, minor, keep, head, fields })
+        Some(SocketPass { client, minor, keep, head, fields })
     }
 
     /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client
@@ -584,12 +581,12 @@ impl Transport {
         if let Layer::Tls(secured) = &mut self.layer {
             secured.forbid_end();
         }
-        self.line.reset();
+        self.stream.reset();
     }
 }
 
 /// A socket that another process has had until now.
-fn arrived(socket: OwnedFd, passport: &Passport) -> Arc<dyn Line> {
+fn arrived(socket: OwnedFd, passport: &Passport) -> Arc<dyn ByteStream> {
     let socket = ClientSocket::from(socket);
     if passport.was_passed {
         socket.note_passed();

@@ -223,9 +223,9 @@ pub struct CgiTerms {
     /// The route's path: `SCRIPT_NAME`, where the application has all paths below.
     pub path: String,
     /// Whether it may be given the client's socket.
-    pub hand_over: bool,
+    pub passes_socket: bool,
     /// Whether it may also have the socket of a client for which this server would code the response.
-    pub hand_over_uncoded: bool,
+    pub passes_uncoded: bool,
     /// Whether it gets paths that no file can have: with encoded slashes, backslashes or control characters.
     pub encoded_slashes: bool,
     /// Whether a connection goes on after its socket was passed to the application.

@@ -7,7 +7,7 @@ use baton_cache::{Arrival, Bypass, CachedRoute};
 use baton_http::{RequestHead, decode_any_path};
 
 use crate::plan::{Action, Otherwise, Route, Site};
-use crate::template::{Asked, Template};
+use crate::template::{RequestParts, Template};
 
 /// The routes that have given a request another target, by their indexes within its site.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ impl Rewrites {
                 Some(parts) => parts,
             };
             let route = site.routes.get(*index)?;
-            let asked = Asked { path, query, host: None, matcher: &route.matcher };
+            let asked = RequestParts { path, query, host: None, matcher: &route.matcher };
             let (path, query) = route.new_target()?.expand_target(&asked);
             reached = Some(RewrittenTarget { path, query });
         }

@@ -98,7 +98,7 @@ impl std::error::Error for BadTemplate {}
 
 /// A request, as far as templates have parts of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RequestParts<'a> {
     /// The path, as it was sent.
     pub path: &'a [u8],
     /// The query.
@@ -109,7 +109,7 @@ pub struct Asked<'a> {
     pub matcher: &'a Matcher,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestParts<'a> {
     /// A request at its route.
     pub fn of(head: &RequestHead<'a>, matcher: &'a Matcher) -> Self {
         Self { path: head.path, query: head.query, host: head.host, matcher }
@@ -203,14 +203,14 @@ impl Template {
     }
 
     /// The location for a request.
-    pub fn expand(&self, asked: &Asked<'_>) -> String {
+    pub fn expand(&self, asked: &RequestParts<'_>) -> String {
         let location = self.fill(asked);
         let has_host = ["http", "//"].iter().any(|start| self.text.starts_with(start));
         if has_host { location } else { absolute(&location) }
     }
 
     /// The target for a request: the path and the query. Without a `?` in the template, the query is that of the request.
-    pub fn expand_target(&self, asked: &Asked<'_>) -> (String, Option<String>) {
+    pub fn expand_target(&self, asked: &RequestParts<'_>) -> (String, Option<String>) {
         let target = absolute(&self.fill(asked));
         let has_query = self.text.contains('?')
             || matches!(self.parts.last(), Some(Part::Variable(Variable::Uri | Variable::Rest)));
@@ -224,7 +224,7 @@ impl Template {
         }
     }
 
-    fn fill(&self, asked: &Asked<'_>) -> String {
+    fn fill(&self, asked: &RequestParts<'_>) -> String {
         let mut decoded = Vec::new();
         let needs_groups = self.variables().any(|variable| matches!(variable, Variable::Group(_)));
         let pattern = asked.matcher.as_pattern().filter(|_| needs_groups);
@@ -329,7 +329,7 @@ mod tests {
     fn at(matcher: &Matcher, template: &Template, target: &str) -> String {
         let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-        template.expand(&Asked::of(&head, matcher))
+        template.expand(&RequestParts::of(&head, matcher))
     }
 
     fn located(location: &str, route_path: &str, target: &str) -> String {
@@ -345,8 +345,12 @@ mod tests {
         let matcher = Matcher::pattern(Pattern::regex(regex).unwrap());
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let asked =
-            Asked { path: path.as_bytes(), query: query.map(str::as_bytes), host: None, matcher: &matcher };
+        let asked = RequestParts {
+            path: path.as_bytes(),
+            query: query.map(str::as_bytes),
+            host: None,
+            matcher: &matcher,
+        };
         Template::target(to).unwrap().expand_target(&asked)
     }
 

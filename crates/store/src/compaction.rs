@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use baton_sys::blocking::Blocking;
 
+use crate::disk_failure::DiskError;
 use crate::folder::Folder;
 use crate::journal::entry::Entry;
 use crate::journal::file::{Appender, JournalFile};
@@ -16,7 +17,6 @@ use crate::key::{BlockId, Key};
 use crate::object::{DiskBlock, Record};
 use crate::replay::SHARDS;
 use crate::table::Table;
-use crate::trouble::DiskError;
 
 /// Writes the journal anew, durably.
 ///

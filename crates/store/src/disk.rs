@@ -8,13 +8,13 @@ use rustix::process::getpid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::compaction::compact;
+use crate::disk_failure::DiskError;
 use crate::folder::{Folder, clear};
 use crate::journal::file::{Appender, JournalFile, Unusable};
 use crate::journal::frame::Header;
 use crate::replay::{Replay, StoreContents};
 use crate::slots::SlotSizes;
 use crate::table::{ShardDisk, Table};
-use crate::trouble::DiskError;
 use crate::volume::Volume;
 
 /// An open folder with its files.

@@ -4,17 +4,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::fs::{
     AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, flock, fstat,
     fstatvfs, fsync, ftruncate, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
+use crate::disk_failure::{DiskError, DiskFailure};
 use crate::file_range::deallocate;
 use crate::probe::keeps_what_is_sent;
 use crate::slots::SlotSizes;
-use crate::trouble::{DiskError, DiskTrouble};
 
 /// A folder that this process has locked.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Folder {
     /// Opens the folder and locks it; creates it if only its last name is missing.
     ///
     /// # Errors
-    /// [`DiskTrouble::Locked`] while another process uses it; [`DiskTrouble::Denied`] if it belongs to another user, or
+    /// [`DiskFailure::Locked`] while another process uses it; [`DiskFailure::Denied`] if it belongs to another user, or
     /// others may write to it; what open(2) says.
     pub(crate) fn open(path: &Path) -> Result<Self, DiskError> {
         let directory = open_directory(path)?;
@@ -57,14 +57,14 @@ impl Folder {
     /// Whether the file system has more than so many free bytes.
     ///
     /// # Errors
-    /// [`DiskTrouble::Full`] if not.
+    /// [`DiskFailure::Full`] if not.
     pub(crate) fn check_reserve(&self, reserve_bytes: u64) -> Result<(), DiskError> {
         let stat = fstatvfs(&self.directory).map_err(DiskError::of("see how much space is left"))?;
         let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
         if free_bytes > reserve_bytes {
             return Ok(());
         }
-        Err(DiskError::new("write", Errno::NOSPC.into()).because(DiskTrouble::Full))
+        Err(DiskError::new("write", Errno::NOSPC.into()).because(DiskFailure::Full))
     }
 
     /// The journal; an empty one if there was none.
@@ -125,7 +125,7 @@ impl Drop for Folder {
 ///
 /// # Errors
 /// If the folder cannot be created, is a link, or cannot be given away.
-pub fn prepare_folder(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Trouble> {
+pub fn prepare_folder(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), OperatorError> {
     let prepare = || {
         let directory = create(path)?;
         let Some((user, group)) = owner else { return Ok(()) };
@@ -142,7 +142,8 @@ pub fn prepare_folder(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Trou
     };
     prepare().map_err(|errno| {
         let error = errno.into();
-        Trouble::of(format!("prepare the cache folder {}", path.display()), &error).about_file(path, &error)
+        OperatorError::of(format!("prepare the cache folder {}", path.display()), &error)
+            .about_file(path, &error)
     })
 }
 
@@ -150,7 +151,7 @@ pub fn prepare_folder(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Trou
 ///
 /// # Errors
 /// If it is a link, or cannot be removed; one that is not there is none.
-pub fn remove_folder(path: &Path) -> Result<(), Trouble> {
+pub fn remove_folder(path: &Path) -> Result<(), OperatorError> {
     let remove = || {
         let directory = match open_existing(path) {
             Ok(directory) => directory,
@@ -170,7 +171,7 @@ pub fn remove_folder(path: &Path) -> Result<(), Trouble> {
     };
     remove().map_err(|errno| {
         let error = errno.into();
-        Trouble::of(format!("remove the unused cache folder {}", path.display()), &error)
+        OperatorError::of(format!("remove the unused cache folder {}", path.display()), &error)
     })
 }
 
@@ -178,7 +179,7 @@ pub fn remove_folder(path: &Path) -> Result<(), Trouble> {
 ///
 /// # Errors
 /// Why not, with a remedy.
-pub fn check_folder(path: &Path) -> Result<(), Trouble> {
+pub fn check_folder(path: &Path) -> Result<(), OperatorError> {
     let check = || {
         let directory = match open_existing(path) {
             Ok(directory) => {
@@ -211,7 +212,7 @@ pub fn check_folder(path: &Path) -> Result<(), Trouble> {
 /// Opens the folder, which is created if only its last name is missing.
 ///
 /// # Errors
-/// [`DiskTrouble::Denied`] if it belongs to another user, or others may write to it; what open(2) says.
+/// [`DiskFailure::Denied`] if it belongs to another user, or others may write to it; what open(2) says.
 pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, DiskError> {
     let directory = create(path).map_err(DiskError::of("open a directory"))?;
     check_owner(&directory)?;

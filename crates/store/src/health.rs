@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::trouble::DiskTrouble;
+use crate::disk_failure::DiskFailure;
 
 /// Whether the disk works.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Health {
 
 #[derive(Debug)]
 struct Failing {
-    reason: DiskTrouble,
+    reason: DiskFailure,
     pause: Duration,
     retry_at: Instant,
 }
@@ -24,7 +24,7 @@ impl Health {
     }
 
     /// Something failed. Returns how long to wait, if it is worth saying: each reason is said once.
-    pub(crate) fn handle_failure(&mut self, reason: DiskTrouble, now: Instant) -> Option<Duration> {
+    pub(crate) fn handle_failure(&mut self, reason: DiskFailure, now: Instant) -> Option<Duration> {
         let (pause, is_new) = match &self.failing {
             None => (PAUSE_LEAST, true),
             Some(failing) => ((failing.pause * 2).min(pause_most(reason)), failing.reason != reason),
@@ -40,8 +40,8 @@ impl Health {
 }
 
 /// The longest pause. A folder is locked while an upgraded server drains, and free at once when it ends.
-fn pause_most(reason: DiskTrouble) -> Duration {
-    if reason == DiskTrouble::Locked { PAUSE_LEAST * 4 } else { PAUSE_MOST }
+fn pause_most(reason: DiskFailure) -> Duration {
+    if reason == DiskFailure::Locked { PAUSE_LEAST * 4 } else { PAUSE_MOST }
 }
 
 const PAUSE_LEAST: Duration = Duration::from_secs(1);
@@ -56,19 +56,19 @@ mod tests {
         let mut health = Health::default();
         let start = Instant::now();
         assert_eq!(health.retry_at(), None);
-        assert_eq!(health.handle_failure(DiskTrouble::Full, start), Some(PAUSE_LEAST));
+        assert_eq!(health.handle_failure(DiskFailure::Full, start), Some(PAUSE_LEAST));
         assert_eq!(health.retry_at(), Some(start + PAUSE_LEAST));
         for _ in 0..10 {
-            assert_eq!(health.handle_failure(DiskTrouble::Full, start), None);
+            assert_eq!(health.handle_failure(DiskFailure::Full, start), None);
         }
         assert_eq!(health.retry_at(), Some(start + PAUSE_MOST));
         assert_eq!(
-            health.handle_failure(DiskTrouble::ReadOnly, start),
+            health.handle_failure(DiskFailure::ReadOnly, start),
             Some(PAUSE_MOST),
             "another reason is news"
         );
-        assert_eq!(health.handle_failure(DiskTrouble::Locked, start), Some(PAUSE_LEAST * 4));
+        assert_eq!(health.handle_failure(DiskFailure::Locked, start), Some(PAUSE_LEAST * 4));
         assert!(health.handle_success() && !health.handle_success());
-        assert_eq!(health.handle_failure(DiskTrouble::Full, start), Some(PAUSE_LEAST));
+        assert_eq!(health.handle_failure(DiskFailure::Full, start), Some(PAUSE_LEAST));
     }
 }

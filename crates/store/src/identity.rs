@@ -4,15 +4,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::blocking::{Blocking, ReadError, read_at};
 use rustix::fs::{OFlags, fsync};
 use rustix::rand::{GetRandomFlags, getrandom};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::disk_failure::DiskError;
 use crate::file_range::write_all_at;
 use crate::folder::{IDENTITY, open_directory, open_file};
-use crate::trouble::DiskError;
 
 /// What makes the names of a folder's owner the same after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Identity {
     /// # Errors
     /// The folder cannot be used, or the number of starts not be written. Its objects are lost to the caller then, who
     /// takes a [random](Self::random) identity.
-    pub fn of_folder(path: &Path) -> Result<Self, Trouble> {
+    pub fn of_folder(path: &Path) -> Result<Self, OperatorError> {
         let next = || {
             let directory = open_directory(path)?;
             let file = open_file(&directory, IDENTITY, OFlags::CREATE);

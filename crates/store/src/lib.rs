@@ -25,6 +25,7 @@
 mod checksum;
 mod compaction;
 mod disk;
+mod disk_failure;
 mod file_range;
 mod folder;
 mod health;
@@ -44,12 +45,12 @@ mod slots;
 mod stats;
 mod store;
 mod table;
-mod trouble;
 mod volume;
 mod write_back;
 mod writer;
 
 pub use baton_sys::blocking::{Blocking, NeedsDisk};
+pub use disk_failure::DiskFailure;
 pub use folder::{check_folder, prepare_folder, remove_folder};
 pub use identity::Identity;
 pub use journal::frame::RECORD_BYTES_MAX;
@@ -60,4 +61,3 @@ pub use reading::StoredObject;
 pub use settings::StoreSettings;
 pub use stats::{DiskState, Stats};
 pub use store::{NotStored, Store};
-pub use trouble::DiskTrouble;

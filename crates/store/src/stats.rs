@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::trouble::DiskTrouble;
+use crate::disk_failure::DiskFailure;
 
 /// What a store has, and what it has done since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum DiskState {
     /// The file system has no space left, but for the reserve: it takes blocks in the place of others.
     Limited,
     /// The store takes no blocks, and tries again.
-    Failing(DiskTrouble),
+    Failing(DiskFailure),
 }
 
 /// Counters that all threads add to.

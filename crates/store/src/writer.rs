@@ -19,6 +19,7 @@ use baton_buf::{Buffer, Slice};
 
 use crate::checksum::checksum;
 use crate::disk::{Disk, Trust};
+use crate::disk_failure::{DiskError, DiskFailure, report_failure, report_limit};
 use crate::health::Health;
 use crate::journal::entry::{Entry, Stored};
 use crate::key::{BlockId, Key};
@@ -28,7 +29,6 @@ use crate::replay::SHARDS;
 use crate::shared::Shared;
 use crate::slots::Allocation;
 use crate::stats::DiskState;
-use crate::trouble::{DiskError, DiskTrouble, report_failure, report_limit};
 use crate::write_back::WriteBack;
 
 /// The writer of a store.
@@ -138,7 +138,7 @@ impl Writer {
     /// Where the file system has no space, blocks only take the place of others from now on.
     fn or_limit(&mut self, result: Result<(), DiskError>) -> Result<(), DiskError> {
         let error = match result {
-            Err(error) if error.reason == DiskTrouble::Full => error,
+            Err(error) if error.reason == DiskFailure::Full => error,
             result => return result,
         };
         let Some(disk) = &self.disk else { return Ok(()) };

@@ -76,7 +76,7 @@ metrics! {
     OutcomeApplicationFailed, "baton_requests_total", Some(("outcome", "application-failed")), Counter, "Requests by how they ended.";
     OutcomeOriginFailed, "baton_requests_total", Some(("outcome", "origin-failed")), Counter, "Requests by how they ended.";
     OutcomeStopped, "baton_requests_total", Some(("outcome", "stopped")), Counter, "Requests by how they ended.";
-    OutcomeHandedOver, "baton_requests_total", Some(("outcome", "handed-over")), Counter, "Requests by how they ended.";
+    OutcomeHandedOff, "baton_requests_total", Some(("outcome", "handed-over")), Counter, "Requests by how they ended.";
     Http2ClientResets, "baton_http2_errors_total", Some(("reason", "client-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
     Http2ProvokedResets, "baton_http2_errors_total", Some(("reason", "provoked-resets")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";
     Http2RefusedStreams, "baton_http2_errors_total", Some(("reason", "refused-streams")), Counter, "Connections of HTTP/2 that the server ended, by the bound that the client went over, or violation.";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::SectionKind;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
@@ -49,7 +49,7 @@ impl ClientPolicy {
         mode: ClientCertificates,
         authorities: &PemFile,
         revoked: Option<&PemFile>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, OperatorError> {
         let mut digest = Context::new(&SHA256);
         digest.update(&[mode as u8]);
         let mut roots = RootCertStore::empty();
@@ -95,7 +95,7 @@ impl ClientPolicy {
 }
 
 /// A list of version 1 has no number, and does not say whose it is if an authority has several.
-fn check_list(file: &PemFile, list: &Section) -> Result<(), Trouble> {
+fn check_list(file: &PemFile, list: &Section) -> Result<(), OperatorError> {
     let parsed = CertificateRevocationList::from_der(&list.der);
     let (_, parsed) =
         parsed.map_err(|error| file.trouble(list.line, format_args!("not a revocation list: {error}")))?;

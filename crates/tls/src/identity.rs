@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::pki_types::pem::SectionKind;
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
@@ -28,7 +28,7 @@ impl Identity {
     /// The chain is missing, damaged or in a wrong order; the key is missing, protected by a password, of an unknown
     /// kind, or belongs to another certificate. An expired certificate is no error, since a server that did not start
     /// for it would serve no other site either: see [`Certificate::advice`].
-    pub fn load(chain: &PemFile, key: &PemFile) -> Result<Self, Trouble> {
+    pub fn load(chain: &PemFile, key: &PemFile) -> Result<Self, OperatorError> {
         let sections = chain.sections(&[SectionKind::Certificate])?;
         let Some(leaf) = sections.first() else { return Err(no_certificate(chain)) };
         check_order(chain, &sections)?;
@@ -69,7 +69,7 @@ impl Identity {
 }
 
 /// Each certificate must be issued by the next one: many clients do not sort them.
-fn check_order(file: &PemFile, sections: &[Section]) -> Result<(), Trouble> {
+fn check_order(file: &PemFile, sections: &[Section]) -> Result<(), OperatorError> {
     let mut previous: Option<(X509Certificate<'_>, usize)> = None;
     for section in sections {
         let (_, certificate) = X509Certificate::from_der(&section.der)
@@ -93,7 +93,7 @@ fn check_order(file: &PemFile, sections: &[Section]) -> Result<(), Trouble> {
 }
 
 /// A certificate without extensions says for which names it is where no client looks any more.
-fn check_version(file: &PemFile, leaf: &Section) -> Result<(), Trouble> {
+fn check_version(file: &PemFile, leaf: &Section) -> Result<(), OperatorError> {
     let version = X509Certificate::from_der(&leaf.der).map(|(_, certificate)| certificate.version());
     match version {
         Ok(version) if version != X509Version::V3 => Err(file
@@ -105,7 +105,7 @@ fn check_version(file: &PemFile, leaf: &Section) -> Result<(), Trouble> {
 }
 
 /// The first private key of a file, and its line.
-pub(crate) fn signing_key(file: &PemFile) -> Result<(Arc<dyn SigningKey>, usize), Trouble> {
+pub(crate) fn signing_key(file: &PemFile) -> Result<(Arc<dyn SigningKey>, usize), OperatorError> {
     let kinds = [SectionKind::PrivateKey, SectionKind::RsaPrivateKey, SectionKind::EcPrivateKey];
     let sections = file.sections(&kinds)?;
     let Some(section) = sections.first() else {
@@ -132,7 +132,7 @@ pub(crate) fn signing_key(file: &PemFile) -> Result<(Arc<dyn SigningKey>, usize)
     Ok((key, section.line))
 }
 
-pub(crate) fn no_certificate(file: &PemFile) -> Trouble {
+pub(crate) fn no_certificate(file: &PemFile) -> OperatorError {
     file.whole("no certificate in it")
         .cause("the file is another one, such as the key, or is not PEM but DER")
         .remedy(format!("`openssl x509 -inform der -in {} -out PEM` converts DER", file.name()))

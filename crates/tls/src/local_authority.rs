@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, PKCS_ECDSA_P256_SHA256,
@@ -77,23 +77,23 @@ impl LocalAuthority {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub fn make(now: SystemTime) -> Result<Zeroizing<String>, Trouble> {
+    pub fn make(now: SystemTime) -> Result<Zeroizing<String>, OperatorError> {
         let make = || {
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
             let certificate = params(&key, now).self_signed(&key)?;
             let key = Zeroizing::new(key.serialize_pem());
             Ok::<_, rcgen::Error>(Zeroizing::new(format!("{}{}", *key, certificate.pem())))
         };
-        make().map_err(|error| Trouble::new(format!("cannot make a local authority: {error}")))
+        make().map_err(|error| OperatorError::new(format!("cannot make a local authority: {error}")))
     }
 
     /// The one in a file that [`make`](Self::make) has written.
     ///
     /// # Errors
     /// The file is damaged.
-    pub fn load(file: &PemFile) -> Result<Self, Trouble> {
+    pub fn load(file: &PemFile) -> Result<Self, OperatorError> {
         let certificate = Identity::load(file, file)?.certificate().clone();
-        let damaged = || Trouble::new(format!("{} is no local authority", file.name()));
+        let damaged = || OperatorError::new(format!("{} is no local authority", file.name()));
         let text = std::str::from_utf8(file.bytes()).map_err(|_| damaged())?;
         let pem = text.find(BEGIN_CERTIFICATE).map(|start| text[start..].to_owned()).ok_or_else(damaged)?;
         let key = KeyPair::from_pem(text).map_err(|_| damaged())?;
@@ -115,7 +115,7 @@ impl LocalAuthority {
     ///
     /// # Errors
     /// A name is neither a host name nor an IP address.
-    pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Zeroizing<String>, Trouble> {
+    pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Zeroizing<String>, OperatorError> {
         let sign = || {
             let mut params = CertificateParams::new(names.to_vec())?;
             params.not_before = (now - BEGINS_BEFORE).into();
@@ -130,7 +130,7 @@ impl LocalAuthority {
             Ok::<_, rcgen::Error>(Zeroizing::new(format!("{}{}", certificate.pem(), *key)))
         };
         sign().map_err(|error| {
-            Trouble::new(format!("cannot sign a certificate for {}: {error}", names.join(", ")))
+            OperatorError::new(format!("cannot sign a certificate for {}: {error}", names.join(", ")))
         })
     }
 }

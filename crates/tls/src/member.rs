@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
@@ -38,7 +38,7 @@ impl MemberKey {
     ///
     /// # Errors
     /// The system has no randomness.
-    pub fn generate(now: SystemTime) -> Result<Zeroizing<String>, Trouble> {
+    pub fn generate(now: SystemTime) -> Result<Zeroizing<String>, OperatorError> {
         self_signed(&[NAME.to_owned()], now)
     }
 
@@ -46,16 +46,16 @@ impl MemberKey {
     ///
     /// # Errors
     /// It has no certificate with its key.
-    pub fn load(file: &PemFile) -> Result<Self, Trouble> {
+    pub fn load(file: &PemFile) -> Result<Self, OperatorError> {
         let identity = Identity::load(file, file)?;
         let certificate =
-            identity.certified.end_entity_cert().map_err(|error| Trouble::new(error.to_string()))?;
+            identity.certified.end_entity_cert().map_err(|error| OperatorError::new(error.to_string()))?;
         let pinned = Arc::new(Pinned {
             certificate: certificate.clone().into_owned(),
             algorithms: provider().signature_verification_algorithms,
         });
         let shown = Arc::new(SingleCertAndKey::from(Arc::clone(&identity.certified)));
-        let failed = |error: Error| Trouble::new(error.to_string());
+        let failed = |error: Error| OperatorError::new(error.to_string());
         let mut client = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13])
             .map_err(failed)?
@@ -78,17 +78,17 @@ impl MemberKey {
     /// This end of a connection that it has made.
     ///
     /// # Errors
-    /// [`MemberTrouble`]: the system has no randomness.
-    pub fn connect(&self) -> Result<MemberChannel, MemberTrouble> {
-        let name = ServerName::try_from(NAME).map_err(|error| MemberTrouble(error.to_string()))?;
+    /// [`MemberTlsError`]: the system has no randomness.
+    pub fn connect(&self) -> Result<MemberChannel, MemberTlsError> {
+        let name = ServerName::try_from(NAME).map_err(|error| MemberTlsError(error.to_string()))?;
         MemberChannel::new(ClientConnection::new(Arc::clone(&self.client), name).map(Connection::from))
     }
 
     /// This end of a connection that it has accepted.
     ///
     /// # Errors
-    /// [`MemberTrouble`]: the system has no randomness.
-    pub fn accept(&self) -> Result<MemberChannel, MemberTrouble> {
+    /// [`MemberTlsError`]: the system has no randomness.
+    pub fn accept(&self) -> Result<MemberChannel, MemberTlsError> {
         MemberChannel::new(ServerConnection::new(Arc::clone(&self.server)).map(Connection::from))
     }
 }
@@ -106,17 +106,17 @@ pub struct MemberChannel(Connection);
 
 /// Why a connection with a member is of no use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberTrouble(String);
+pub struct MemberTlsError(String);
 
-impl fmt::Display for MemberTrouble {
+impl fmt::Display for MemberTlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for MemberTrouble {}
+impl std::error::Error for MemberTlsError {}
 
-impl MemberTrouble {
+impl MemberTlsError {
     fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(_) | Error::AlertReceived(_) => Self(format!(
@@ -128,8 +128,8 @@ impl MemberTrouble {
 }
 
 impl MemberChannel {
-    fn new(connection: Result<Connection, Error>) -> Result<Self, MemberTrouble> {
-        let mut connection = connection.map_err(|error| MemberTrouble::of(&error))?;
+    fn new(connection: Result<Connection, Error>) -> Result<Self, MemberTlsError> {
+        let mut connection = connection.map_err(|error| MemberTlsError::of(&error))?;
         // The caller bounds what it sends.
         connection.set_buffer_limit(None);
         Ok(Self(connection))
@@ -144,17 +144,17 @@ impl MemberChannel {
     /// [sent](Self::take_output) next may be an alert.
     ///
     /// # Errors
-    /// [`MemberTrouble`].
-    pub fn feed(&mut self, mut bytes: &[u8], data: &mut Vec<u8>) -> Result<bool, MemberTrouble> {
+    /// [`MemberTlsError`].
+    pub fn feed(&mut self, mut bytes: &[u8], data: &mut Vec<u8>) -> Result<bool, MemberTlsError> {
         loop {
-            let read = self.0.read_tls(&mut bytes).map_err(|error| MemberTrouble(error.to_string()))?;
-            let state = self.0.process_new_packets().map_err(|error| MemberTrouble::of(&error))?;
+            let read = self.0.read_tls(&mut bytes).map_err(|error| MemberTlsError(error.to_string()))?;
+            let state = self.0.process_new_packets().map_err(|error| MemberTlsError::of(&error))?;
             let available = state.plaintext_bytes_to_read();
             if available > 0 {
                 let start = data.len();
                 data.resize(start + available, 0);
                 let taken = self.0.reader().read_exact(&mut data[start..]);
-                taken.map_err(|error| MemberTrouble(error.to_string()))?;
+                taken.map_err(|error| MemberTlsError(error.to_string()))?;
             }
             if state.peer_has_closed() {
                 return Ok(false);

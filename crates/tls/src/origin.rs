@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::SectionKind;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -41,17 +41,17 @@ impl OriginPolicy {
     ///
     /// # Errors
     /// `name` is neither; there is no authority in the file, or a damaged one.
-    pub fn new(name: &str, trust: Trust<'_>, identity: Option<&Identity>) -> Result<Self, Trouble> {
+    pub fn new(name: &str, trust: Trust<'_>, identity: Option<&Identity>) -> Result<Self, OperatorError> {
         let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         let name = ServerName::try_from(literal.to_owned()).map_err(|_| {
-            Trouble::new(format!(
+            OperatorError::new(format!(
                 "{name}: neither a host name nor an IP address, so no certificate can be for it"
             ))
             .remedy("name the host of the origin's certificate with `server_name`")
         })?;
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(rustls::ALL_VERSIONS)
-            .map_err(|error| Trouble::new(error.to_string()))?;
+            .map_err(|error| OperatorError::new(error.to_string()))?;
         let builder = match trust {
             Trust::Authorities(file) => builder.with_root_certificates(roots_of(file)?),
             Trust::System(authorities) => {
@@ -86,7 +86,7 @@ impl fmt::Debug for OriginPolicy {
     }
 }
 
-fn roots_of(file: &PemFile) -> Result<RootCertStore, Trouble> {
+fn roots_of(file: &PemFile) -> Result<RootCertStore, OperatorError> {
     let mut roots = RootCertStore::empty();
     for section in file.sections(&[SectionKind::Certificate])? {
         roots.add(CertificateDer::from(&section.der[..])).map_err(|error| {

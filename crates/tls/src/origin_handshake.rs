@@ -17,7 +17,7 @@ use crate::facts::Version;
 use crate::key_schedule::KeySchedule;
 use crate::library::{self, Progress, handle_state};
 use crate::traffic_secrets::{self, TrafficSecrets};
-use crate::{HANDSHAKE_INPUT_BYTES_MAX, OriginPolicy, OriginTrouble, RECORD_BYTES_MAX, Records};
+use crate::{HANDSHAKE_INPUT_BYTES_MAX, OriginPolicy, OriginTlsError, RECORD_BYTES_MAX, Records};
 
 /// A handshake under way.
 pub struct OriginHandshake {
@@ -36,7 +36,7 @@ enum Phase {
     New(Box<UnbufferedClientConnection>),
     Running(Box<UnbufferedClientConnection>),
     Complete(Box<OriginEstablished>),
-    Failed(OriginTrouble),
+    Failed(OriginTlsError),
     /// The result has been taken.
     Over,
 }
@@ -49,7 +49,7 @@ pub enum OriginNeeds {
     /// Nothing more: the connection is established.
     Nothing(Box<OriginEstablished>),
     /// The connection to be ended, after the output has been sent.
-    Failed(OriginTrouble),
+    Failed(OriginTlsError),
 }
 
 /// The outcome of a handshake.
@@ -69,7 +69,7 @@ impl OriginHandshake {
         let connection = UnbufferedClientConnection::new(Arc::clone(&policy.config), policy.name.clone());
         let phase = match connection {
             Ok(connection) => Phase::New(Box::new(connection)),
-            Err(error) => Phase::Failed(OriginTrouble::of(&error)),
+            Err(error) => Phase::Failed(OriginTlsError::of(&error)),
         };
         Self { phase, input: Vec::new(), seen: 0, output: Vec::new(), secrets: TrafficSecrets::default() }
     }
@@ -77,7 +77,7 @@ impl OriginHandshake {
     /// The origin has sent these bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.input.len() + bytes.len() > HANDSHAKE_INPUT_BYTES_MAX {
-            self.phase = Phase::Failed(OriginTrouble::Misbehaved);
+            self.phase = Phase::Failed(OriginTlsError::Misbehaved);
         } else {
             self.input.extend_from_slice(bytes);
         }
@@ -106,18 +106,19 @@ impl OriginHandshake {
                 }
                 Phase::Complete(established) => return OriginNeeds::Nothing(established),
                 Phase::Failed(trouble) => return OriginNeeds::Failed(trouble),
-                Phase::Over => return OriginNeeds::Failed(OriginTrouble::Internal),
+                Phase::Over => return OriginNeeds::Failed(OriginTlsError::Internal),
             }
         }
     }
 
     /// What is wrong with the header of the next record. The library would judge it, too, but not all of them at once.
-    fn judge_header(&self) -> Option<OriginTrouble> {
+    fn judge_header(&self) -> Option<OriginTlsError> {
         let [kind, version, _, high, low] = *self.input[self.seen..].first_chunk()?;
         if !(20..=23).contains(&kind) || version != 3 {
-            return Some(OriginTrouble::NotTls);
+            return Some(OriginTlsError::NotTls);
         }
-        (usize::from(u16::from_be_bytes([high, low])) > RECORD_BYTES_MAX).then_some(OriginTrouble::Misbehaved)
+        (usize::from(u16::from_be_bytes([high, low])) > RECORD_BYTES_MAX)
+            .then_some(OriginTlsError::Misbehaved)
     }
 
     /// Gives the library the input that it may see. It gets no record of the established connection: those are the
@@ -142,12 +143,12 @@ impl OriginHandshake {
                         std::mem::take(&mut self.input),
                     ) {
                         Ok(established) => Phase::Complete(Box::new(established)),
-                        Err(error) => Phase::Failed(OriginTrouble::of(&error)),
+                        Err(error) => Phase::Failed(OriginTlsError::of(&error)),
                     };
                 }
-                Ok(Progress::Ended) => OriginTrouble::Left,
-                Ok(Progress::Failed(_)) => OriginTrouble::Internal,
-                Err(error) => OriginTrouble::of(&error),
+                Ok(Progress::Ended) => OriginTlsError::Left,
+                Ok(Progress::Failed(_)) => OriginTlsError::Internal,
+                Err(error) => OriginTlsError::of(&error),
             };
             push_alert(&mut connection, &mut self.output);
             break Phase::Failed(trouble);

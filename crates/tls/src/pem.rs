@@ -1,6 +1,6 @@
 //! PEM files in memory, read section by section, so that errors name the line.
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::pki_types::pem::{Error, PemObject, SectionKind};
 use zeroize::Zeroizing;
 
@@ -35,13 +35,13 @@ impl PemFile {
     }
 
     /// An error at a line of the file.
-    pub(crate) fn trouble(&self, line: usize, what: impl std::fmt::Display) -> Trouble {
-        Trouble::new(format!("{}:{line}: {what}", self.name))
+    pub(crate) fn trouble(&self, line: usize, what: impl std::fmt::Display) -> OperatorError {
+        OperatorError::new(format!("{}:{line}: {what}", self.name))
     }
 
     /// An error of the file as a whole.
-    pub(crate) fn whole(&self, what: impl std::fmt::Display) -> Trouble {
-        Trouble::new(format!("{}: {what}", self.name))
+    pub(crate) fn whole(&self, what: impl std::fmt::Display) -> OperatorError {
+        OperatorError::new(format!("{}: {what}", self.name))
     }
 
     /// The sections of the kinds that are wanted. Others are skipped: a file may hold the key beside the certificates,
@@ -49,7 +49,7 @@ impl PemFile {
     ///
     /// # Errors
     /// The first damaged section.
-    pub(crate) fn sections(&self, wanted: &[SectionKind]) -> Result<Vec<Section>, Trouble> {
+    pub(crate) fn sections(&self, wanted: &[SectionKind]) -> Result<Vec<Section>, OperatorError> {
         let mut sections = Vec::new();
         for (line, text) in self.raw_sections() {
             match <(SectionKind, Vec<u8>)>::from_pem_slice(text) {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::SectionKind;
@@ -26,7 +26,7 @@ impl Proofs {
     ///
     /// # Errors
     /// The file has no certificate, or no key.
-    pub fn put(&self, name: &str, file: &PemFile) -> Result<(), Trouble> {
+    pub fn put(&self, name: &str, file: &PemFile) -> Result<(), OperatorError> {
         let sections = file.sections(&[SectionKind::Certificate])?;
         let Some(certificate) = sections.first() else { return Err(no_certificate(file)) };
         let (key, _) = signing_key(file)?;
@@ -34,7 +34,7 @@ impl Proofs {
         let certified = CertifiedKey::new(vec![CertificateDer::from(certificate.der.to_vec())], key);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(rustls::ALL_VERSIONS)
-            .map_err(|error| Trouble::new(error.to_string()))?
+            .map_err(|error| OperatorError::new(error.to_string()))?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rcgen::{
     CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
@@ -16,7 +16,7 @@ pub const SELF_SIGNED_LIFE: Duration = Duration::from_secs(365 * 86_400);
 ///
 /// # Errors
 /// A name is neither a host name nor an IP address.
-pub fn self_signed(names: &[String], now: SystemTime) -> Result<Zeroizing<String>, Trouble> {
+pub fn self_signed(names: &[String], now: SystemTime) -> Result<Zeroizing<String>, OperatorError> {
     let make = || {
         let mut params = CertificateParams::new(names.to_vec())?;
         params.not_before = (now - Duration::from_secs(86_400)).into();
@@ -29,8 +29,9 @@ pub fn self_signed(names: &[String], now: SystemTime) -> Result<Zeroizing<String
         let key = Zeroizing::new(key.serialize_pem());
         Ok::<_, rcgen::Error>(Zeroizing::new(format!("{}{}", certificate.pem(), *key)))
     };
-    make()
-        .map_err(|error| Trouble::new(format!("cannot make a certificate for {}: {error}", names.join(", "))))
+    make().map_err(|error| {
+        OperatorError::new(format!("cannot make a certificate for {}: {error}", names.join(", ")))
+    })
 }
 
 #[cfg(test)]

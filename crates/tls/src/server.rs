@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SignatureScheme};
@@ -64,9 +64,13 @@ impl Server {
     ///
     /// # Errors
     /// No site, or one without a certificate: the configuration should have said so.
-    pub fn new(sites: Vec<Site>, protocols: &[Protocol], tickets: &Arc<Tickets>) -> Result<Self, Trouble> {
+    pub fn new(
+        sites: Vec<Site>,
+        protocols: &[Protocol],
+        tickets: &Arc<Tickets>,
+    ) -> Result<Self, OperatorError> {
         if sites.is_empty() || sites.iter().any(|site| site.identities.is_empty()) {
-            return Err(Trouble::new("a TLS listener needs a certificate for each of its sites"));
+            return Err(OperatorError::new("a TLS listener needs a certificate for each of its sites"));
         }
         let mut by_host = HashMap::new();
         let mut wildcards: Vec<(String, usize)> = Vec::new();
@@ -118,14 +122,14 @@ impl fmt::Debug for Server {
 }
 
 impl Terms {
-    fn new(site: Site, protocols: &[Protocol], tickets: &Arc<Tickets>) -> Result<Self, Trouble> {
+    fn new(site: Site, protocols: &[Protocol], tickets: &Arc<Tickets>) -> Result<Self, OperatorError> {
         let policy = site.clients.as_ref().map(|clients| clients.id());
         let mut certified = site.identities;
         certified.sort_by_key(|identity| identity.certificate().key);
         let certified = certified.iter().map(|identity| Arc::clone(&identity.certified)).collect();
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(rustls::ALL_VERSIONS)
-            .map_err(|error| Trouble::new(error.to_string()))?;
+            .map_err(|error| OperatorError::new(error.to_string()))?;
         let builder = match site.clients {
             Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
             None => builder.with_no_client_auth(),

@@ -409,7 +409,7 @@ impl Gateway {
         let mut client_lost = false;
         let was_ended = matches!(connection.phase(), Phase::Ending { .. }) && connection.has_hung_up();
         let is_gone = why == FailureReason::Ended || was_ended;
-        if let Some(handed) = connection.handed_over() {
+        if let Some(handed) = connection.passed() {
             // An application that still runs may be about to write.
             client_lost = !is_gone || !handed.is_untouched();
             if client_lost {
@@ -420,7 +420,7 @@ impl Gateway {
         }
         self.close(id);
         if let Some(turn) = self.exchanges.get_mut(request_id).and_then(|exchange| exchange.turn.as_mut()) {
-            self.news.push(turn.note_failure(why, now_ms));
+            self.peer_events.push(turn.note_failure(why, now_ms));
         }
         self.fail(request_id, why, client_lost);
         self.advance_queue(index, now_ms);

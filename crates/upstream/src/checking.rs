@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use baton_buf::Aggregate;
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 
 use crate::exchange::ExchangeState;
 use crate::gateway::Gateway;
@@ -43,7 +43,7 @@ impl Gateway {
             match self.answer_to(&check, now_ms) {
                 Some(Answer::Verdict(failed)) => {
                     self.checks.due_ms = now_ms;
-                    self.news.push(check.peers.handle_check(check.peer, failed, now_ms));
+                    self.peer_events.push(check.peers.handle_check(check.peer, failed, now_ms));
                 }
                 Some(Answer::Nothing) => {}
                 None => self.checks.under_way.push(check),
@@ -78,11 +78,11 @@ impl Gateway {
             peers: None,
             turn: None,
             text: peers.check_text(peer).to_vec(),
-            asked: Asked::Usual,
+            asked: RequestKind::Usual,
             body: Aggregate::default(),
             rest: None,
             idempotent: true,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: None,
             client: None,

@@ -43,10 +43,10 @@ impl Chosen {
     }
 
     /// The connection was handed over. The request counts for the node's load until the node says that it has ended.
-    pub fn note_handed_over(&self) {
+    pub fn note_handed_off(&self) {
         let record = &self.application().settings().record;
         record.note_way(Way::HandOff);
-        record.note_handed_over();
+        record.note_handed_off();
     }
 
     /// The body of the request, of which all has come.

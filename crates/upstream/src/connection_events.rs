@@ -7,7 +7,7 @@ use crate::channel::Established;
 use crate::connection::{Connection, Phase, ReadOutcome, Serving};
 use crate::connections::ConnectionId;
 use crate::gateway::Gateway;
-use crate::passfd::HandedOver;
+use crate::passfd::PassedSocket;
 use crate::shm::SharedRegion;
 use crate::{FailureReason, RequestId, socket};
 
@@ -96,7 +96,7 @@ impl Gateway {
                 exchange.response.handle_answering(&request.application);
             }
             if let (Some(turn), Some(status)) = (&mut exchange.turn, exchange.response.status()) {
-                self.news.push(turn.note_status(status, now_ms));
+                self.peer_events.push(turn.note_status(status, now_ms));
             }
         }
         match outcome {
@@ -162,7 +162,7 @@ impl Gateway {
             }
             Phase::Serving(Serving { request_id, .. }) => {
                 let why = connection.overdue();
-                let stuck = connection.handed_over().is_none_or(HandedOver::is_stuck);
+                let stuck = connection.passed().is_none_or(PassedSocket::is_stuck);
                 if !stuck {
                     self.connections.extend_deadline(id, now_ms);
                     return;
@@ -184,7 +184,7 @@ impl Gateway {
     fn end_process(&mut self, id: ConnectionId, now_ms: u64) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let (index, lane) = (connection.pool, connection.lane);
-        if !connection.handed_over().is_some_and(|handed| handed.is_untouched()) {
+        if !connection.passed().is_some_and(|handed| handed.is_untouched()) {
             return false;
         }
         let Some(pool) = self.pools.get_mut(index) else { return false };

@@ -6,7 +6,7 @@ use baton_fcgi::Broken;
 use baton_fcgi::cgi::BadHead;
 use baton_http::origin::BadResponse;
 use baton_sys::descriptors;
-use baton_tls::OriginTrouble;
+use baton_tls::OriginTlsError;
 use rustix::io::Errno;
 
 use crate::socket::NO_ADDRESS;
@@ -30,7 +30,7 @@ pub enum FailureReason {
     /// The application could not be connected to.
     NoConnection(Errno),
     /// TLS could not be established.
-    Tls(OriginTrouble),
+    Tls(OriginTlsError),
     /// Too many requests wait already.
     QueueFull,
     /// A request that asks for a tunnel beyond the bound.

@@ -15,10 +15,10 @@ use crate::exchanges::Exchanges;
 use crate::input::Input;
 use crate::loop_checks::Checks;
 use crate::origins::AtOrigin;
-use crate::peers::{Begun, NewsQueue, Turn};
+use crate::peers::{Begun, PeerEventQueue, Turn};
 use crate::pool::Pool;
 use crate::pools::Pools;
-use crate::{FailureReason, PeerNews, Protocol, Request, RequestId, ResponseEvent, report};
+use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, report};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
 ///
@@ -34,7 +34,7 @@ pub struct Gateway {
     /// Scratch memory for blocks of parameters.
     pub(crate) block: Vec<u8>,
     pub(crate) checks: Checks,
-    pub(crate) news: NewsQueue,
+    pub(crate) peer_events: PeerEventQueue,
     /// Requests that no node of the cluster can take now.
     pub(crate) waiting: Waiting,
 }
@@ -51,7 +51,7 @@ impl Gateway {
             input: Input::new(),
             block: Vec::new(),
             checks: Checks::default(),
-            news: NewsQueue::default(),
+            peer_events: PeerEventQueue::default(),
             waiting: Waiting::default(),
         }
     }
@@ -191,8 +191,8 @@ impl Gateway {
     }
 
     /// What the operator should know of origins.
-    pub fn poll_news(&mut self) -> Option<PeerNews> {
-        self.news.poll()
+    pub fn poll_event(&mut self) -> Option<PeerEvent> {
+        self.peer_events.poll()
     }
 
     /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
@@ -236,7 +236,7 @@ impl Gateway {
             Some(ExchangeState::Queued) => true,
             Some(ExchangeState::Assigned(id)) => self.connections.get_mut(id).is_some_and(|connection| {
                 // The halves of a tunnel end on their own.
-                !connection.is_tunnel() && connection.handed_over().is_none_or(|handed| handed.is_untouched())
+                !connection.is_tunnel() && connection.passed().is_none_or(|handed| handed.is_untouched())
             }),
             Some(ExchangeState::Finished) | None => false,
         }
@@ -272,7 +272,7 @@ impl Gateway {
         if let ExchangeState::Assigned(id) = exchange.state {
             let connection = self.connections.get_mut(id);
             let is_tunnel = connection.is_some_and(|connection| {
-                if let Some(handed) = connection.handed_over() {
+                if let Some(handed) = connection.passed() {
                     handed.cut();
                 }
                 connection.is_tunnel()

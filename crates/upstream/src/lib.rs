@@ -64,7 +64,6 @@ mod invariants;
 mod loop_checks;
 mod negotiate;
 mod origins;
-mod outgoing;
 mod passfd;
 mod peer_choice;
 mod peers;
@@ -78,6 +77,7 @@ mod request_body;
 mod response_event;
 mod retry_budget;
 mod ring;
+mod send_queue;
 mod settings;
 mod shm;
 mod socket;
@@ -99,10 +99,10 @@ pub use gateway::Gateway;
 pub use origins::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable};
 pub use peers::{
     BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedWays, OriginState, PEERS_MAX,
-    Peer, PeerNews, Peers, Rehearsed, Turn, TurnSought,
+    Peer, PeerEvent, Peers, Rehearsed, Turn, TurnSought,
 };
 pub use proxy_header::{ClientEnds, ProxyVersion};
-pub use request::{BodyRest, HandOver, Request, RequestId};
+pub use request::{BodyRest, Request, RequestId, SocketPass};
 pub use response_event::ResponseEvent;
 pub use settings::{
     Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,

@@ -73,7 +73,7 @@ impl Negotiation {
 
     /// What to offer with a request. `is_trusted`: whether the application is [trusted](Self::trusts) with clients' sockets.
     pub(crate) fn offered(&self, request: &Request, is_trusted: bool, now_ms: u64) -> OfferedTransport {
-        let handed = request.handover.is_some() && is_trusted;
+        let handed = request.pass.is_some() && is_trusted;
         match self.choice {
             TransportChoice::PassFd if handed => OfferedTransport::PassFd,
             TransportChoice::Auto if handed && self.shm.is_used && now_ms >= self.passfd.due_ms => {

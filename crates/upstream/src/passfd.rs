@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
-use crate::{ClientSocket, HandOver};
+use crate::{ClientSocket, SocketPass};
 use baton_fcgi::offer::{Client, Offer, Transport};
 
 /// A client's socket that an application may use.
 #[derive(Debug)]
-pub(crate) struct HandedOver {
+pub(crate) struct PassedSocket {
     client: Arc<ClientSocket>,
     /// Bytes that the client had acknowledged at the last look.
     acknowledged: Option<u64>,
@@ -21,13 +21,13 @@ pub(crate) struct HandedOver {
     looks_without_progress: u32,
 }
 
-impl HandedOver {
+impl PassedSocket {
     /// Appends an offer of the socket to a block of parameters.
-    pub(crate) fn offer(handover: &HandOver, patience_ms: u32, block: &mut Vec<u8>) -> Self {
-        let HandOver { minor, keep, head, .. } = *handover;
+    pub(crate) fn offer(pass: &SocketPass, patience_ms: u32, block: &mut Vec<u8>) -> Self {
+        let SocketPass { minor, keep, head, .. } = *pass;
         let transport = Transport::PassFd(Client { minor, keep, head });
-        Offer { transport, fds: 1, patience_ms, fields: &handover.fields }.push(block);
-        let client = Arc::clone(&handover.client);
+        Offer { transport, fds: 1, patience_ms, fields: &pass.fields }.push(block);
+        let client = Arc::clone(&pass.client);
         client.note_passed();
         Self { client, acknowledged: None, looks_without_progress: 0 }
     }

@@ -49,7 +49,7 @@ impl Gateway {
     fn choose_next_peer(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) -> bool {
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return false };
         let Some(turn) = &mut exchange.turn else { return false };
-        self.news.push(turn.note_failure(why, now_ms));
+        self.peer_events.push(turn.note_failure(why, now_ms));
         let has_moved = turn.move_on(why, now_ms);
         if let Some(pool) = self.pools.get_mut(exchange.pool).filter(|_| has_moved) {
             pool.tally.retries += 1;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_fcgi::environment;
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 use baton_http::{field_name_is_safe, field_value_is_safe};
 use baton_shares::ClientKey;
 
@@ -41,7 +41,7 @@ pub struct Request {
     /// offer; or the head of a request of HTTP/1.1, as [`Forwarding`](baton_http::origin::Forwarding) writes it.
     pub text: Vec<u8>,
     /// What a response of HTTP/1 depends on, besides its own bytes.
-    pub asked: Asked,
+    pub asked: RequestKind,
     /// The body, or its beginning.
     pub body: Aggregate,
     /// The rest of the body, if it is passed on while it arrives. Excludes `handover`: an application that has the client's
@@ -51,7 +51,7 @@ pub struct Request {
     /// answer.
     pub idempotent: bool,
     /// The client's socket, if the application may answer on it.
-    pub handover: Option<HandOver>,
+    pub pass: Option<SocketPass>,
     /// Whether the client takes bytes from a pipe, and nothing else looks at the response.
     pub takes_pipes: bool,
     /// Whose it is, if connections say so ([`send_proxy`](crate::Settings::send_proxy)).
@@ -68,11 +68,11 @@ impl Request {
             peers: None,
             turn: None,
             text: Vec::new(),
-            asked: Asked::Upgrade,
+            asked: RequestKind::Upgrade,
             body: Aggregate::default(),
             rest: Some(rest),
             idempotent: false,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: None,
             client: None,
@@ -140,7 +140,7 @@ impl BodyRest {
 ///
 /// While the application may have it, the server neither reads from it, nor writes to it, nor closes it.
 #[derive(Clone, Debug)]
-pub struct HandOver {
+pub struct SocketPass {
     /// The socket.
     pub client: Arc<ClientSocket>,
     /// The minor version of HTTP/1 that the client speaks: 0 or 1.

@@ -198,11 +198,14 @@ impl Application {
         within((REGION_BYTES_MIN..1 << 32).contains(&settings.region_bytes), BadSettings::RegionBytes)?;
         within(settings.spool_memory_bytes > 0, BadSettings::SpoolMemory)?;
         within(settings.timeout_ms > 0 && settings.connect_timeout_ms > 0, BadSettings::NoTime)?;
-        let handed_over = matches!(settings.transport, TransportChoice::Shm | TransportChoice::PassFd);
+        let is_local_transport = matches!(settings.transport, TransportChoice::Shm | TransportChoice::PassFd);
         let remote = settings.endpoint.is_tcp();
-        within(!(handed_over && remote), BadSettings::TransportOverTcp)?;
-        within(!(handed_over && settings.protocol != Protocol::FastCgi), BadSettings::TransportOverScgi)?;
-        within(!(handed_over && settings.tls.is_some()), BadSettings::TransportOverTls)?;
+        within(!(is_local_transport && remote), BadSettings::TransportOverTcp)?;
+        within(
+            !(is_local_transport && settings.protocol != Protocol::FastCgi),
+            BadSettings::TransportOverScgi,
+        )?;
+        within(!(is_local_transport && settings.tls.is_some()), BadSettings::TransportOverTls)?;
         let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Self { settings, id }))
     }

@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 
 use crate::channel::Channel;
 use crate::codec::Codec;
@@ -59,7 +59,8 @@ impl Gateway {
     /// exceed the bound: by `connections_max` at most.
     pub(crate) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
         let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
-        let asks = request.is_some_and(|request| matches!(request.asked, Asked::Upgrade | Asked::Tunnel));
+        let asks = request
+            .is_some_and(|request| matches!(request.asked, RequestKind::Upgrade | RequestKind::Tunnel));
         let client = request.and_then(|request| request.client);
         asks && self.pools.get(index).is_some_and(|pool| !pool.may_tunnel(client))
     }

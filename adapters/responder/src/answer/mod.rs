@@ -4,14 +4,14 @@
 //!             space/commit, write                   make_room, flush, finish
 //!  application ──────────────────► Answer ─┬─ plain:   FCGI_STDOUT records
 //!                                          ├─ shared:  the region, and SLICES that announce it
-//!                                          └─ passfd:  the client's own socket (`HandOver`)
+//!                                          └─ passfd:  the client's own socket (`PassedSocket`)
 //! ```
 //!
 //! Small writes are collected, in a buffer of one record's size or in the region itself. Large ones leave from the
 //! application's own memory, after the collected output, in one call. Slow output is not held back ([`Held`]).
 
-mod handover;
 mod held;
+mod passfd;
 mod reasons;
 mod records;
 mod ring;
@@ -25,8 +25,8 @@ use rustix::event::{PollFd, PollFlags};
 use crate::client::Client;
 use crate::descriptors::Descriptors;
 use crate::link::{Control, Link, wait, write_all};
-use handover::{HandOver, Pushed};
 use held::Held;
+use passfd::{PassedSocket, Pushed};
 use reasons::Why;
 use records::{CONTENT_BYTES, write_stdout};
 use ring::Ring;
@@ -61,7 +61,7 @@ pub struct Answer {
     /// How much may be collected before it is sent.
     window: usize,
     ring: Ring,
-    handover: HandOver,
+    passed: PassedSocket,
     held: Held,
     /// For the error log, and not sent yet.
     errors: Vec<u8>,
@@ -79,7 +79,7 @@ enum ActiveTransport {
     Shared,
     /// Through the region, which is full while the server's `FREED` cannot be read: plain for now.
     SharedFull,
-    HandedOver,
+    PassFd,
 }
 
 impl Default for Answer {
@@ -99,7 +99,7 @@ impl Answer {
             window: CONTENT_BYTES,
             filled: 0,
             ring: Ring::default(),
-            handover: HandOver::default(),
+            passed: PassedSocket::default(),
             held: Held::default(),
             errors: Vec::new(),
             errors_sent: false,
@@ -130,8 +130,8 @@ impl Answer {
         match (offer.transport, first) {
             (Transport::PassFd(about), Some(socket)) => {
                 let client = Client::new(socket, offer.patience_ms);
-                self.handover.begin(client, about, offer.fields);
-                self.way = ActiveTransport::HandedOver;
+                self.passed.begin(client, about, offer.fields);
+                self.way = ActiveTransport::PassFd;
             }
             (Transport::Shm(ring), file) => {
                 let usable = self.ring.begin(file, ring.size as usize, ring.at as usize, ring.free as usize);
@@ -178,9 +178,9 @@ impl Answer {
 
     /// Makes room for the whole of a short response. Returns whether the buffer grew.
     fn widen(&mut self) -> bool {
-        let is_whole = self.way == ActiveTransport::HandedOver
+        let is_whole = self.way == ActiveTransport::PassFd
             && self.window < WHOLE_BYTES_MAX
-            && self.handover.is_within(&self.buffer[..self.filled], WHOLE_BYTES_MAX as u64);
+            && self.passed.is_within(&self.buffer[..self.filled], WHOLE_BYTES_MAX as u64);
         if is_whole {
             self.window = WHOLE_BYTES_MAX;
         }
@@ -194,7 +194,7 @@ impl Answer {
     pub fn write(&mut self, link: &mut dyn Link, mut bytes: &[u8]) -> Result<(), Ended> {
         let direct = match self.way {
             ActiveTransport::Shared | ActiveTransport::SharedFull => return self.write_shared(link, bytes),
-            ActiveTransport::HandedOver => bytes.len() >= DIRECT_BYTES_MIN,
+            ActiveTransport::PassFd => bytes.len() >= DIRECT_BYTES_MIN,
             ActiveTransport::Plain | ActiveTransport::Idle => false,
         };
         if !direct && (bytes.len() <= self.space().len() || self.widen() && bytes.len() <= self.space().len())
@@ -214,7 +214,7 @@ impl Answer {
         let bytes = match self.way {
             ActiveTransport::Idle => 0,
             ActiveTransport::Shared => self.ring.unannounced(),
-            ActiveTransport::Plain | ActiveTransport::SharedFull | ActiveTransport::HandedOver => self.filled,
+            ActiveTransport::Plain | ActiveTransport::SharedFull | ActiveTransport::PassFd => self.filled,
         };
         if self.held.is_overdue(bytes) { self.flush(link) } else { Ok(()) }
     }
@@ -232,7 +232,7 @@ impl Answer {
     /// # Errors
     /// Output has ended before.
     pub fn end_output(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
-        let why = if self.way == ActiveTransport::HandedOver { Why::Last } else { Why::Flush };
+        let why = if self.way == ActiveTransport::PassFd { Why::Last } else { Why::Flush };
         let result = self.send(link, &[], why);
         if self.way == ActiveTransport::Plain { self.flush(link) } else { result }
     }
@@ -269,9 +269,9 @@ impl Answer {
             }
         }
         let mut way = std::mem::replace(&mut self.way, ActiveTransport::Idle);
-        if way == ActiveTransport::HandedOver && self.handover.is_unanswered() {
+        if way == ActiveTransport::PassFd && self.passed.is_unanswered() {
             // Without a head there is no answer: the server has one for that.
-            self.handover.abandon();
+            self.passed.abandon();
             way = ActiveTransport::Plain;
         }
         self.records.clear();
@@ -281,14 +281,14 @@ impl Answer {
         }
         let mut collected = 0..0;
         match way {
-            ActiveTransport::HandedOver => self.handover.finish(self.request_id, &mut self.records)?,
+            ActiveTransport::PassFd => self.passed.finish(self.request_id, &mut self.records)?,
             ActiveTransport::Shared => push_announced(&mut self.records, self.request_id, &mut self.ring),
             ActiveTransport::Plain | ActiveTransport::SharedFull => {
                 collected = 0..std::mem::take(&mut self.filled);
             }
             ActiveTransport::Idle => return Ok(()),
         }
-        if way != ActiveTransport::HandedOver {
+        if way != ActiveTransport::PassFd {
             self.records.extend_from_slice(&end_of(RecordType::Stdout, self.request_id));
         }
         push_end(&mut self.records, self.request_id, app_status, ProtocolStatus::RequestComplete);
@@ -298,7 +298,7 @@ impl Answer {
 
     /// Forgets the response and all that belongs to the connection, which is closed. Memory is kept for another.
     pub fn abandon(&mut self) {
-        self.handover.abandon();
+        self.passed.abandon();
         self.ring = Ring::default();
         self.way = ActiveTransport::Idle;
     }
@@ -314,7 +314,7 @@ impl Answer {
             ActiveTransport::Plain if why == Why::Last => Ok(()),
             ActiveTransport::Plain => self.send_plain(link, data),
             ActiveTransport::Shared | ActiveTransport::SharedFull => self.send_shared(link, why),
-            ActiveTransport::HandedOver => self.send_over(link, data, why),
+            ActiveTransport::PassFd => self.send_over(link, data, why),
         }
     }
 
@@ -330,7 +330,7 @@ impl Answer {
 
     fn send_over(&mut self, link: &mut dyn Link, mut data: &[u8], why: Why) -> Result<(), Ended> {
         loop {
-            match self.handover.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
+            match self.passed.push(link, self.request_id, &self.buffer[..self.filled], data, why) {
                 Ok(Pushed::Sent) => {
                     self.filled = 0;
                     self.held.note_heard();

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use baton_acme::{AcmeSettings, ChallengeKind, FromAcme, Names, Store, ToAcme};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_supervise::messages::{self, MESSAGE_BYTES_MAX};
 use baton_sys::passing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +19,7 @@ use crate::workers::Workers;
 /// The process and the socket to it.
 pub(crate) struct Master {
     socket: OwnedFd,
-    process: Option<JoinHandle<Result<(), Trouble>>>,
+    process: Option<JoinHandle<Result<(), OperatorError>>>,
     workers: Workers,
     settings: AcmeSettings,
 }

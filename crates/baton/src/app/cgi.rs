@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use baton_fcgi::environment::environment_of;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_responder::{Request, Responder};
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -38,9 +38,9 @@ impl Cgi {
     ///
     /// # Errors
     /// If standard input is not, or no longer, a listening socket.
-    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+    pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
         let trouble = |error: io::Error| {
-            Trouble::of("accept requests", &error).cause("standard input is not a listening socket")
+            OperatorError::of("accept requests", &error).cause("standard input is not a listening socket")
         };
         let mut responder = Responder::inherited().map_err(trouble)?;
         loop {

@@ -20,7 +20,7 @@ mod sockets;
 
 use std::process::ExitCode;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use clap::{Args, Subcommand};
 
 /// Run applications
@@ -42,7 +42,7 @@ impl App {
     ///
     /// # Errors
     /// Why it could not begin.
-    pub(crate) fn run(&self) -> Result<ExitCode, Trouble> {
+    pub(crate) fn run(&self) -> Result<ExitCode, OperatorError> {
         match &self.command {
             AppCommand::Run(options) => manager::run(options),
             AppCommand::Cgi(cgi) => cgi.run(),

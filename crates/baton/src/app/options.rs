@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_config::{StopSignal, Target, find_program, libraries, target, words_of};
 use baton_confine::Kind;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::process::{Identity, identity};
 use clap::{Args, ValueHint};
 use rustix::thread::CapabilitySet;
@@ -135,7 +135,7 @@ impl Run {
     ///
     /// # Errors
     /// Users, libraries and programs that do not exist.
-    pub(super) fn program(&self) -> Result<Program, Trouble> {
+    pub(super) fn program(&self) -> Result<Program, OperatorError> {
         self.find_program()?;
         let identity = self.user.as_deref().map(|user| look_up(user, self.group.as_deref())).transpose()?;
         let mut environment = self.environment();
@@ -155,7 +155,7 @@ impl Run {
     }
 
     /// What cannot be run now is nothing to wait for, unless a server asks: it has looked, and may know of one to come.
-    fn find_program(&self) -> Result<(), Trouble> {
+    fn find_program(&self) -> Result<(), OperatorError> {
         let [program, ..] = self.command.as_slice() else { return Ok(()) };
         if self.parent.is_some() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Run {
         let base = self.directory.as_deref().unwrap_or(Path::new(""));
         match find_program(&program, base) {
             Ok(_) => Ok(()),
-            Err(why) => Err(Trouble::new(format!("cannot run `{program}`: {why}"))),
+            Err(why) => Err(OperatorError::new(format!("cannot run `{program}`: {why}"))),
         }
     }
 
@@ -181,7 +181,7 @@ impl Run {
     }
 
     /// The owner of the sockets, if it is not the user who runs this.
-    pub(super) fn socket_owner(&self) -> Result<Option<Identity>, Trouble> {
+    pub(super) fn socket_owner(&self) -> Result<Option<Identity>, OperatorError> {
         self.socket_user.as_deref().map(|user| look_up(user, None)).transpose()
     }
 
@@ -223,8 +223,8 @@ fn may_change_users() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|has| has.effective.contains(needed))
 }
 
-fn look_up(user: &str, group: Option<&str>) -> Result<Identity, Trouble> {
-    identity(user, group).map_err(|error| Trouble::new(error.to_string()))
+fn look_up(user: &str, group: Option<&str>) -> Result<Identity, OperatorError> {
+    identity(user, group).map_err(|error| OperatorError::new(error.to_string()))
 }
 
 fn parse_listen(text: &str) -> Result<Listen, String> {

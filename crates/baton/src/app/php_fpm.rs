@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use clap::{Args, ValueHint};
 use rustix::fs::MemfdFlags;
 
@@ -31,9 +31,9 @@ impl PhpFpm {
     ///
     /// # Errors
     /// Why that is not possible.
-    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+    pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
         let Err(error) = self.become_it();
-        Err(Trouble::of(format_args!("run {}", self.program.display()), &error))
+        Err(OperatorError::of(format_args!("run {}", self.program.display()), &error))
     }
 
     fn become_it(&self) -> io::Result<std::convert::Infallible> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use baton_config::Target;
 use baton_engine::listen::remove_stale_socket;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::process::Identity;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -31,7 +31,7 @@ impl Sockets {
     ///
     /// # Errors
     /// What stands in the way of the first one that cannot be opened.
-    pub(super) fn open(options: &Run) -> Result<Self, Trouble> {
+    pub(super) fn open(options: &Run) -> Result<Self, OperatorError> {
         let mut sockets = Self { sockets: Vec::new(), paths: Vec::new() };
         let owner = options.socket_owner()?;
         let unix = |path: &Path| listen(path, options.socket_mode, owner);
@@ -39,7 +39,7 @@ impl Sockets {
             (Some(Listen::Stdin), _) => sockets.sockets.push(inherited()?),
             (Some(Listen::At(Target::Tcp(address))), _) => {
                 let socket = TcpListener::bind(address)
-                    .map_err(|error| Trouble::of(format_args!("listen on {address}"), &error))?;
+                    .map_err(|error| OperatorError::of(format_args!("listen on {address}"), &error))?;
                 sockets.sockets.push(socket.into());
             }
             (Some(Listen::At(Target::Unix(path))), _) => {
@@ -74,7 +74,7 @@ impl Drop for Sockets {
     }
 }
 
-fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, Trouble> {
+fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, OperatorError> {
     let opened = || {
         remove_stale_socket(path)?;
         let flags = SocketFlags::CLOEXEC;
@@ -89,7 +89,7 @@ fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, Tr
         Ok(socket)
     };
     opened().map_err(|error: io::Error| {
-        let trouble = Trouble::of(format_args!("listen on unix:{}", path.display()), &error);
+        let trouble = OperatorError::of(format_args!("listen on unix:{}", path.display()), &error);
         match error.kind() {
             io::ErrorKind::AddrInUse => trouble.cause("a program listens there, or the file is not a socket"),
             _ => trouble.about_file(path, &error),
@@ -98,7 +98,7 @@ fn listen(path: &Path, mode: u32, owner: Option<Identity>) -> Result<OwnedFd, Tr
 }
 
 /// The socket with which this program was started.
-fn inherited() -> Result<OwnedFd, Trouble> {
+fn inherited() -> Result<OwnedFd, OperatorError> {
     let stdin = io::stdin();
     let taken = || {
         if !rustix::net::sockopt::socket_acceptconn(&stdin)? {
@@ -108,7 +108,7 @@ fn inherited() -> Result<OwnedFd, Trouble> {
         stdin.as_fd().try_clone_to_owned()
     };
     taken().map_err(|error: io::Error| {
-        Trouble::of("listen on standard input", &error).cause("it is not a listening socket")
+        OperatorError::of("listen on standard input", &error).cause("it is not a listening socket")
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use baton_confine::{Kind, Limits, confine};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::{process, signals};
 use clap::Args;
 use rustix::process::Signal;
@@ -34,8 +34,8 @@ impl Child {
     pub(super) fn run(
         &self,
         kind: Kind,
-        work: impl FnOnce(OwnedFd) -> Result<(), Trouble>,
-    ) -> Result<ExitCode, Trouble> {
+        work: impl FnOnce(OwnedFd) -> Result<(), OperatorError>,
+    ) -> Result<ExitCode, OperatorError> {
         let writes = vec![self.folder.clone()];
         confine(kind, &Limits { writes, ..self.limits.limits() })?;
         let begin = || {
@@ -44,7 +44,7 @@ impl Child {
             process::die_with_parent()?;
             std::io::stdin().as_fd().try_clone_to_owned()
         };
-        let socket = begin().map_err(|error| Trouble::of("begin as a child of the server", &error))?;
+        let socket = begin().map_err(|error| OperatorError::of("begin as a child of the server", &error))?;
         if parent_id() == self.parent {
             work(socket)?;
         }

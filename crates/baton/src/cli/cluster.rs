@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::MemberKey;
 use clap::{Args, Subcommand};
 use rustix::fs::{FileType, Mode};
@@ -34,13 +34,13 @@ enum Command {
 
 impl Cluster {
     /// Does what was asked for.
-    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+    pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
         let Command::Key { file } = &self.command;
         let key = MemberKey::generate(SystemTime::now())?;
         match file {
             Some(path) => write_new(path, key.as_bytes()).map_err(|error| {
-                let trouble =
-                    Trouble::of(format_args!("make {}", path.display()), &error).about_file(path, &error);
+                let trouble = OperatorError::of(format_args!("make {}", path.display()), &error)
+                    .about_file(path, &error);
                 match error.kind() {
                     io::ErrorKind::AlreadyExists => trouble
                         .cause("a cluster may use this key: its members do not know another one")
@@ -48,7 +48,7 @@ impl Cluster {
                     _ => trouble,
                 }
             })?,
-            None => print(key.as_bytes()).map_err(|error| Trouble::of("write the key", &error))?,
+            None => print(key.as_bytes()).map_err(|error| OperatorError::of("write the key", &error))?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use super::command_line::{CommandLine, array};
 use super::tls_flag::TlsFlag;
@@ -51,7 +51,7 @@ impl Listening {
     ///
     /// # Errors
     /// A certificate for development cannot be kept.
-    pub(super) fn add(&self, line: &mut CommandLine) -> Result<(), Trouble> {
+    pub(super) fn add(&self, line: &mut CommandLine) -> Result<(), OperatorError> {
         self.addresses.add(line, self.tls.is_given());
         self.tls.add(line, &self.addresses.given())
     }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::{process, signals};
 use clap::Args;
 use rustix::process::Signal;
@@ -27,9 +27,9 @@ pub(super) struct Mover {
 
 impl Mover {
     /// Runs until there is neither a server nor a connection.
-    pub(super) fn run(&self) -> Result<ExitCode, Trouble> {
+    pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
         // The master has blocked the signals that it waits for.
-        signals::unblock(&SIGNALS).map_err(|error| Trouble::of("begin to move connections", &error))?;
+        signals::unblock(&SIGNALS).map_err(|error| OperatorError::of("begin to move connections", &error))?;
         process::read_auxiliary_vector();
         baton_handoff_agent::run(&self.socket, self.limits.limits())?;
         Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 /// Where PHP is.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Php {
     ///
     /// # Errors
     /// There is none, and how to get one.
-    pub(super) fn find() -> Result<Self, Trouble> {
+    pub(super) fn find() -> Result<Self, OperatorError> {
         let sockets =
             newest_first(Path::new(SOCKETS), |name| name.starts_with("php") && name.ends_with("-fpm.sock"));
         if let Some(socket) = sockets.into_iter().find(|socket| UnixStream::connect(socket).is_ok()) {
@@ -34,7 +34,7 @@ impl Php {
         };
         let found = folders.flat_map(|folder| newest_first(&folder, is_program)).next();
         found.map(Self::Program).ok_or_else(|| {
-            Trouble::new("there is no php-fpm on this system").remedy(
+            OperatorError::new("there is no php-fpm on this system").remedy(
                 "install it (`apt install php-fpm`, `dnf install php-fpm`), or give its address: \
                  --fastcgi '/=HOST:PORT,scripts=[\".php\"]'",
             )

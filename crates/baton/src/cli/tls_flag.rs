@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use baton_config::{LocalAuthorityFolder, Value};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_tls::{Certificate, Identity, PemFile, self_signed};
 use clap::{Args, ValueHint};
 
@@ -38,7 +38,7 @@ impl TlsFlag {
     ///
     /// # Errors
     /// A self-signed certificate cannot be kept.
-    pub(super) fn add(&self, line: &mut CommandLine, addresses: &[String]) -> Result<(), Trouble> {
+    pub(super) fn add(&self, line: &mut CommandLine, addresses: &[String]) -> Result<(), OperatorError> {
         let Some(given) = &self.tls else { return Ok(()) };
         if given == LOCAL {
             let word = line.flag("--tls", given);
@@ -90,15 +90,15 @@ struct SelfSigned {
 
 impl SelfSigned {
     /// The one that is kept, or a new one if it is not for all names or its life is over.
-    fn keep(names: &[String]) -> Result<Self, Trouble> {
+    fn keep(names: &[String]) -> Result<Self, OperatorError> {
         let folder = cache_folder().ok_or_else(|| {
-            Trouble::new("no folder in which to keep a self-signed certificate")
+            OperatorError::new("no folder in which to keep a self-signed certificate")
                 .cause("neither XDG_CACHE_HOME nor HOME is set")
         })?;
         Self::keep_in(&folder, names, SystemTime::now())
     }
 
-    fn keep_in(folder: &Path, names: &[String], now: SystemTime) -> Result<Self, Trouble> {
+    fn keep_in(folder: &Path, names: &[String], now: SystemTime) -> Result<Self, OperatorError> {
         let path = folder.join("self-signed.pem");
         let kept = fs::read(&path).ok().and_then(|bytes| certificate_of(&path, bytes));
         if let Some(certificate) = kept.filter(|kept| kept.advice(names, now).is_empty()) {
@@ -106,11 +106,11 @@ impl SelfSigned {
         }
         let pem = self_signed(names, now)?;
         write(folder, &path, pem.as_bytes()).map_err(|error| {
-            Trouble::of(format_args!("keep {}", path.display()), &error).about_file(&path, &error)
+            OperatorError::of(format_args!("keep {}", path.display()), &error).about_file(&path, &error)
         })?;
         let certificate = certificate_of(&path, pem.as_bytes().to_vec());
         let certificate =
-            certificate.ok_or_else(|| Trouble::new("the certificate that was made is damaged"))?;
+            certificate.ok_or_else(|| OperatorError::new("the certificate that was made is damaged"))?;
         Ok(Self { path, certificate })
     }
 }

@@ -145,8 +145,7 @@ fn programs_that_know_nothing_of_it() {
     assert!(shown.contains("a script of a node") && shown.contains("<title>moved</title>"), "{shown}");
     // A single request may be relayed, where a node is late.
     for paths in [&["/0.bin", "/1.bin"][..], &["/20.bin"], &["/page.html", "/1.js", "/2.bin"]] {
-        let is_handed_over =
-            |path: &&str| ways(&cluster.front, path).iter().any(|way| way.0 == "handed-over");
-        assert!(paths.iter().any(is_handed_over), "{paths:?}");
+        let is_handed_off = |path: &&str| ways(&cluster.front, path).iter().any(|way| way.0 == "handed-over");
+        assert!(paths.iter().any(is_handed_off), "{paths:?}");
     }
 }

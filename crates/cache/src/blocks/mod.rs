@@ -26,7 +26,7 @@ use baton_segment::policy::Aim;
 use baton_segment::rules::KeyHash;
 use baton_store::{BlockId, DiskState, Store};
 
-pub(crate) use self::bytes::Got;
+pub(crate) use self::bytes::Available;
 use self::tiers::{Tier, Tiers};
 use crate::held::HeldBytes;
 use crate::record::kind;

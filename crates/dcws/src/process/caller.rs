@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton_https_client::http::Request;
 use baton_https_client::{Authorities, Client, ClientSettings, Error};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use crate::settings::SiteSettings;
 use crate::trust::SIGNATURE_FIELD;
@@ -20,7 +20,7 @@ pub(super) struct Caller {
 impl Caller {
     /// # Errors
     /// Certificates of authorities that cannot be read, if a peer speaks TLS.
-    pub(super) fn new(settings: &SiteSettings) -> Result<Self, Trouble> {
+    pub(super) fn new(settings: &SiteSettings) -> Result<Self, OperatorError> {
         let is_tls = settings.peers.iter().any(Origin::is_https);
         let client = Client::new(&ClientSettings {
             authorities: is_tls.then_some(Authorities {

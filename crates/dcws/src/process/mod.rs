@@ -17,7 +17,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_dispatch::Time;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_supervise::messages::{self, MESSAGE_BYTES_MAX};
 use rustix::fs::MemfdFlags;
 use serde::Serialize;
@@ -34,7 +34,7 @@ use crate::{AuthenticQuestion, Distrust, Envelope, Origin};
 ///
 /// # Errors
 /// If no thread can be started.
-pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
+pub fn run(socket: OwnedFd) -> Result<(), OperatorError> {
     let (sender, events) = mpsc::channel();
     let socket = Arc::new(socket);
     let reader = Arc::clone(&socket);
@@ -42,7 +42,7 @@ pub fn run(socket: OwnedFd) -> Result<(), Trouble> {
     std::thread::Builder::new()
         .name("master".into())
         .spawn(move || listen_to_master(&reader, &to_state))
-        .map_err(|error| Trouble::of("start a thread", &error))?;
+        .map_err(|error| OperatorError::of("start a thread", &error))?;
     let mut process = Process {
         socket,
         sender,
@@ -123,7 +123,7 @@ impl Process {
             self.door = Door::open(&settings.socket, self.sender.clone())
                 .inspect_err(|error| {
                     let socket = settings.socket.display();
-                    log::error(Trouble::of(
+                    log::error(OperatorError::of(
                         format_args!("listen on {socket} for questions of other servers"),
                         error,
                     ));
@@ -202,7 +202,7 @@ impl Process {
         };
         match file() {
             Ok(file) => self.has_ended |= messages::send(&*self.socket, message, &[file.as_fd()]).is_err(),
-            Err(error) => log::error(Trouble::of("tell the workers where documents are", &error)),
+            Err(error) => log::error(OperatorError::of("tell the workers where documents are", &error)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use baton_dispatch::Time;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use serde_json::Value;
 
 use super::caller::Caller;
@@ -27,10 +27,10 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(settings: SiteSettings, now: Time, wall_us: u64) -> Result<Self, Trouble> {
+    pub(super) fn new(settings: SiteSettings, now: Time, wall_us: u64) -> Result<Self, OperatorError> {
         let at = settings.at.clone();
         let key = Key::from_file(&settings.secret)
-            .map_err(|why| Trouble::new(format!("the documents of {at} stay at home: {why}")))?;
+            .map_err(|why| OperatorError::new(format!("the documents of {at} stay at home: {why}")))?;
         let caller = Caller::new(&settings)?;
         let cooperation =
             Cooperation::new(at, settings.peers.clone(), key, settings.migration(), now, wall_us);
@@ -92,7 +92,7 @@ impl Site {
                 let _ = events.send(Event::Scanned { site: settings.at.clone(), scanned });
             };
             if let Err(error) = std::thread::Builder::new().name("folder".into()).spawn(look) {
-                log::error(Trouble::of("start a thread", &error));
+                log::error(OperatorError::of("start a thread", &error));
                 self.scan_at = Some(now + SCAN_AGAIN_US);
             }
         }

@@ -17,7 +17,7 @@ mod threads_cache;
 
 use std::io;
 
-use baton_session::outlet::SendfileMode;
+use baton_session::send_queue::SendfileMode;
 
 use crate::architecture_name::for_each_architecture;
 use crate::process::Process;

@@ -8,7 +8,7 @@
 //! Source: Harji 2010, sections 3.8.1 and 3.10 (`knot-c`).
 
 use baton_response::send_way::SendWay;
-use baton_session::outlet::SendfileMode;
+use baton_session::send_queue::SendfileMode;
 
 use super::{Architecture, ListenerSharing, threads};
 use crate::Tuning;

@@ -15,7 +15,7 @@ pub const RESPONSE_FIELDS_MAX: usize = 1000;
 
 /// What the response depends on, besides its own bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     /// A request whose response has a body.
     Usual,
     /// A HEAD.
@@ -55,7 +55,7 @@ pub(super) enum BodyEnd {
 ///
 /// # Errors
 /// Why two readers might take it for different responses.
-pub(super) fn parse(text: &[u8], asked: Asked, buffer: Vec<u8>) -> Result<ParsedHead, BadResponse> {
+pub(super) fn parse(text: &[u8], asked: RequestKind, buffer: Vec<u8>) -> Result<ParsedHead, BadResponse> {
     let (line, fields) = text.split_at(memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1));
     let StatusLine { version, status, reason } = StatusLine::split(strip_line_end(line)?)?;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
@@ -234,7 +234,7 @@ impl<'a> FramingFields<'a> {
 
     /// RFC 9112 section 6.3. The framing fields are judged even where there is no body: the next reader may not know
     /// that.
-    fn body(&self, version: Version, status: Status, asked: Asked) -> Result<BodyEnd, BadResponse> {
+    fn body(&self, version: Version, status: Status, asked: RequestKind) -> Result<BodyEnd, BadResponse> {
         let framed = match (self.codings, self.content_length) {
             (Codings::None, None) => BodyEnd::Close,
             (Codings::None, Some(length)) => BodyEnd::Length(length),
@@ -245,10 +245,10 @@ impl<'a> FramingFields<'a> {
             (Codings::Empty | Codings::Invalid, None) => return Err(BadResponse::TransferEncodingInvalid),
         };
         match (asked, status.code()) {
-            (Asked::Upgrade | Asked::Tunnel, 101) => Ok(BodyEnd::Switch),
+            (RequestKind::Upgrade | RequestKind::Tunnel, 101) => Ok(BodyEnd::Switch),
             (_, 101) => Err(BadResponse::SwitchUnasked),
-            (Asked::Tunnel, 200..=299) => Err(BadResponse::SwitchIgnored),
-            (Asked::Head, _) => Ok(BodyEnd::None),
+            (RequestKind::Tunnel, 200..=299) => Err(BadResponse::SwitchIgnored),
+            (RequestKind::Head, _) => Ok(BodyEnd::None),
             _ if status.forbids_content() => Ok(BodyEnd::None),
             _ => Ok(framed),
         }

@@ -30,7 +30,7 @@ pub use forwarding::{
     ForwardedBody, ForwardedRequest, Forwarding, HostRule, NotForwarded, PASSES_MAX, field_may_be_ruled,
     upgrade_of,
 };
-pub use head::{Asked, RESPONSE_FIELDS_MAX, RESPONSE_HEAD_BYTES_MAX};
+pub use head::{RESPONSE_FIELDS_MAX, RESPONSE_HEAD_BYTES_MAX, RequestKind};
 pub use reader::{INTERIM_HEADS_MAX, ResponsePart, ResponseReader, StreamEnd};
 pub use response_head::ResponseHead;
 pub use response_rules::{Prefix, ResponseRules};

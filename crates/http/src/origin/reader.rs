@@ -1,7 +1,7 @@
 //! Reads the responses on a connection to an origin, one after the other.
 
 use super::head::{self, BodyEnd, ParsedHead};
-use super::{Asked, BadResponse, ResponseHead, Trailers};
+use super::{BadResponse, RequestKind, ResponseHead, Trailers};
 use crate::{BodyFraming, BodyReader, BodyStep, HeadScanner, Status};
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct ResponseReader {
     head_bytes_max: usize,
-    asked: Asked,
+    asked: RequestKind,
     /// The beginning of a head.
     text: Vec<u8>,
     scanner: HeadScanner,
@@ -74,7 +74,7 @@ impl ResponseReader {
     pub fn new(head_bytes_max: usize) -> Self {
         Self {
             head_bytes_max,
-            asked: Asked::Usual,
+            asked: RequestKind::Usual,
             text: Vec::new(),
             scanner: HeadScanner::new(),
             spare: Vec::new(),
@@ -98,7 +98,7 @@ impl ResponseReader {
     }
 
     /// The next response is expected. `buffer`: memory for its head.
-    pub fn begin(&mut self, asked: Asked, buffer: Vec<u8>) {
+    pub fn begin(&mut self, asked: RequestKind, buffer: Vec<u8>) {
         self.asked = asked;
         self.text.clear();
         self.scanner.reset();

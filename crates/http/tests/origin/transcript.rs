@@ -1,7 +1,7 @@
 //! What a [`ResponseReader`] says of a connection's bytes, as a value that can be compared.
 
 use baton_http::origin::{
-    Asked, BadResponse, RESPONSE_HEAD_BYTES_MAX, ResponseHead, ResponsePart, ResponseReader, StreamEnd,
+    BadResponse, RESPONSE_HEAD_BYTES_MAX, RequestKind, ResponseHead, ResponsePart, ResponseReader, StreamEnd,
     Trailers,
 };
 use std::fmt;
@@ -27,7 +27,7 @@ pub(crate) enum Ending {
 }
 
 /// Reads `text` in pieces that end at `cuts`, which are sorted, and then the end of the connection.
-pub(crate) fn read(asked: Asked, text: &[u8], cuts: &[usize]) -> Transcript {
+pub(crate) fn read(asked: RequestKind, text: &[u8], cuts: &[usize]) -> Transcript {
     let mut reader = ResponseReader::new(RESPONSE_HEAD_BYTES_MAX);
     reader.begin(asked, Vec::new());
     let mut all = Transcript {

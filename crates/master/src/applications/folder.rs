@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, test_kill_process};
 
@@ -25,7 +25,7 @@ impl Folder {
     ///
     /// # Errors
     /// If neither place is possible.
-    pub(super) fn create(user: &WorkerUser) -> Result<Self, Trouble> {
+    pub(super) fn create(user: &WorkerUser) -> Result<Self, OperatorError> {
         let usual = usual_path().parent().map(Path::to_owned).unwrap_or_default();
         // The first server creates the parent. If it cannot, the next step fails and says why.
         let _ = DirBuilder::new().recursive(true).mode(0o755).create(&usual);
@@ -34,7 +34,7 @@ impl Folder {
             folder.admit(user)?;
             Ok(folder)
         });
-        made.map_err(|error| Trouble::of("create a folder for the sockets of applications", &error))
+        made.map_err(|error| OperatorError::of("create a folder for the sockets of applications", &error))
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_config::{Application, Config, ProcessTables, Target, libraries};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_sys::process::Ended;
 use rustix::process::Pid;
@@ -55,7 +55,7 @@ impl Applications {
         config: &Config,
         user: &WorkerUser,
         now: Instant,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OperatorError> {
         libraries::check(config)?;
         for application in config.applications() {
             let Some(launch) = application.launch() else { continue };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use baton_config::{Launch, OWN_EXECUTABLE, Processes, word_of};
 use baton_process_table::{ProcessReport, ProcessTable};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_supervise::{self as supervise, Lines, Restart, Stopping};
 use baton_sys::passing;
@@ -82,13 +82,14 @@ impl Pool {
         path: PathBuf,
         patience: Duration,
         now: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, OperatorError> {
         let name = launch.name().to_owned();
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         // Twice as many: a replacement begins before the process that it replaces has ended.
         let places = count(launch.processes.max).saturating_mul(2).saturating_add(SPARE_PLACES);
-        let table = ProcessTable::create(places, count(launch.concurrency))
-            .map_err(|error| Trouble::of(format_args!("make a list of the processes of {name}"), &error))?;
+        let table = ProcessTable::create(places, count(launch.concurrency)).map_err(|error| {
+            OperatorError::of(format_args!("make a list of the processes of {name}"), &error)
+        })?;
         Ok(Self {
             launch,
             user,

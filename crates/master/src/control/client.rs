@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 use super::protocol::{Answer, Command, Request};
 use super::socket;
@@ -20,18 +20,18 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 ///
 /// # Errors
 /// Several run: which one is meant, the user has to say.
-pub fn find() -> Result<PathBuf, Trouble> {
+pub fn find() -> Result<PathBuf, OperatorError> {
     only_one(&socket::usual_path())
 }
 
-fn only_one(usual: &Path) -> Result<PathBuf, Trouble> {
+fn only_one(usual: &Path) -> Result<PathBuf, OperatorError> {
     let mut servers = socket::listening_beside(usual);
     match servers.len() {
         0 => Ok(usual.to_owned()),
         1 => Ok(servers.remove(0).path),
         _ => {
             let list: Vec<_> = servers.iter().map(|server| format!("\n  --control {server}")).collect();
-            Err(Trouble::new("several servers run: which one is meant?")
+            Err(OperatorError::new("several servers run: which one is meant?")
                 .remedy(format!("name one (or set BATON_CONTROL):{}", list.concat())))
         }
     }
@@ -41,12 +41,12 @@ fn only_one(usual: &Path) -> Result<PathBuf, Trouble> {
 ///
 /// # Errors
 /// If there is no such server, if it may not be asked, or if it did not do what was asked.
-pub fn request(path: &Path, command: Command) -> Result<String, Trouble> {
+pub fn request(path: &Path, command: Command) -> Result<String, OperatorError> {
     let mut connection = UnixStream::connect(path).map_err(|error| unreachable(path, &error))?;
     let answer = exchange(&mut connection, command).map_err(|error| no_answer(path, &error))?;
     match serde_json::from_slice(&answer) {
         Ok(Answer::Ok(told)) => Ok(told.to_string()),
-        Ok(Answer::Error(why)) => Err(Trouble::new(why)),
+        Ok(Answer::Error(why)) => Err(OperatorError::new(why)),
         Err(error) => Err(no_answer(path, &error.into())),
     }
 }
@@ -65,11 +65,11 @@ fn exchange(connection: &mut UnixStream, command: Command) -> io::Result<Vec<u8>
     }
 }
 
-fn unreachable(path: &Path, error: &io::Error) -> Trouble {
+fn unreachable(path: &Path, error: &io::Error) -> OperatorError {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            let trouble = Trouble::new(format!("no server listens on {shown}"));
+            let trouble = OperatorError::new(format!("no server listens on {shown}"));
             let others = socket::listening_beside(path);
             if others.is_empty() {
                 return trouble
@@ -82,7 +82,7 @@ fn unreachable(path: &Path, error: &io::Error) -> Trouble {
             trouble.cause("the server has another socket").remedy(format!("try{}", others.concat()))
         }
         io::ErrorKind::PermissionDenied => {
-            Trouble::new(format!("not allowed to speak to the server on {shown}"))
+            OperatorError::new(format!("not allowed to speak to the server on {shown}"))
                 .cause("another user started it")
                 .remedy("ask as that user, or as root (`sudo baton ctl ...`)")
         }
@@ -90,13 +90,13 @@ fn unreachable(path: &Path, error: &io::Error) -> Trouble {
     }
 }
 
-fn no_answer(path: &Path, error: &io::Error) -> Trouble {
+fn no_answer(path: &Path, error: &io::Error) -> OperatorError {
     let shown = path.display();
     match error.kind() {
-        io::ErrorKind::WouldBlock => Trouble::new(format!("the server on {shown} does not answer"))
+        io::ErrorKind::WouldBlock => OperatorError::new(format!("the server on {shown} does not answer"))
             .cause("its master process is stopped, or waits for a disk")
             .remedy("look at it with `ps`"),
-        _ => Trouble::new(format!("the server on {shown} gave no answer: {error}")),
+        _ => OperatorError::new(format!("the server on {shown} gave no answer: {error}")),
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use baton_config::ControlSocket as Configured;
 use baton_engine::listen::remove_stale_socket;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -103,11 +103,12 @@ impl ControlSocket {
     ///
     /// # Errors
     /// If a certain path is configured and cannot be used.
-    pub(crate) fn open(configured: &Configured) -> Result<Result<Self, String>, Trouble> {
+    pub(crate) fn open(configured: &Configured) -> Result<Result<Self, String>, OperatorError> {
         match configured {
             Configured::Off => Ok(Err("off".into())),
             Configured::Path(path) => Self::listen(path).map(Ok).map_err(|error| {
-                let trouble = Trouble::of(format_args!("open the control socket {}", path.display()), &error);
+                let trouble =
+                    OperatorError::of(format_args!("open the control socket {}", path.display()), &error);
                 match error.kind() {
                     io::ErrorKind::AddrInUse => trouble.cause("a running server listens there").remedy(
                         "stop it (`baton ctl stop --control PATH`), or choose another `control_socket`",

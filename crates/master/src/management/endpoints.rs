@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use baton_engine::listen::{ListenAddress, remove_socket_file};
 use baton_http::Status;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use rustix::event::PollFlags;
 use rustix::net::SocketFlags;
 use rustix::net::sockopt::socket_peercred;
@@ -137,7 +137,7 @@ impl Endpoints {
     ///
     /// # Errors
     /// The socket cannot be renamed.
-    pub(crate) fn move_aside(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn move_aside(&mut self) -> Result<(), OperatorError> {
         self.control.as_mut().map_or(Ok(()), |control| control.name.move_aside())
     }
 

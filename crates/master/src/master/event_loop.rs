@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use baton_cache::PurgeOrder;
 use baton_config::Server;
 use baton_engine::listen::Listener;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_supervise::{End, describe_end};
 use baton_sys::process::{self, Ended};
@@ -35,7 +35,7 @@ impl Master {
     ///
     /// # Errors
     /// Why the server never came to serve.
-    pub(crate) fn run(mut self) -> Result<Outcome, Trouble> {
+    pub(crate) fn run(mut self) -> Result<Outcome, OperatorError> {
         loop {
             let now = Instant::now();
             if let Some(index) = self.next_to_start(now) {
@@ -321,7 +321,7 @@ impl Master {
                 self.update_failover();
             }
             FromWorker::Failed { error } if self.phase == Phase::Starting => {
-                self.fail(Trouble::new(error), now);
+                self.fail(OperatorError::new(error), now);
             }
             FromWorker::Failed { .. } if self.failure.is_some() => {} // Likely for the same reason as the first.
             FromWorker::Failed { error } => log::error(format_args!("worker {index}: {error}")),
@@ -400,7 +400,7 @@ impl Master {
     fn handle_death(&mut self, index: usize, worker: &Worker, ended: Ended, end: End, now: Instant) {
         let who = format!("worker {index} (process {})", worker.pid);
         match self.phase {
-            Phase::Starting => self.fail(Trouble::new(end.of(who)), now),
+            Phase::Starting => self.fail(OperatorError::new(end.of(who)), now),
             Phase::Serving => log::error(end.with_restart(who)),
             Phase::Withdrawn => log::error(end.of(who)),
             Phase::Ending(_) if ended == Ended::Exited(0) || self.failure.is_some() => {}

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use baton_config::{Destination, Server};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_supervise as supervise;
 
@@ -48,7 +48,7 @@ impl Master {
     }
 
     /// The server cannot begin.
-    pub(super) fn fail(&mut self, why: Trouble, now: Instant) {
+    pub(super) fn fail(&mut self, why: OperatorError, now: Instant) {
         self.failure.get_or_insert(why);
         self.begin_stop(now);
     }
@@ -108,7 +108,7 @@ impl Master {
     }
 
     /// All workers are gone.
-    pub(super) fn end(self) -> Result<Outcome, Trouble> {
+    pub(super) fn end(self) -> Result<Outcome, OperatorError> {
         self.endpoints.remove(self.upgrade.shares_sockets());
         if let Some(file) = &self.pid_file {
             file.remove();

@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use baton_config::Config;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 
 pub(crate) use self::start::prepare;
 
@@ -58,7 +58,7 @@ pub(crate) struct Master {
     terminal: Terminal,
     phase: Phase,
     /// Why the server never served.
-    failure: Option<Trouble>,
+    failure: Option<OperatorError>,
     // What is served.
     config: Config,
     listeners: Listeners,

@@ -8,7 +8,7 @@ use baton_config::{Config, ConfigSource, Server, Site};
 use baton_engine::arch::{self, Topology, topology};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::listen::{self, ListenAddress, ListenOptions};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_site::address_count::AddressTable;
 use baton_site::guards::RateTable;
@@ -58,7 +58,7 @@ pub(crate) fn prepare(
     mut config: Config,
     source: ConfigSource,
     inherited_sockets: InheritedSockets,
-) -> Result<Master, Trouble> {
+) -> Result<Master, OperatorError> {
     let began_at = SystemTime::now();
     let listed = config.cluster.nodes.clone();
     let mut members = Members::new(listed, config.members_settings()?, limits(&config), Instant::now());
@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     descriptors::raise_limit();
     let mut tuning = config.tuning();
     let cpus = baton_sys::process::allowed_cpus()
-        .map_err(|error| Trouble::of("ask which CPUs there are", &error))?;
+        .map_err(|error| OperatorError::of("ask which CPUs there are", &error))?;
     let topology = topology(&tuning, &cpus);
     let cache_memory = cache_memory::decide(
         config.cache.memory_bytes_max,
@@ -101,7 +101,7 @@ pub(crate) fn prepare(
     let setup =
         SocketSetup { sharing: topology.listeners, processes: topology.processes, cpu_of_listener, options };
     let inherited = baton_sys::activation::inherited()
-        .map_err(|error| Trouble::of("take the sockets that were passed", &error))?;
+        .map_err(|error| OperatorError::of("take the sockets that were passed", &error))?;
     let mut passed =
         inherited.into_iter().map(InheritedSocket::from_service_manager).collect::<Result<Vec<_>, _>>()?;
     passed.extend(inherited_sockets.sockets);
@@ -112,22 +112,22 @@ pub(crate) fn prepare(
         ));
     }
     let heartbeats = Heartbeats::allocate(topology.processes, &tuning)
-        .map_err(|error| Trouble::of("allocate the heartbeats", &error))?;
+        .map_err(|error| OperatorError::of("allocate the heartbeats", &error))?;
     let notices = match topology.processes * arch::loops(&tuning) {
         1 => BacklogNotices::default(),
-        _ => BacklogNotices::allocate().map_err(|error| Trouble::of("allocate notices", &error))?,
+        _ => BacklogNotices::allocate().map_err(|error| OperatorError::of("allocate notices", &error))?,
     };
     let figures = FigureTable::allocate(topology.processes)
-        .map_err(|error| Trouble::of("allocate the table of figures", &error))?;
+        .map_err(|error| OperatorError::of("allocate the table of figures", &error))?;
     let mut origins = Origins::allocate(topology.processes, inherited_sockets.drained_origins)
-        .map_err(|error| Trouble::of("allocate the table of origins", &error))?;
+        .map_err(|error| OperatorError::of("allocate the table of origins", &error))?;
     origins.begin(&config);
-    let rates =
-        RateTable::allocate().map_err(|error| Trouble::of("allocate the table of clients' rates", &error))?;
+    let rates = RateTable::allocate()
+        .map_err(|error| OperatorError::of("allocate the table of clients' rates", &error))?;
     let addresses = AddressTable::allocate(topology.processes)
-        .map_err(|error| Trouble::of("allocate the table of clients' connections", &error))?;
+        .map_err(|error| OperatorError::of("allocate the table of clients' connections", &error))?;
     let mover = Mover::new(&config, Instant::now())
-        .map_err(|error| Trouble::of("open sockets for the mover", &error))?;
+        .map_err(|error| OperatorError::of("open sockets for the mover", &error))?;
     // A server in the foreground of a terminal ends with it.
     let hangup_ends = matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal();
     let equipment = Equipment::gather(&config, &topology, hangup_ends, inherited_sockets.admin)
@@ -206,7 +206,7 @@ impl Equipment {
         topology: &Topology,
         hangup_ends: bool,
         mut left_admin: Vec<(ListenAddress, OwnedFd)>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, OperatorError> {
         let Server { user, group, .. } = &config.server;
         let user =
             WorkerUser::choose(user.as_deref(), group.as_deref(), config.sites.iter().any(Site::has_acme))?;
@@ -216,16 +216,17 @@ impl Equipment {
         cache_folder::prepare(config, &user, topology.processes)?;
         let logs = Logs::open(config)?;
         let counters = Counters::allocate(topology.processes)
-            .map_err(|error| Trouble::of("allocate the counters", &error))?;
-        let signals = Signals::queue(hangup_ends).map_err(|error| Trouble::of("receive signals", &error))?;
+            .map_err(|error| OperatorError::of("allocate the counters", &error))?;
+        let signals =
+            Signals::queue(hangup_ends).map_err(|error| OperatorError::of("receive signals", &error))?;
         let open = |address| open_admin(address, &mut left_admin);
         let admin = config.admin.listen.iter().flatten().map(open).collect::<Result<_, _>>()?;
         let control = ControlSocket::open(&config.server.control_socket)?;
         let last = || {
             let pid_file = config.server.pid_file.as_deref().map(PidFile::write).transpose()?;
             let terminal = io::stderr().as_fd().try_clone_to_owned();
-            let terminal = terminal.map_err(|error| Trouble::of("keep standard error", &error))?;
-            logs.take_over_stderr().map_err(|error| Trouble::of("write to the error log", &error))?;
+            let terminal = terminal.map_err(|error| OperatorError::of("keep standard error", &error))?;
+            logs.take_over_stderr().map_err(|error| OperatorError::of("write to the error log", &error))?;
             Ok((pid_file, terminal))
         };
         let (pid_file, terminal) = last().inspect_err(|_| {
@@ -241,7 +242,7 @@ impl Equipment {
 fn open_admin(
     address: &ListenAddress,
     left: &mut Vec<(ListenAddress, OwnedFd)>,
-) -> Result<(ListenAddress, OwnedFd), Trouble> {
+) -> Result<(ListenAddress, OwnedFd), OperatorError> {
     let options =
         ListenOptions { backlog: 32, reuse_port: false, defer_accept_s: 0, send_buffer_bytes: None };
     let bound = match (left.iter().position(|(known, _)| known == address), address) {

@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Instant;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_supervise::describe_end;
 use baton_sys::passing;
@@ -38,7 +38,7 @@ impl Master {
     /// Starts the executable with this server's arguments.
     pub(super) fn begin_upgrade(&mut self, requester: Requester, now: Instant) {
         let may = self.upgrade.may_begin(self.phase, self.reloads.is_under_way());
-        let (pid, channel) = match may.map_err(Trouble::new).and_then(|()| self.start_successor()) {
+        let (pid, channel) = match may.map_err(OperatorError::new).and_then(|()| self.start_successor()) {
             Ok(started) => started,
             Err(trouble) => return self.conclude_failed_upgrade(requester, trouble.to_string(), now),
         };
@@ -54,7 +54,7 @@ impl Master {
         }
     }
 
-    fn start_successor(&mut self) -> Result<(i32, OwnedFd), Trouble> {
+    fn start_successor(&mut self) -> Result<(i32, OwnedFd), OperatorError> {
         let moved = self.pid_file.as_mut().map_or(Ok(()), |file| file.0.move_aside());
         let moved = moved.and_then(|()| self.endpoints.move_aside());
         moved.and_then(|()| start_program()).inspect_err(|_| self.move_back())

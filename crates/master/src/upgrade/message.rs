@@ -2,7 +2,7 @@
 //! different versions. Each ignores fields that it does not know. What it cannot read ends the upgrade, with an advice.
 
 use baton_passport::Address;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use serde::{Deserialize, Serialize};
 
 /// The environment variable with the descriptor of their channel.
@@ -70,7 +70,7 @@ fn first_passports() -> u32 {
 }
 
 /// Explains a message that this version cannot read.
-pub(crate) fn of_another_version(trouble: Trouble) -> Trouble {
+pub(crate) fn of_another_version(trouble: OperatorError) -> OperatorError {
     trouble
         .cause("the two servers are of versions that cannot take over from one another")
         .remedy("stop the old server, then start the new one (`systemctl restart baton`)")

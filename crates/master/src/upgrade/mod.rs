@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use baton_passport::VERSION_MAX;
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_supervise as supervise;
 use rustix::event::PollFlags;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ impl Upgrade {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if !successor.serves && error.kind() == io::ErrorKind::InvalidData => {
-                    let trouble = Trouble::of("read its message", &error);
+                    let trouble = OperatorError::of("read its message", &error);
                     self.give_up(of_another_version(trouble).to_string());
                     break;
                 }

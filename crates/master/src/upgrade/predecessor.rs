@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use baton_engine::listen::ListenAddress;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_report::log;
 use baton_sys::passing;
 use baton_tls::TicketSecrets;
@@ -44,9 +44,9 @@ impl Predecessor {
     ///
     /// # Errors
     /// If the environment names a channel that does not work.
-    pub(crate) fn find() -> Result<Option<Self>, Trouble> {
+    pub(crate) fn find() -> Result<Option<Self>, OperatorError> {
         let found = baton_sys::inherited_descriptor::take(CHANNEL)
-            .map_err(|error| Trouble::of("reach the server that started this one", &error))?;
+            .map_err(|error| OperatorError::of("reach the server that started this one", &error))?;
         Ok(found.map(|(pid, channel)| {
             // Without a descriptor to spare, its clients stay with it.
             let (arrivals, way) = passing::message_pair().ok().unzip();
@@ -58,9 +58,9 @@ impl Predecessor {
     ///
     /// # Errors
     /// If the old server has ended, or sends messages that this one does not know.
-    pub(crate) fn take_sockets(&self) -> Result<InheritedSockets, Trouble> {
+    pub(crate) fn take_sockets(&self) -> Result<InheritedSockets, OperatorError> {
         self.receive_sockets().map_err(|error| {
-            let trouble = Trouble::of(format_args!("take the sockets of process {}", self.pid), &error);
+            let trouble = OperatorError::of(format_args!("take the sockets of process {}", self.pid), &error);
             match error.kind() {
                 io::ErrorKind::InvalidData => of_another_version(trouble),
                 _ => trouble,

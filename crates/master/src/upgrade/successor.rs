@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::passing;
 
 use super::message::CHANNEL;
@@ -42,7 +42,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// Starts the executable that now has the name under which this process was started, with the same arguments. Returns
 /// its process and our end of the channel to it.
-pub(crate) fn start_program() -> Result<(i32, OwnedFd), Trouble> {
+pub(crate) fn start_program() -> Result<(i32, OwnedFd), OperatorError> {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
     let started = passing::message_pair().and_then(|(ours, theirs)| {
@@ -56,7 +56,7 @@ pub(crate) fn start_program() -> Result<(i32, OwnedFd), Trouble> {
         Ok((pid, ours))
     });
     started.map_err(|error| {
-        let trouble = Trouble::of(format_args!("start {}", name.display()), &error);
+        let trouble = OperatorError::of(format_args!("start {}", name.display()), &error);
         match error.kind() {
             io::ErrorKind::NotFound => trouble
                 .cause("the server was started by that name, and nothing has it any more")

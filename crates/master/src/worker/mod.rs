@@ -112,13 +112,13 @@ pub(crate) fn serve(setup: io::Result<Box<WorkerSetup>>, channel: OwnedFd) -> Ex
 
 fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     become_worker(&setup)?;
-    let remarks = |remark: std::fmt::Arguments<'_>| log::warning(remark);
+    let warnings = |warning: std::fmt::Arguments<'_>| log::warning(warning);
     let own = TemporaryCounters {
         bytes: setup.counters.cell(Metric::TemporaryBytes),
         refused: setup.counters.cell(Metric::TemporaryRefused),
     };
     let all = setup.all_counters.iter().map(|counters| counters.cell(Metric::TemporaryBytes)).collect();
-    let space = TemporarySpace::new(own, all, remarks);
+    let space = TemporarySpace::new(own, all, warnings);
     let tickets = Arc::new(Tickets::new(setup.ticket_secrets));
     let worker = setup.origins.1;
     let log = &setup.config.log;
@@ -188,7 +188,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         steering,
         arrivals,
         to_mover,
-        remarks,
+        warnings,
         shared_cache,
     })
     .map_err(|error| format!("the engine failed: {error}"))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_config::{Config, ProcessTables, Resources, Target};
 use baton_process_table::Claim;
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_site::plan::Plan;
 
 use crate::privileges::WorkerUser;
@@ -37,7 +37,7 @@ pub(super) fn make_plan(
     let plan = config.plan(&ids, resources).map(Arc::new).map_err(|error| {
         let denied = error.kind() == io::ErrorKind::PermissionDenied;
         match user.remedy_if_denied().filter(|_| denied) {
-            Some(remedy) => Trouble::new(error.to_string()).remedy(remedy).to_string(),
+            Some(remedy) => OperatorError::new(error.to_string()).remedy(remedy).to_string(),
             None => error.to_string(),
         }
     })?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_https_client::http::Request;
 use baton_https_client::{Authorities, BodyReader, Client, ClientSettings, Error};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use serde_json::{Value, json};
 
 use super::wire::{Key, Prefix, malformed, reason, revision, signed};
@@ -39,7 +39,7 @@ impl Api {
     ///
     /// # Errors
     /// If the certificates of authorities cannot be read.
-    pub fn new(settings: &Etcd) -> Result<Self, Trouble> {
+    pub fn new(settings: &Etcd) -> Result<Self, OperatorError> {
         let is_tls = settings.endpoints.iter().any(|endpoint| endpoint.starts_with("https:"));
         let client = Client::new(&ClientSettings {
             authorities: is_tls.then_some(Authorities {

@@ -60,7 +60,7 @@ pub trait Policy: fmt::Debug + Send {
     /// An object with this handle has gone: the policy may not hear any more of its readers.
     fn handle_gone(&mut self, _key: u64) {}
 
-    /// Whether a segment is worth displacing another one. Asked only when there is no room for it.
+    /// Whether a segment is worth displacing another one. CacheRequest only when there is no room for it.
     fn admits(&mut self, now: Millis, place: &Place, units: &Units) -> bool;
 
     /// A segment's first block is stored: it is a unit now, still of 0 bytes.

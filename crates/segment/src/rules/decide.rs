@@ -6,7 +6,7 @@ use baton_http::{Method, RequestHead, Status};
 
 /// A request that the cache may answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct CacheRequest<'a> {
     /// Its head.
     pub head: &'a RequestHead<'a>,
     /// Its directives; none if the route does not obey them.
@@ -57,7 +57,7 @@ impl Bypass {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CacheRequest<'a> {
     /// Judges a request on a cached route.
     ///
     /// # Errors
@@ -145,7 +145,11 @@ pub enum Answer {
 /// Decides about a request. `variants`: all that is stored for its key and was not purged.
 ///
 /// Allocates nothing.
-pub fn decide<'s>(asked: &Asked<'_>, variants: impl Iterator<Item = &'s Stored>, now_s: u64) -> Decision<'s> {
+pub fn decide<'s>(
+    asked: &CacheRequest<'_>,
+    variants: impl Iterator<Item = &'s Stored>,
+    now_s: u64,
+) -> Decision<'s> {
     let mut miss = Forward::UriMiss;
     let mut newest: Option<&Stored> = None;
     for stored in variants {
@@ -180,7 +184,7 @@ pub fn decide<'s>(asked: &Asked<'_>, variants: impl Iterator<Item = &'s Stored>,
 
 impl<'s> Hit<'s> {
     /// The answer from a stored response that was found usable: by [`decide`], or by a validation since then.
-    pub fn of(asked: &Asked<'_>, stored: &'s Stored, now_s: u64, revalidates: bool) -> Self {
+    pub fn of(asked: &CacheRequest<'_>, stored: &'s Stored, now_s: u64, revalidates: bool) -> Self {
         let freshness = stored.freshness();
         let answer = answer_of(asked.head, stored);
         Self { stored, age_s: freshness.age_s(now_s), ttl_s: freshness.ttl_s(now_s), answer, revalidates }
@@ -279,7 +283,7 @@ mod tests {
         let stored = store("", 200, "Cache-Control: max-age=10", 0).unwrap();
         let rules = RouteRules { obeys_requests: false, ..RouteRules::default() };
         with_request("GET", "Cache-Control: no-cache, only-if-cached", |head| {
-            let asked = Asked::of(&rules, head).unwrap();
+            let asked = CacheRequest::of(&rules, head).unwrap();
             assert_eq!(words(decide(&asked, [&stored].into_iter(), NOW_S)), "Whole age=0 ttl=10");
             assert_eq!(words(decide(&asked, [].into_iter(), NOW_S)), "fetch uri-miss");
         });
@@ -352,7 +356,7 @@ mod tests {
     fn what_only_the_origin_can_answer_bypasses() {
         let bypass = |method, fields| {
             with_request(method, fields, |head| {
-                Asked::of(&RouteRules::default(), head).err().map(Bypass::label)
+                CacheRequest::of(&RouteRules::default(), head).err().map(Bypass::label)
             })
         };
         for (method, fields, expected) in [

@@ -1,6 +1,6 @@
 //! Requests and responses for the tests of this folder, from the text of their fields.
 
-use super::{Asked, Fetched, NotStored, RouteRules, Stored, Times};
+use super::{CacheRequest, Fetched, NotStored, RouteRules, Stored, Times};
 use baton_http::origin::ResponseHead;
 use baton_http::{HeadLimits, RequestHead, Status};
 
@@ -14,8 +14,8 @@ pub(crate) fn with_request<T>(method: &str, fields: &str, ask: impl FnOnce(&Requ
 }
 
 /// Calls `ask` with a request that the cache may answer.
-pub(crate) fn with_asked<T>(fields: &str, ask: impl FnOnce(&Asked<'_>) -> T) -> T {
-    with_request("GET", fields, |head| ask(&Asked::of(&RouteRules::default(), head).unwrap()))
+pub(crate) fn with_asked<T>(fields: &str, ask: impl FnOnce(&CacheRequest<'_>) -> T) -> T {
+    with_request("GET", fields, |head| ask(&CacheRequest::of(&RouteRules::default(), head).unwrap()))
 }
 
 /// The head of a response with 10 bytes.

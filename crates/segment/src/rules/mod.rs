@@ -1,7 +1,7 @@
 //! The rules of a shared HTTP cache (RFC 9111, 5861, 9110, 9211, 9213, 9875), without I/O.
 //!
 //! ```text
-//!   request ─► Key, Asked::of ─► lookup ─► decide ─┬─► serve: fresh, stale, 304
+//!   request ─► Key, CacheRequest::of ─► lookup ─► decide ─┬─► serve: fresh, stale, 304
 //!                                                  ├─► revalidate ─► Stored::freshen, or a new object
 //!                                                  └─► fetch ─► Stored::of, or NotStored
 //! ```
@@ -10,7 +10,7 @@
 //!
 //! What a caller does, in this order:
 //!
-//! 1. [`Asked::of`] tells requests that go straight to the origin. Their answers may end what is stored: [`invalidated`].
+//! 1. [`CacheRequest::of`] tells requests that go straight to the origin. Their answers may end what is stored: [`invalidated`].
 //! 2. [`Key`] is made of the target in the form in which it goes on; [`Generations::is_current`] leaves out what was purged.
 //! 3. [`decide`] chooses among the variants of the key.
 //! 4. A request for the origin has the client's fields by [`FieldUse`], the codings of [`push_reduced_codings`], and the
@@ -42,7 +42,7 @@ mod vary;
 
 pub use cache_status::{CacheStatus, Forward};
 pub use combine::{NotJoined, selected_ranges};
-pub use decide::{Answer, Asked, Bypass, Decision, Hit, decide};
+pub use decide::{Answer, Bypass, CacheRequest, Decision, Hit, decide};
 pub use directives::{Delta, RequestDirectives, ResponseDirectives, SECONDS_MAX};
 pub use field_use::{FieldUse, KeyedFields};
 pub use freshness::{Freshness, Times};

@@ -1,7 +1,7 @@
 //! What the answer to a validation means for what is stored (RFC 9111 sections 4.3.1, 4.3.3 to 4.3.5).
 
 use super::storable::Fetched;
-use super::{Asked, NotStored, RouteRules, Stored, Validators};
+use super::{CacheRequest, NotStored, RouteRules, Stored, Validators};
 use baton_http::Method;
 use baton_http::origin::ResponseHead;
 
@@ -67,7 +67,7 @@ pub enum Validation {
 
 impl Validation {
     /// Judges the answer to a validation of `stored` alone.
-    pub fn of(asked: &Asked<'_>, stored: &Stored, head: &ResponseHead, now_s: u64) -> Self {
+    pub fn of(asked: &CacheRequest<'_>, stored: &Stored, head: &ResponseHead, now_s: u64) -> Self {
         match head.status().code() {
             304 if is_about(stored, head) => Self::Current,
             304 => Self::OtherVersion,
@@ -330,7 +330,7 @@ mod tests {
     fn rfc9111_4_3_5_a_head_describes() {
         let stored = store("", 200, "Cache-Control: max-age=10", 0).unwrap();
         with_request("HEAD", "", |head| {
-            let asked = Asked::of(&RouteRules::default(), head).unwrap();
+            let asked = CacheRequest::of(&RouteRules::default(), head).unwrap();
             let judge = |status| Validation::of(&asked, &stored, &response(status, ""), NOW_S + 11);
             assert_eq!(judge(200), Validation::Described);
             assert_eq!(judge(404), Validation::Changed);

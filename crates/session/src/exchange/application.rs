@@ -11,7 +11,7 @@ use baton_cache::Ask;
 use baton_content::{Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
-use baton_http::origin::{Asked, Claims, ResponseHead, is_claim, is_told_anew};
+use baton_http::origin::{Claims, RequestKind, ResponseHead, is_claim, is_told_anew};
 use baton_http::response::Client;
 use baton_http::{BodyFraming, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
@@ -25,15 +25,15 @@ use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, Application, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
-use super::guarded::Visitor;
+use super::guarded::Identity;
 use super::routed::Routed;
 use super::{lent, tls_parameters};
 use crate::context::Context;
-use crate::transport::{HandOverTerms, Transport};
+use crate::transport::{PassTerms, Transport};
 
 /// A delegated request with its plan, site and application.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct DelegatedRequest {
     pub(super) plan: Arc<Plan>,
     pub(super) delegate: Arc<Delegate>,
     pub(super) site_index: usize,
@@ -41,7 +41,7 @@ pub(super) struct Origin {
     pub(super) route_index: usize,
     pub(super) head: KeptHead,
     /// Who asks, if that is not just the other end of the connection.
-    pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) identity: Option<Arc<Identity>>,
     /// Its id, and the trace that it belongs to.
     pub(super) mark: Option<Arc<Mark>>,
     /// What is known of its answer by now.
@@ -59,20 +59,20 @@ pub(super) struct AnswerNotes {
     pub(super) status: Option<Status>,
 }
 
-impl Origin {
+impl DelegatedRequest {
     /// Tells the operator something about the application, and names the request.
-    pub(super) fn remark(&self, ctx: &Context, remark: fmt::Arguments<'_>) {
-        self.remark_on(self.delegate.application.name(), ctx, remark);
+    pub(super) fn warn(&self, ctx: &Context, warning: fmt::Arguments<'_>) {
+        self.warn_of(self.delegate.application.name(), ctx, warning);
     }
 
     /// Tells the operator something about one of several origins, and names the request.
-    pub(super) fn remark_on(&self, name: &str, ctx: &Context, remark: fmt::Arguments<'_>) {
+    pub(super) fn warn_of(&self, name: &str, ctx: &Context, warning: fmt::Arguments<'_>) {
         let request = self.shown_request();
         let kind = if self.delegate.proxy().is_some() { "origin" } else { "application" };
-        ctx.remark(format_args!("{kind} {name}: {request}: {remark}"));
+        ctx.warn(format_args!("{kind} {name}: {request}: {warning}"));
     }
 
-    /// The request, as remarks show it.
+    /// The request, as warnings show it.
     pub(super) fn shown_request(&self) -> String {
         let line = self.head.get().line;
         let versions: [&[u8]; 2] = [b" HTTP/1.1", b" HTTP/2.0"];
@@ -88,7 +88,7 @@ impl Origin {
 
     /// An error page, while the error log is told what the application did.
     pub(super) fn refuse(&self, ctx: &Context, status: Status, what: &str) -> Response {
-        self.remark(ctx, format_args!("{what}"));
+        self.warn(ctx, format_args!("{what}"));
         self.page(status).ending(self.failed())
     }
 
@@ -202,24 +202,24 @@ impl Origin {
             .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
         // Its fields are told before its status is known.
         let tells_status = delegate.headers.variables().any(|one| *one == FieldVariable::UpstreamStatus);
-        let may_hand_over = terms.hand_over
+        let may_pass = terms.passes_socket
             && !tells_status
             && !self.intercepts_any()
             && rest.is_none()
             && delegate.cache.is_none()
-            && (terms.hand_over_uncoded || !would_be_coded);
-        let client = may_hand_over.then(|| env.reply.client_to_hand_over()).flatten();
-        let hand_over = client.map(|Client { minor, keep, head: is_head }| {
+            && (terms.passes_uncoded || !would_be_coded);
+        let client = may_pass.then(|| env.reply.client_to_pass()).flatten();
+        let pass_terms = client.map(|Client { minor, keep, head: is_head }| {
             let keep = keep && terms.keep_passed;
             let mut fields = Vec::new();
             let facts = delegate.headers.has_variables().then(|| self.facts(env.client, &head));
             let rules = Rules { variables: &facts, ..self.rules() };
             rules.push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);
-            HandOverTerms { minor, keep, head: is_head, fields }
+            PassTerms { minor, keep, head: is_head, fields }
         });
         let idempotent = matches!(head.method, Method::Get | Method::Head | Method::Options);
         let application = Arc::clone(&delegate.application);
-        let (asked, ends) = (Asked::Usual, self.ends(env.client));
+        let (asked, ends) = (RequestKind::Usual, self.ends(env.client));
         let request = Request {
             application,
             peers: None,
@@ -229,12 +229,12 @@ impl Origin {
             body,
             rest,
             idempotent,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends,
             client: self.asker(env.client),
         };
-        Delegation { request: Box::new(request), ask: ask.cloned(), terms: hand_over }
+        Delegation { request: Box::new(request), ask: ask.cloned(), terms: pass_terms }
     }
 
     /// The ends of the client's connection, if what answers is told of them on its own.
@@ -246,7 +246,7 @@ impl Origin {
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
     pub(super) fn client_address(&self, client: &Transport) -> Option<SocketAddr> {
-        self.visitor.as_ref().and_then(|visitor| visitor.address).or_else(|| client.peer())
+        self.identity.as_ref().and_then(|identity| identity.address).or_else(|| client.peer())
     }
 
     /// Whose share of what answers elsewhere the request takes: behind a proxy that is trusted, the client that this tells of.
@@ -304,7 +304,7 @@ impl Origin {
         if let Some(facts) = client.tls() {
             tls_parameters::push(&mut block, facts);
         }
-        if let Some(user) = self.visitor.as_ref().and_then(|visitor| visitor.user.as_deref()) {
+        if let Some(user) = self.identity.as_ref().and_then(|identity| identity.user.as_deref()) {
             params::push(&mut block, b"AUTH_TYPE", b"Basic");
             params::push(&mut block, b"REMOTE_USER", user.as_bytes());
         }
@@ -391,7 +391,7 @@ pub(super) fn split_path_info<'a>(path: &'a [u8], endings: &[String]) -> (&'a [u
     first.map_or((path, b""), |script| (script.name, script.path_info))
 }
 
-/// Bytes of a request line in a remark.
+/// Bytes of a request line in a warning.
 const REMARKED_BYTES_MAX: usize = 200;
 
 /// Fields of a browser's request.

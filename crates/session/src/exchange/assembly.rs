@@ -13,7 +13,7 @@ use baton_response::send_way::Trial;
 use baton_response::{Author, Body, Ready, Reply, Response, range};
 use baton_site::plan::Delegate;
 
-use super::application::Origin;
+use super::application::DelegatedRequest;
 use super::coded_file;
 use super::env::Env;
 use super::x_sendfile::{NamedFile, file_response, may_be_coded};
@@ -78,7 +78,7 @@ impl Assembly {
     /// # Errors
     /// What the application did wrong.
     pub(super) fn new(
-        origin: &Origin,
+        origin: &DelegatedRequest,
         head: Box<ResponseHead>,
         instruction: Instruction,
         text: Option<Aggregate>,
@@ -116,7 +116,7 @@ impl Assembly {
     ///
     /// # Errors
     /// The answer has begun.
-    pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &Origin) -> Result<Job, Ready> {
+    pub(super) fn go_on(&mut self, env: &mut Env<'_>, origin: &DelegatedRequest) -> Result<Job, Ready> {
         match self.assemble(env, origin) {
             Err(job) => Ok(job),
             Ok(Ok((response, trial))) => {
@@ -136,7 +136,7 @@ impl Assembly {
     fn assemble(
         &mut self,
         env: &mut Env<'_>,
-        origin: &Origin,
+        origin: &DelegatedRequest,
     ) -> Result<Result<(Response, Option<Trial>), Status>, Job> {
         let author = Author::of(&origin.delegate);
         let (found, coded) = (self.found.take(), self.coded.take());

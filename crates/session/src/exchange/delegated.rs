@@ -37,11 +37,11 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
-use super::application::{AnswerNotes, Origin, Program};
+use super::application::{AnswerNotes, DelegatedRequest, Program};
 use super::assembly::Assembly;
 use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
-use super::guarded::Visitor;
+use super::guarded::Identity;
 use super::record::Record;
 use crate::context::Context;
 use crate::job::CodedFile;
@@ -50,10 +50,10 @@ use crate::upload::{Begins, Upload};
 /// A request that an application or an origin answers.
 #[derive(Debug)]
 pub(super) struct Delegated {
-    origin: Origin,
-    asked: Asked,
+    origin: DelegatedRequest,
+    asked: RequestDetails,
     /// The application may have the client's socket.
-    pub(super) handed_over: bool,
+    pub(super) is_passed: bool,
     progress: Progress,
     /// The gateway had no event when it was asked last.
     quiet: bool,
@@ -101,7 +101,7 @@ enum Progress {
 
 /// What is asked, besides the head.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestDetails {
     /// The program; `None`: an origin is asked.
     pub(super) program: Option<Program>,
     /// What an extended CONNECT wants to speak.
@@ -109,7 +109,7 @@ pub(super) struct Asked {
     /// What the shared cache is asked.
     pub(super) ask: Option<Arc<Ask>>,
     /// Who asks, if that is not just the other end of the connection.
-    pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) identity: Option<Arc<Identity>>,
     /// Its id, and the trace that it belongs to.
     pub(super) mark: Option<Arc<Mark>>,
     /// What is known of the answer already.
@@ -121,7 +121,7 @@ pub(super) struct Asked {
 pub(super) enum Reaction {
     /// More is to come.
     More,
-    /// The response is in the outlet or with the client, as far as it will come.
+    /// The response is in the send queue or with the client, as far as it will come.
     Answered,
     /// The server has answered in its own words.
     Ready(Ready),
@@ -141,17 +141,17 @@ impl Delegated {
         (site_index, route_index): (usize, usize),
         head: &RequestHead<'_>,
         delegate: &Arc<Delegate>,
-        mut asked: Asked,
+        mut asked: RequestDetails,
     ) -> Self {
         let is_whole = Progress::Ready { body: Aggregate::default(), admission: None, is_complete: true };
         let is_proxied = delegate.proxy().is_some();
-        let origin = Origin {
+        let origin = DelegatedRequest {
             plan: Arc::clone(plan),
             delegate: Arc::clone(delegate),
             site_index,
             route_index,
             head: head.keep(),
-            visitor: asked.visitor.take(),
+            identity: asked.identity.take(),
             mark: asked.mark.take(),
             notes: std::mem::take(&mut asked.notes),
         };
@@ -173,7 +173,7 @@ impl Delegated {
             let client = origin.asker(env.client);
             Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), client, begins)) }
         };
-        Self { origin, asked, handed_over: false, progress, quiet: false, trailers: None, coder: None }
+        Self { origin, asked, is_passed: false, progress, quiet: false, trailers: None, coder: None }
     }
 
     pub(super) fn body_timeout_ms(&self) -> Option<u64> {
@@ -251,7 +251,7 @@ impl Delegated {
         self.quiet = false;
     }
 
-    /// What is needed next, or the complete response, which is in the outlet.
+    /// What is needed next, or the complete response, which is in the send queue.
     pub(super) fn poll(&mut self, env: &mut Env<'_>, record: &mut Record) -> Result<Wants, Ready> {
         if let Some(wants) = self.advance_coder(env, record) {
             return Ok(wants);
@@ -277,10 +277,10 @@ impl Delegated {
         let delegate = Arc::clone(&self.origin.delegate);
         let ask = self.asked.ask.as_ref();
         let delegation = match (&delegate.terms, &self.asked) {
-            (Terms::Cgi(terms), Asked { program: Some(program), .. }) => {
+            (Terms::Cgi(terms), RequestDetails { program: Some(program), .. }) => {
                 self.origin.delegation(env, terms, program, ask, (body, admission))
             }
-            (Terms::Proxy(terms), Asked { protocol, .. }) => {
+            (Terms::Proxy(terms), RequestDetails { protocol, .. }) => {
                 let body = (body, is_complete);
                 let proxied = self.origin.proxied(env, terms, protocol.as_deref(), ask, body);
                 proxied.map_err(|response| self.origin.finish(env, *response))?
@@ -368,7 +368,7 @@ impl Delegated {
     }
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
-        self.handed_over = false;
+        self.is_passed = false;
         self.origin.notes.status = Some(head.status());
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
@@ -444,7 +444,7 @@ impl Delegated {
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
-        self.handed_over = false;
+        self.is_passed = false;
         env.reply.resume(rest.may_go_on);
         record.begin(&Status::new(rest.status).into());
         record.handle_sent_elsewhere(rest.body_sent);
@@ -511,10 +511,10 @@ impl Delegated {
         self.end_reply(env, trailers.as_ref(), record)
     }
 
-    /// All of the body is in the outlet.
+    /// All of the body is in the send queue.
     fn end_reply(&self, env: &mut Env<'_>, trailers: Option<&Trailers>, record: &mut Record) -> Reaction {
         if env.reply.end(trailers).is_err() {
-            self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+            self.origin.warn(env.ctx, format_args!("{TOO_SHORT}"));
             return end_short(env, self.origin.failed(), record);
         }
         record.close();
@@ -581,7 +581,7 @@ impl Delegated {
             Outcome::Complete => env.reply.close_behind(),
             Outcome::ClientGone => return Reaction::NoClient(outcome),
             _ => {
-                self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+                self.origin.warn(env.ctx, format_args!("{TOO_SHORT}"));
                 env.reply.close_behind();
             }
         }
@@ -598,7 +598,7 @@ impl Delegated {
         };
         if outcome == self.origin.failed() {
             let name = record.origin_name().unwrap_or_else(|| self.origin.delegate.application.name());
-            self.origin.remark_on(name, env.ctx, format_args!("{}", failure.why));
+            self.origin.warn_of(name, env.ctx, format_args!("{}", failure.why));
             record.note_failure(failure.why.label());
         }
         let status = Status::new(failure.why.status());
@@ -635,7 +635,7 @@ impl Delegated {
     /// Writes the application's stderr to the error log.
     fn tell(&self, lines: &[u8], ctx: &Context) {
         for line in String::from_utf8_lossy(lines).lines().filter(|line| !line.is_empty()) {
-            self.origin.remark(ctx, format_args!("{line}"));
+            self.origin.warn(ctx, format_args!("{line}"));
         }
     }
 }
@@ -687,5 +687,5 @@ const HELD_BYTES_MAX: u64 = 256 * 1024;
 /// Local redirects of one request; more are a loop.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Bytes of a location in a remark.
+/// Bytes of a location in a warning.
 const SHOWN_BYTES_MAX: usize = 200;

@@ -9,7 +9,7 @@ use baton_upstream::TunnelEnd;
 use crate::context::Context;
 use crate::job::Job;
 use crate::protocol::{Responder, StreamId};
-use crate::transport::{HandOverTerms, Transport};
+use crate::transport::{PassTerms, Transport};
 
 /// What an exchange works with.
 #[derive(Debug)]
@@ -58,10 +58,10 @@ pub(crate) struct Delegation {
     /// What the shared cache is asked.
     pub(crate) ask: Option<Arc<Ask>>,
     /// How the application answers on the client's own connection, if it may.
-    pub(crate) terms: Option<HandOverTerms>,
+    pub(crate) terms: Option<PassTerms>,
 }
 
-/// How remarks name a tunnel.
+/// How warnings name a tunnel.
 #[derive(Debug)]
 pub(super) struct Shown {
     /// The origin.

@@ -36,6 +36,6 @@ fn view(head: &RequestHead<'_>) -> View {
 /// Tells the operator, at its first request, of a link that is not followed and thus of a path that is not found.
 pub(super) fn tell_hidden_link(ctx: &Context, tree: &Tree) {
     if let Some(link) = tree.take_hidden_link() {
-        ctx.remark(format_args!("{link}"));
+        ctx.warn(format_args!("{link}"));
     }
 }

@@ -10,7 +10,7 @@ use baton_site::guards::{Guards, RateLimit, RealAddress, Standing, Verification}
 
 /// Who has made a request, where that is not just the other end of the connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Visitor {
+pub(super) struct Identity {
     /// The client behind a proxy.
     pub(super) address: Option<SocketAddr>,
     /// The user whose password was right.
@@ -19,7 +19,7 @@ pub(super) struct Visitor {
 
 /// What a request's guards ask for.
 #[derive(Debug)]
-pub(super) enum Demand<'a> {
+pub(super) enum Rejection<'a> {
     /// It gets this answer.
     Refusal(Page<'a>),
     /// A job that verifies its user's password.
@@ -28,7 +28,7 @@ pub(super) enum Demand<'a> {
 
 /// What is known of a request's user.
 #[derive(Debug)]
-pub(super) enum Login<'a> {
+pub(super) enum Authentication<'a> {
     /// Nothing: the request is new, and has taken no token.
     New,
     /// Its password was verified; `None`: it is wrong.
@@ -41,7 +41,7 @@ pub(super) enum Login<'a> {
 
 /// What rules are about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct AccessRequest<'a> {
     /// The client's address; `None`: a Unix socket.
     pub(super) address: Option<IpAddr>,
     pub(super) head: &'a RequestHead<'a>,
@@ -52,7 +52,7 @@ pub(super) struct Asking<'a> {
     pub(super) now_ms: u64,
 }
 
-impl Visitor {
+impl Identity {
     /// The visitor whom a trusted proxy names; `None`: the other end of the connection.
     pub(super) fn behind(
         rule: &RealAddress,
@@ -69,56 +69,56 @@ impl Visitor {
 /// What has to happen instead.
 pub(super) fn judge<'a>(
     guards: &'a Guards,
-    asking: Asking<'_>,
-    login: Login<'_>,
-) -> Result<Option<Box<str>>, Demand<'a>> {
-    let refused = |page| Err(Demand::Refusal(page));
-    if guards.access.as_ref().is_some_and(|access| !access.admits(asking.address)) {
+    access_request: AccessRequest<'_>,
+    authentication: Authentication<'_>,
+) -> Result<Option<Box<str>>, Rejection<'a>> {
+    let refused = |page| Err(Rejection::Refusal(page));
+    if guards.access.as_ref().is_some_and(|access| !access.admits(access_request.address)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
-    let asker = Asker { head: asking.head, address: asking.address };
+    let asker = Asker { head: access_request.head, address: access_request.address };
     if guards.denied.as_ref().is_some_and(|denied| denied.holds(&asker)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
-    let (is_redirected, counted) = match &login {
-        Login::Redirected => (true, None),
-        Login::Rewritten { counted } => (false, *counted),
-        Login::New | Login::Verified(_) => (false, None),
+    let (is_redirected, counted) = match &authentication {
+        Authentication::Redirected => (true, None),
+        Authentication::Rewritten { counted } => (false, *counted),
+        Authentication::New | Authentication::Verified(_) => (false, None),
     };
     let take = |limit: &RateLimit, user: Option<&str>| match is_redirected
         || counted == Some(limit.scope.as_str())
     {
         true => Ok(()),
         false => limit
-            .take(asking.head, asking.address, user, asking.now_ms)
-            .map_err(|exceeded| Demand::Refusal(Page::too_many_requests(exceeded.retry_after_s))),
+            .take(access_request.head, access_request.address, user, access_request.now_ms)
+            .map_err(|exceeded| Rejection::Refusal(Page::too_many_requests(exceeded.retry_after_s))),
     };
     // A guess of a password takes a token, too.
     if let Some(limit) = guards.rate_limit.as_ref().filter(|limit| !limit.is_by_user())
-        && matches!(login, Login::New | Login::Rewritten { .. })
+        && matches!(authentication, Authentication::New | Authentication::Rewritten { .. })
     {
         take(limit, None)?;
     }
-    if asking.is_preflight {
+    if access_request.is_preflight {
         return Ok(None);
     }
     if let Some(methods) = &guards.methods
-        && !methods.contains(method_of(asking.head, asking.opens_tunnel))
+        && !methods.contains(method_of(access_request.head, access_request.opens_tunnel))
     {
         return refused(Page::method_refused(methods.all()));
     }
     let Some(auth) = &guards.basic_auth else { return Ok(None) };
-    let user = match login {
-        Login::Verified(user) => user,
-        Login::New | Login::Redirected | Login::Rewritten { .. } => {
-            match auth.standing(asking.head, asking.address, asking.now_ms) {
+    let user = match authentication {
+        Authentication::Verified(user) => user,
+        Authentication::New | Authentication::Redirected | Authentication::Rewritten { .. } => {
+            match auth.standing(access_request.head, access_request.address, access_request.now_ms) {
                 Standing::Known(user) => Some(user),
                 Standing::Absent => None,
                 Standing::Busy { is_its_share: true } => return refused(Page::too_many_requests(1)),
                 Standing::Busy { is_its_share: false } => {
                     return refused(Page::error(Status::SERVICE_UNAVAILABLE));
                 }
-                Standing::Unverified(verification) => return Err(Demand::Verification(verification)),
+                Standing::Unverified(verification) => return Err(Rejection::Verification(verification)),
             }
         }
     };

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::protocol::StreamId;
 
 impl Exchange {
-    /// Whether another process can end it: all of the response is in the outlet, and it was made here.
+    /// Whether another process can end it: all of the response is in the send queue, and it was made here.
     pub(crate) fn is_movable(&self) -> bool {
         self.is_answered() && self.record.is_movable()
     }
@@ -39,7 +39,7 @@ impl Exchange {
     pub(crate) fn is_movable_tunnel(&self) -> bool {
         matches!(&self.state, State::Tunnel(tunnel) if tunnel.is_with_gateway())
             && self.record.cache.is_none()
-            && self.record.visitor.is_none()
+            && self.record.identity.is_none()
     }
 
     /// Packs a tunnel, with its origin's end.
@@ -83,7 +83,7 @@ impl Exchange {
 
 impl Record {
     fn is_movable(&self) -> bool {
-        let is_plain = self.cache.is_none() && self.origin.is_none() && self.visitor.is_none();
+        let is_plain = self.cache.is_none() && self.origin.is_none() && self.identity.is_none();
         self.is_closed && !self.is_end_queued && is_plain
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use baton_buf::Aggregate;
 use baton_cache::Ask;
-use baton_http::origin::{Asked, ForwardedBody, ForwardedClient, ForwardedRequest, upgrade_of};
+use baton_http::origin::{ForwardedBody, ForwardedClient, ForwardedRequest, RequestKind, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
 use baton_response::{Page, Reply, Response};
 use baton_shares::ClientKey;
@@ -14,13 +14,13 @@ use baton_site::plan::{ClusterWay, ProxyTerms};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
 
-use super::application::Origin;
+use super::application::DelegatedRequest;
 use super::env::{Delegation, Env};
 use super::location;
 use crate::protocol::Responder;
 use crate::transport::Transport;
 
-impl Origin {
+impl DelegatedRequest {
     /// The request as an origin gets it, or the response to one that must not go on. `protocol`: what an extended CONNECT
     /// wants to speak. `body`: what has arrived of the body, and whether that is all.
     pub(super) fn proxied(
@@ -69,10 +69,10 @@ impl Origin {
             return Err(Box::new(self.page(refused.status()).ending(Outcome::Refused)));
         }
         let asked = match head.method {
-            _ if protocol.is_some() => Asked::Tunnel,
-            _ if upgrade.is_some() => Asked::Upgrade,
-            Method::Head => Asked::Head,
-            _ => Asked::Usual,
+            _ if protocol.is_some() => RequestKind::Tunnel,
+            _ if upgrade.is_some() => RequestKind::Upgrade,
+            Method::Head => RequestKind::Head,
+            _ => RequestKind::Usual,
         };
         let offered = match ask {
             Some(_) => OfferedWays::default(),
@@ -96,7 +96,7 @@ impl Origin {
             body,
             rest,
             idempotent: upgrade.is_none() && is_idempotent(head.method),
-            handover: None,
+            pass: None,
             takes_pipes: ask.is_none() && env.reply.may_send_by_reference() && env.client.takes_pipes(),
             ends: self.ends(env.client),
             client,

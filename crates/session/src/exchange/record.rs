@@ -12,16 +12,16 @@ use baton_telemetry::log::{AccessLogs, Ending, NotedRequest, OriginPart, Outcome
 use baton_telemetry::metrics::{Metric, Tally};
 use baton_upstream::{Application, Request, Trail};
 
-use super::guarded::Visitor;
+use super::guarded::Identity;
 use crate::context::Context;
 use crate::protocol::Written;
 
-/// The record of a request. It counts the response's bytes that enter and leave the outlet: the response is complete
+/// The record of a request. It counts the response's bytes that enter and leave the send queue: the response is complete
 /// when the kernel has taken the last one.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// Who asks, if that is not just the other end of the connection.
-    pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) identity: Option<Arc<Identity>>,
     pub(super) text: Option<NotedRequest>,
     /// Its id, and the trace that it belongs to.
     pub(super) mark: Option<Arc<Mark>>,
@@ -43,13 +43,13 @@ pub(crate) struct Record {
     /// `None`: no response has begun.
     pub(super) status: Option<Status>,
     pub(super) outcome: Outcome,
-    /// Bytes in the outlet.
+    /// Bytes in the send queue.
     pub(super) queued: u64,
     /// Of these, bytes of the head.
     pub(super) head_queued: u64,
     pub(super) body_sent: u64,
     pub(super) has_begun_to_leave: bool,
-    /// The response is in the outlet, as far as it will come.
+    /// The response is in the send queue, as far as it will come.
     pub(super) is_closed: bool,
     /// What tells the client that this is all has not left.
     pub(super) is_end_queued: bool,
@@ -71,7 +71,7 @@ impl Record {
     pub(super) fn new(started_us: u64) -> Self {
         Self {
             text: None,
-            visitor: None,
+            identity: None,
             mark: None,
             site: usize::MAX,
             started_us,
@@ -178,7 +178,7 @@ impl Record {
         }
     }
 
-    /// Nothing more is put into the outlet.
+    /// Nothing more is put into the send queue.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -199,7 +199,7 @@ impl Record {
         self.body_sent = self.body_sent.saturating_add(bytes);
     }
 
-    /// A turn of the exchange has put this into the outlet.
+    /// A turn of the exchange has put this into the send queue.
     pub(crate) fn handle_queued(&mut self, written: &Written) {
         debug_assert!(written.head_bytes <= written.bytes, "heads are a part of the response");
         self.queued += written.bytes;
@@ -212,7 +212,7 @@ impl Record {
         self.is_end_queued = false;
     }
 
-    /// Bytes have left the outlet. Returns those that belong to the next response.
+    /// Bytes have left the send queue. Returns those that belong to the next response.
     pub(crate) fn handle_sent(&mut self, bytes: u64, clock: &Clock) -> u64 {
         debug_assert!(self.head_queued <= self.queued, "heads are a part of the response");
         let own = bytes.min(self.queued);
@@ -228,17 +228,17 @@ impl Record {
         bytes - own
     }
 
-    /// Bytes of the response that are in the outlet.
+    /// Bytes of the response that are in the send queue.
     pub(crate) fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Whether all that was put into the outlet so far has left it.
+    /// Whether all that was put into the send queue so far has left it.
     pub(crate) fn is_all_sent(&self) -> bool {
         self.queued == 0
     }
 
-    /// Whether all of the response has left the outlet.
+    /// Whether all of the response has left the send queue.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_closed && self.queued == 0 && !self.is_end_queued
     }
@@ -247,7 +247,7 @@ impl Record {
     pub(crate) fn end(mut self, cut: Outcome, peer: Option<SocketAddr>, ctx: &mut Context) {
         let outcome = if self.is_complete() { self.outcome } else { cut };
         // The node that has the request knows its status.
-        let is_elsewhere = self.status.is_none() && outcome == Outcome::HandedOver;
+        let is_elsewhere = self.status.is_none() && outcome == Outcome::HandedOff;
         let status = match is_elsewhere {
             true => 0,
             false => self.status.unwrap_or_else(|| unanswered_status(outcome)).code(),
@@ -259,7 +259,7 @@ impl Record {
         if let Some(metric) = self.cache.and_then(Metric::of_cache_word) {
             ctx.tally.add(metric, 1);
         }
-        let real = self.visitor.as_ref().and_then(|visitor| visitor.address);
+        let real = self.identity.as_ref().and_then(|identity| identity.address);
         self.note_answered(&ctx.clock);
         let ended_us = ctx.clock.exact_us();
         // Another thread, whose clock is a little ahead, may have begun it (`pipeline`).
@@ -275,7 +275,7 @@ impl Record {
         let Some(text) = self.text else { return };
         let ending = Ending {
             peer: real.or(peer),
-            user: self.visitor.as_ref().and_then(|visitor| visitor.user.as_deref()),
+            user: self.identity.as_ref().and_then(|identity| identity.user.as_deref()),
             site: ctx.plan.sites().get(self.site).map_or("", |site| &site.name),
             status,
             body_bytes: self.body_sent,

@@ -114,7 +114,7 @@ impl<'a> Routed<'a> {
         let (status, outcome) = match upload.and_then(Upload::trouble) {
             None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
             Some(why) => {
-                ctx.remark(format_args!("cannot keep the body of a request: {why}"));
+                ctx.warn(format_args!("cannot keep the body of a request: {why}"));
                 (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
             }
         };

@@ -123,7 +123,7 @@ impl<'a> Routed<'a> {
                 let Some(route) = self.route else {
                     return self.rules.page(Page::error(Status::NOT_FOUND));
                 };
-                let location = location.expand(&template::Asked::of(head, &route.matcher));
+                let location = location.expand(&template::RequestParts::of(head, &route.matcher));
                 self.rules.page(Page::redirect(Status::new(*status), &location))
             }
             (Source::Page(None), method, Some(Action::Respond { status, media_type, body }))

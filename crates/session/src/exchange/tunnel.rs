@@ -15,7 +15,7 @@ use super::record::Record;
 pub(super) struct Tunnel {
     /// The origin's end, if it has come from another process and the gateway has not been given it.
     arrived: Option<Box<TunnelEnd>>,
-    /// The origin, and the request, as remarks show them.
+    /// The origin, and the request, as warnings show them.
     pub(super) shown: Shown,
     /// The gateway had no event when it was asked last.
     is_quiet: bool,
@@ -84,7 +84,7 @@ impl Tunnel {
             return Reaction::NoClient(Outcome::ClientGone);
         }
         let origin = record.origin_name().unwrap_or(&self.shown.origin);
-        env.ctx.remark(format_args!("origin {origin}: {}: {}", self.shown.request, failure.why));
+        env.ctx.warn(format_args!("origin {origin}: {}: {}", self.shown.request, failure.why));
         record.note_failure(failure.why.label());
         env.reply.cut();
         record.fail(Outcome::OriginFailed);

@@ -9,7 +9,7 @@ mod responder;
 mod stream;
 mod written;
 
-pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, Taken};
+pub(crate) use h1::{BodyRead, BodySink, Http1, LastClose, NextRequest};
 pub(crate) use h2::{ResponseState, StreamBody};
 pub(crate) use responder::Responder;
 pub use stream::StreamId;

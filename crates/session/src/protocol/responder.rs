@@ -100,7 +100,7 @@ impl<'a> Responder<'a> {
     }
 
     /// What an application needs to know to answer in the server's place; `None`: only the server can answer.
-    pub(crate) fn client_to_hand_over(&mut self) -> Option<Client> {
+    pub(crate) fn client_to_pass(&mut self) -> Option<Client> {
         match self {
             Self::Http1(reply) => Some(reply.client()),
             Self::Http2(_) => None,

@@ -15,9 +15,9 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{FailureReason, ResponseEvent};
 
+use super::connection::ClientConnection;
 use super::exchanges::Exchanges;
 use super::need::{Need, Stage};
-use super::wire::Wire;
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
 use crate::job::JobDone;
@@ -36,38 +36,38 @@ pub(super) trait Driver: Sized {
     fn exchanges_mut(&mut self) -> &mut Exchanges<Self::Own>;
 
     /// Goes as far as it can without waiting; `stage` says which half of the work the caller does. Sets the deadline.
-    fn step(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need;
+    fn step(&mut self, connection: &mut ClientConnection, ctx: &mut Context, stage: Stage) -> Need;
 
     /// The deadline has passed: a request or the session ends, or goes on if the client turns out to have made progress.
-    fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need;
+    fn handle_timeout(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Need;
 
     /// The socket may be readable, or take more.
     fn handle_ready(&mut self) {}
 
     /// Whether there is something to send, and room for it.
-    fn can_send(&self, wire: &Wire) -> bool;
+    fn can_send(&self, connection: &ClientConnection) -> bool;
 
     /// Whether every request that has begun is answered, and the protocol has nothing else under way.
     fn is_idle(&self) -> bool;
 
     /// Whether all that is missing is the rest of what the client is sending, or its end of the connection.
-    fn waits_for_client(&self, wire: &Wire) -> bool;
+    fn waits_for_client(&self, connection: &ClientConnection) -> bool;
 
     /// Whether the client may have sent input that was not taken.
-    fn has_unread_input(&self, wire: &Wire) -> bool;
+    fn has_unread_input(&self, connection: &ClientConnection) -> bool;
 
     /// Takes input, and begins the requests that it holds, within bounds. Returns how many bytes were consumed.
-    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize;
+    fn take_input(&mut self, input: &[u8], connection: &mut ClientConnection, ctx: &mut Context) -> usize;
 
     /// A job is done: of this request, which may be logged already; `None`: of the connection.
-    fn handle_job_done(&mut self, of: Option<StreamId>, wire: &mut Wire, ctx: &Context);
+    fn handle_job_done(&mut self, of: Option<StreamId>, connection: &mut ClientConnection, ctx: &Context);
 
     /// Begins a turn of an exchange; `input`: what has arrived behind its head.
     fn begin_turn<'a>(
         &'a mut self,
         at: usize,
         input: &'a [u8],
-        wire: &'a mut Wire,
+        connection: &'a mut ClientConnection,
         ctx: &Context,
     ) -> Turn<'a>;
 
@@ -78,7 +78,7 @@ pub(super) trait Driver: Sized {
     fn make_due(&mut self, _at: usize) {}
 
     /// The request needs its body: takes what has arrived. `Some`: this is needed for more.
-    fn read_body(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need>;
+    fn read_body(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need>;
 
     /// The gateway gets the rest of the body while it arrives; `left`: its length in bytes, if that is known.
     fn lend_body(&mut self, at: usize, left: Option<u64>);
@@ -91,47 +91,47 @@ pub(super) trait Driver: Sized {
         &mut self,
         _at: usize,
         _event: &ResponseEvent,
-        _wire: &mut Wire,
+        _wire: &mut ClientConnection,
         _ctx: &mut Context,
     ) -> bool {
         false
     }
 
     /// The response is on its way, as far as it will come. Logs the request if all of that is sent.
-    fn handle_answered(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context);
+    fn handle_answered(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context);
 
     /// Ends one request now, and tells the client.
-    fn cancel(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context);
+    fn cancel(&mut self, at: usize, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context);
 
     /// The session is about to end: brings the records up to date, and notes what was cut off in its head.
-    fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context);
+    fn prepare_end(&mut self, connection: &mut ClientConnection, ctx: &mut Context);
 
     /// The server's side is closed.
-    fn handle_lingering(&mut self, _wire: &mut Wire, _ctx: &Context) {}
+    fn handle_lingering(&mut self, _wire: &mut ClientConnection, _ctx: &Context) {}
 
     /// What holds between any two events.
-    fn check_invariants(&self, wire: &Wire);
+    fn check_invariants(&self, connection: &ClientConnection);
 
     /// Reads what has arrived, unless the inbox is to be tried first, and takes it.
-    fn receive(&mut self, wire: &mut Wire, ctx: &mut Context) -> Received {
+    fn receive(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Received {
         // Taken out of the context, which the exchanges borrow meanwhile.
         let mut scratch = std::mem::take(&mut ctx.scratch);
-        let received = match &mut wire.transport {
-            _ if wire.is_inbox_untried && !wire.inbox.is_empty() => Received::Bytes(0),
+        let received = match &mut connection.transport {
+            _ if connection.is_inbox_untried && !connection.inbox.is_empty() => Received::Bytes(0),
             transport if transport.has_ended_input() => Received::End,
             transport if !transport.is_readable() => Received::Nothing,
             transport => transport.receive(&mut scratch),
         };
         if let Received::Bytes(count) = received {
-            if wire.inbox.is_empty() {
+            if connection.inbox.is_empty() {
                 // Parsed in place: only what is left over is copied.
-                let taken = self.take_input(&scratch[..count], wire, ctx);
-                wire.inbox.extend_from_slice(&scratch[taken..count]);
+                let taken = self.take_input(&scratch[..count], connection, ctx);
+                connection.inbox.extend_from_slice(&scratch[taken..count]);
             } else {
-                let mut inbox = std::mem::take(&mut wire.inbox);
+                let mut inbox = std::mem::take(&mut connection.inbox);
                 inbox.extend_from_slice(&scratch[..count]);
-                let taken = self.take_input(&inbox, wire, ctx);
-                wire.keep(inbox, taken);
+                let taken = self.take_input(&inbox, connection, ctx);
+                connection.keep(inbox, taken);
             }
         }
         ctx.scratch = scratch;
@@ -149,12 +149,12 @@ pub(super) trait Driver: Sized {
         &mut self,
         at: usize,
         input: &[u8],
-        wire: &mut Wire,
+        connection: &mut ClientConnection,
         ctx: &mut Context,
         act: impl FnOnce(&mut Exchange, &mut Env<'_>) -> R,
     ) -> (R, usize) {
-        let listener = wire.listener;
-        let (exchange, reply, client) = self.begin_turn(at, input, wire, ctx);
+        let listener = connection.listener;
+        let (exchange, reply, client) = self.begin_turn(at, input, connection, ctx);
         let was_sent = exchange.record.is_all_sent();
         let mut env = Env { stream: exchange.stream, ctx, reply, listener, client, trial: None };
         let result = act(exchange, &mut env);
@@ -166,22 +166,28 @@ pub(super) trait Driver: Sized {
     }
 
     /// What the session needs for a request; `None`: nothing now.
-    fn need_of(&mut self, at: usize, wants: Wants, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+    fn need_of(
+        &mut self,
+        at: usize,
+        wants: Wants,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> Option<Need> {
         let entry = &mut self.exchanges_mut()[at];
         let stream = entry.exchange.stream;
         Some(match wants {
             Wants::Nothing => {
-                self.handle_answered(at, wire, ctx);
+                self.handle_answered(at, connection, ctx);
                 return None;
             }
-            Wants::Body => return self.read_body(at, wire, ctx),
+            Wants::Body => return self.read_body(at, connection, ctx),
             Wants::Job(job) => {
                 ctx.tally.add(Metric::Jobs, 1);
                 debug_assert!(!entry.has_job, "one job at a time works for a request");
                 entry.has_job = true;
-                Need::Job(job, entry.exchange.client(&wire.transport))
+                Need::Job(job, entry.exchange.client(&connection.transport))
             }
-            Wants::Delegation(delegation) => self.delegate(at, delegation, wire, ctx),
+            Wants::Delegation(delegation) => self.delegate(at, delegation, connection, ctx),
             Wants::Resume(end) => Need::Resume(stream, end),
             Wants::Turn => {
                 self.make_due(at);
@@ -195,22 +201,28 @@ pub(super) trait Driver: Sized {
     }
 
     /// Completes a request for an application with what the transport offers.
-    fn delegate(&mut self, at: usize, delegation: Delegation, wire: &mut Wire, ctx: &Context) -> Need {
+    fn delegate(
+        &mut self,
+        at: usize,
+        delegation: Delegation,
+        connection: &mut ClientConnection,
+        ctx: &Context,
+    ) -> Need {
         let Delegation { mut request, ask, terms } = delegation;
-        let sent = wire.outlet.sent();
-        request.handover = terms.and_then(|terms| wire.transport.hand_over(terms, sent, &ctx.send));
+        let sent = connection.send_queue.sent();
+        request.pass = terms.and_then(|terms| connection.transport.pass(terms, sent, &ctx.send));
         if let Some(rest) = &request.rest {
             self.lend_body(at, rest.left());
         }
         let exchange = &mut self.exchanges_mut()[at].exchange;
-        if request.handover.is_some() {
-            exchange.handle_handed_over();
+        if request.pass.is_some() {
+            exchange.handle_passed();
         }
         Need::Delegate(exchange.stream, baton_cache::SourceRequest { upstream: request, ask })
     }
 
     /// The job that [`Need::Job`] asked for is done.
-    fn handle_job(&mut self, done: JobDone, wire: &mut Wire, ctx: &Context) {
+    fn handle_job(&mut self, done: JobDone, connection: &mut ClientConnection, ctx: &Context) {
         let of = match done {
             JobDone::Request(stream, learned) => {
                 if let Some(at) = self.exchanges().position(stream) {
@@ -223,16 +235,16 @@ pub(super) trait Driver: Sized {
             }
             JobDone::PagedIn { stream: Some(stream), .. } => Some(stream),
             JobDone::PagedIn { stream: None, until } => {
-                wire.outlet.handle_pages(until);
+                connection.send_queue.handle_pages(until);
                 None
             }
             JobDone::Sent(sent) => {
-                wire.outlet.handle_waited(sent);
+                connection.send_queue.handle_waited(sent);
                 None
             }
-            JobDone::Handshake(worked) => return wire.transport.handle_handshake_work(worked),
+            JobDone::Handshake(worked) => return connection.transport.handle_handshake_work(worked),
         };
-        self.handle_job_done(of, wire, ctx);
+        self.handle_job_done(of, connection, ctx);
     }
 
     /// The gateway may have an event for a delegated request.
@@ -249,7 +261,7 @@ pub(super) trait Driver: Sized {
         &mut self,
         stream: StreamId,
         event: Option<ResponseEvent>,
-        wire: &mut Wire,
+        connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {
         let Some(at) = self.exchanges().position(stream) else { return false };
@@ -257,13 +269,13 @@ pub(super) trait Driver: Sized {
             return false;
         }
         if let Some(event) = &event
-            && self.note_response_event(at, event, wire, ctx)
+            && self.note_response_event(at, event, connection, ctx)
         {
             return false;
         }
         let (is_quiet, is_switch) = (event.is_none(), matches!(event, Some(ResponseEvent::Switch(_))));
         let act = |exchange: &mut Exchange, env: &mut Env<'_>| exchange.handle_response_event(env, event);
-        let (lost, _) = self.drive(at, &[], wire, ctx, act);
+        let (lost, _) = self.drive(at, &[], connection, ctx, act);
         if is_switch {
             // What it wanted was the request's body.
             self.exchanges_mut()[at].wants_body = false;
@@ -271,12 +283,12 @@ pub(super) trait Driver: Sized {
         let exchange = &self.exchanges()[at].exchange;
         let is_coding = exchange.is_coding();
         if let Some(outcome) = lost {
-            self.cancel(at, outcome, wire, ctx);
+            self.cancel(at, outcome, connection, ctx);
         } else if exchange.is_answered() {
-            self.handle_answered(at, wire, ctx);
+            self.handle_answered(at, connection, ctx);
         } else if is_quiet && !is_coding {
             return false;
-        } else if is_coding || !exchange.is_delegated() || self.can_send(wire) {
+        } else if is_coding || !exchange.is_delegated() || self.can_send(connection) {
             self.make_due(at);
         } else {
             return true;
@@ -299,43 +311,43 @@ pub(super) trait Driver: Sized {
     }
 
     /// Refuses a request whose body takes too long.
-    fn refuse_late(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
-        self.drive(at, &[], wire, ctx, |exchange, env| exchange.refuse(env, &Refused::LATE));
-        self.handle_answered(at, wire, ctx);
+    fn refuse_late(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) {
+        self.drive(at, &[], connection, ctx, |exchange, env| exchange.refuse(env, &Refused::LATE));
+        self.handle_answered(at, connection, ctx);
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.
-    fn end(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
-        self.prepare_end(wire, ctx);
-        self.exchanges_mut().log_all(outcome, wire, ctx);
-        wire.finish(ctx)
+    fn end(&mut self, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
+        self.prepare_end(connection, ctx);
+        self.exchanges_mut().log_all(outcome, connection, ctx);
+        connection.finish(ctx)
     }
 
     /// Like [`end`](Self::end), but with a reset: the kernel drops what the client has not taken.
-    fn reset(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) -> Need {
-        wire.transport.reset();
-        self.end(outcome, wire, ctx)
+    fn reset(&mut self, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
+        connection.transport.reset();
+        self.end(outcome, connection, ctx)
     }
 
     /// Everything is sent and the connection is to end.
-    fn close(&mut self, close: LastClose, wire: &mut Wire, ctx: &mut Context) -> Need {
+    fn close(&mut self, close: LastClose, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
         // The client may have sent more while the last response was on its way. It answers the end of TLS with its own: on
         // a closed socket that would be a reset, too.
-        match close.lingering(self.has_unread_input(wire) || wire.transport.tls().is_some()) {
-            LastClose::Reset => self.reset(Outcome::Complete, wire, ctx),
-            LastClose::Linger if wire.begin_lingering() => {
-                self.handle_lingering(wire, ctx);
-                self.linger(wire, ctx)
+        match close.lingering(self.has_unread_input(connection) || connection.transport.tls().is_some()) {
+            LastClose::Reset => self.reset(Outcome::Complete, connection, ctx),
+            LastClose::Linger if connection.begin_lingering() => {
+                self.handle_lingering(connection, ctx);
+                self.linger(connection, ctx)
             }
-            LastClose::Linger | LastClose::Orderly => self.end(Outcome::Complete, wire, ctx),
+            LastClose::Linger | LastClose::Orderly => self.end(Outcome::Complete, connection, ctx),
         }
     }
 
     /// Discards what the client still sends.
-    fn linger(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
-        match wire.linger(ctx) {
+    fn linger(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
+        match connection.linger(ctx) {
             Some(need) => need,
-            None => self.end(Outcome::Complete, wire, ctx),
+            None => self.end(Outcome::Complete, connection, ctx),
         }
     }
 }

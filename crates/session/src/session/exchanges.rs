@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut};
 
 use baton_telemetry::log::Outcome;
 
-use super::wire::{Wire, WireState};
+use super::connection::{ClientConnection, ConnectionState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::protocol::StreamId;
@@ -72,16 +72,22 @@ impl<P> Exchanges<P> {
     }
 
     /// Logs a request. `cut`: how it ends if its response is not complete.
-    pub(super) fn log(&mut self, at: usize, cut: Outcome, wire: &mut Wire, ctx: &mut Context) {
+    pub(super) fn log(
+        &mut self,
+        at: usize,
+        cut: Outcome,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) {
         let Some(entry) = self.entries.remove(at) else { return };
-        entry.exchange.record.end(cut, wire.transport.peer(), ctx);
-        wire.note_request_ended(ctx);
+        entry.exchange.record.end(cut, connection.transport.peer(), ctx);
+        connection.note_request_ended(ctx);
     }
 
     /// Logs all requests, oldest first.
-    pub(super) fn log_all(&mut self, cut: Outcome, wire: &mut Wire, ctx: &mut Context) {
+    pub(super) fn log_all(&mut self, cut: Outcome, connection: &mut ClientConnection, ctx: &mut Context) {
         while !self.is_empty() {
-            self.log(0, cut, wire, ctx);
+            self.log(0, cut, connection, ctx);
         }
     }
 
@@ -91,8 +97,8 @@ impl<P> Exchanges<P> {
     }
 
     /// What holds between any two events, in every protocol.
-    pub(super) fn check_invariants(&self, wire: &Wire) {
-        assert!(wire.state != WireState::Closed || self.is_empty(), "what has ended is logged");
+    pub(super) fn check_invariants(&self, connection: &ClientConnection) {
+        assert!(connection.state != ConnectionState::Closed || self.is_empty(), "what has ended is logged");
         let numbers = self.iter().map(|entry| entry.exchange.stream.number());
         assert!(numbers.is_sorted_by(|one, next| one < next), "requests are in order");
         for Underway { exchange, has_job, wants_body, .. } in self.iter() {

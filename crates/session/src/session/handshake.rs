@@ -13,15 +13,15 @@ use crate::transport::HandshakeNeed;
 impl Session {
     /// Takes the handshake as far as it goes without waiting; `None`: there is none, or it is over and bytes may flow.
     pub(super) fn shake_hands(&mut self, ctx: &mut Context) -> Option<Need> {
-        if !self.wire.transport.is_handshaking() || !self.wire.is_open() {
+        if !self.connection.transport.is_handshaking() || !self.connection.is_open() {
             return None;
         }
-        Some(match self.wire.transport.shake_hands() {
+        Some(match self.connection.transport.shake_hands() {
             HandshakeNeed::Readable => Need::Readable,
             HandshakeNeed::Writable => Need::Writable,
             HandshakeNeed::Work(machine) => {
                 ctx.tally.add(Metric::Jobs, 1);
-                Need::Job(Job::Handshake(machine), self.wire.client())
+                Need::Job(Job::Handshake(machine), self.connection.client())
             }
             HandshakeNeed::WorkUnderWay => Need::JobUnderWay,
             HandshakeNeed::Failed(failure) => self.fail_handshake(&failure, ctx),
@@ -32,9 +32,9 @@ impl Session {
             }
             HandshakeNeed::Unannounced(why) => self.end_unannounced(why, ctx),
             // The load balancer has said whose connection it is, which is in clear.
-            HandshakeNeed::Nothing if self.wire.transport.tls().is_none() => return None,
+            HandshakeNeed::Nothing if self.connection.transport.tls().is_none() => return None,
             HandshakeNeed::Nothing => {
-                let resumed = self.wire.transport.tls().is_some_and(|facts| facts.resumed);
+                let resumed = self.connection.transport.tls().is_some_and(|facts| facts.resumed);
                 ctx.tally.add(Metric::of_handshake(resumed), 1);
                 self.begin_protocol(ctx);
                 return None;
@@ -44,10 +44,10 @@ impl Session {
 
     /// The deadline has passed; `None`: not for the handshake.
     pub(super) fn time_out_handshake(&mut self, ctx: &mut Context) -> Option<Need> {
-        if !self.wire.transport.is_handshaking() {
+        if !self.connection.transport.is_handshaking() {
             return None;
         }
-        if self.wire.transport.awaits_announcement() {
+        if self.connection.transport.awaits_announcement() {
             return Some(self.end_unannounced(None, ctx));
         }
         let failure =
@@ -58,7 +58,8 @@ impl Session {
     /// Closes a connection of which the load balancer has not said whose it is.
     fn end_unannounced(&mut self, why: Option<BadProxyHeader>, ctx: &mut Context) -> Need {
         if let Some(why) = why {
-            let peer = self.wire.transport.peer().map_or("unix:".to_owned(), |peer| peer.ip().to_string());
+            let peer =
+                self.connection.transport.peer().map_or("unix:".to_owned(), |peer| peer.ip().to_string());
             ctx.remark_on_tls(format_args!("a connection from {peer} was closed: {why}"));
         }
         self.end(Outcome::ClientGone, ctx)

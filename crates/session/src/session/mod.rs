@@ -3,6 +3,7 @@
 //! [`Session::step`] advances the client until it has to wait, and returns what it needs next. The architecture decides
 //! which thread waits. See `LIFECYCLE.md` beside this file for the states.
 
+mod connection;
 mod driver;
 mod exchanges;
 mod handshake;
@@ -11,7 +12,6 @@ mod http2;
 mod moving;
 mod need;
 mod wake;
-mod wire;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -25,10 +25,10 @@ use crate::context::Context;
 use crate::job::JobDone;
 use crate::protocol::StreamId;
 use crate::transport::Transport;
+use connection::ClientConnection;
 use driver::Driver;
 use http1::Http1Driver;
 use http2::Http2Driver;
-use wire::Wire;
 
 pub use need::{BodyPart, Need, Stage};
 pub use wake::Wake;
@@ -45,7 +45,7 @@ pub enum Spare {
 /// One client.
 #[derive(Debug)]
 pub struct Session {
-    wire: Wire,
+    connection: ClientConnection,
     protocol: Protocol,
 }
 
@@ -82,54 +82,54 @@ impl Session {
 
     /// Like [`new`](Self::new), over any transport.
     pub fn over(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
-        let mut wire = Wire::new(transport, listener, ctx);
-        let protocol = Protocol::Http1(Http1Driver::new(&mut wire, ctx));
-        Self { wire, protocol }
+        let mut connection = ClientConnection::new(transport, listener, ctx);
+        let protocol = Protocol::Http1(Http1Driver::new(&mut connection, ctx));
+        Self { connection, protocol }
     }
 
     /// The handshake is over: the client speaks what was agreed on.
     fn begin_protocol(&mut self, ctx: &mut Context) {
-        let agreed = self.wire.transport.tls().map(|facts| facts.protocol);
+        let agreed = self.connection.transport.tls().map(|facts| facts.protocol);
         self.protocol = match agreed {
             Some(baton_tls::Protocol::Http2) => Protocol::Http2(Box::new(Http2Driver::new(ctx))),
             // The first request has a time of its own.
-            _ => Protocol::Http1(Http1Driver::new(&mut self.wire, ctx)),
+            _ => Protocol::Http1(Http1Driver::new(&mut self.connection, ctx)),
         };
     }
 
     /// The client's connection is counted by its address.
     pub fn note_counted(&mut self, counted: Counted) {
-        self.wire.transport.counted = counted;
+        self.connection.transport.counted = counted;
     }
 
     /// The socket, to wait on.
     pub fn socket(&self) -> &ClientSocket {
-        self.wire.transport.socket()
+        self.connection.transport.socket()
     }
 
     /// The socket, for a thread that waits on it while another one has the session.
     pub fn share_socket(&self) -> Arc<ClientSocket> {
-        self.wire.transport.share_socket()
+        self.connection.transport.share_socket()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, in milliseconds of the clock; `u64::MAX`: never.
     pub fn deadline_ms(&self) -> u64 {
-        self.wire.deadline_ms
+        self.connection.deadline_ms
     }
 
     /// Which half of the work is next.
     pub fn stage(&self) -> Stage {
-        let can_send = each_driver!(&self.protocol, driver => driver.can_send(&self.wire));
+        let can_send = each_driver!(&self.protocol, driver => driver.can_send(&self.connection));
         if can_send { Stage::Write } else { Stage::Read }
     }
 
     /// Whether every request that has begun is answered, so that closing the connection loses nothing.
     pub fn is_idle(&self) -> bool {
         each_driver!(&self.protocol, driver => driver.is_idle())
-            && self.wire.is_open()
-            && self.wire.outlet.is_empty()
-            && self.wire.inbox.is_empty()
-            && !self.wire.transport.has_begun_handshake()
+            && self.connection.is_open()
+            && self.connection.send_queue.is_empty()
+            && self.connection.inbox.is_empty()
+            && !self.connection.transport.has_begun_handshake()
     }
 
     /// How little is lost if the connection ends now; `None`: a request is being answered.
@@ -137,32 +137,32 @@ impl Session {
         if self.is_idle() {
             return Some(Spare::Idle);
         }
-        let waits_for_client = self.wire.transport.is_handshaking()
-            || each_driver!(&self.protocol, driver => driver.waits_for_client(&self.wire));
+        let waits_for_client = self.connection.transport.is_handshaking()
+            || each_driver!(&self.protocol, driver => driver.waits_for_client(&self.connection));
         waits_for_client.then_some(Spare::Unfinished)
     }
 
     /// Whether the front-end that has handed the connection over can take it back now, between two requests.
     pub fn may_go_back(&self) -> bool {
-        self.wire.transport.is_of_front_end() && self.is_idle()
+        self.connection.transport.is_of_front_end() && self.is_idle()
     }
 
     /// The socket may be readable, or take more.
     pub fn handle_ready(&mut self, is_readable: bool) {
         if is_readable {
-            self.wire.transport.handle_readable();
+            self.connection.transport.handle_readable();
         }
         each_driver!(&mut self.protocol, driver => driver.handle_ready());
     }
 
     /// The client has ended its input, perhaps behind unread data, or is gone. For pollers that report this only once.
     pub fn handle_input_end(&mut self) {
-        self.wire.transport.handle_input_end();
+        self.connection.transport.handle_input_end();
     }
 
     /// The connection is over in both directions: no answer can arrive.
     pub fn handle_hangup(&mut self) {
-        self.wire.transport.handle_hangup();
+        self.connection.transport.handle_hangup();
     }
 
     /// Whether a request of this session is with an application.
@@ -172,7 +172,7 @@ impl Session {
 
     /// The job that [`Need::Job`] asked for is done.
     pub fn handle_job(&mut self, done: JobDone, ctx: &Context) {
-        each_driver!(&mut self.protocol, driver => driver.handle_job(done, &mut self.wire, ctx));
+        each_driver!(&mut self.protocol, driver => driver.handle_job(done, &mut self.connection, ctx));
     }
 
     /// The gateway may have an event for a delegated request.
@@ -188,8 +188,8 @@ impl Session {
         event: Option<ResponseEvent>,
         ctx: &mut Context,
     ) -> bool {
-        let wire = &mut self.wire;
-        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, wire, ctx))
+        let connection = &mut self.connection;
+        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, connection, ctx))
     }
 
     /// The application wants more of the request's body.
@@ -202,7 +202,7 @@ impl Session {
         if let Some(need) = self.time_out_handshake(ctx) {
             return need;
         }
-        each_driver!(&mut self.protocol, driver => driver.handle_timeout(&mut self.wire, ctx))
+        each_driver!(&mut self.protocol, driver => driver.handle_timeout(&mut self.connection, ctx))
     }
 
     /// Goes as far as it can without waiting; `stage` says which half of the work the caller does.
@@ -210,24 +210,24 @@ impl Session {
         if let Some(need) = self.shake_hands(ctx) {
             return need;
         }
-        let need = each_driver!(&mut self.protocol, driver => driver.step(&mut self.wire, ctx, stage));
+        let need = each_driver!(&mut self.protocol, driver => driver.step(&mut self.connection, ctx, stage));
         let Protocol::Http1(http1) = &self.protocol else { return need };
         if !http1.is_http2() {
             return need;
         }
         self.protocol = Protocol::Http2(Box::new(Http2Driver::new(ctx)));
-        self.wire.retry_inbox();
+        self.connection.retry_inbox();
         self.step(ctx, stage)
     }
 
     /// Ends the session at once, and logs unfinished requests with this outcome.
     pub fn end(&mut self, outcome: Outcome, ctx: &mut Context) -> Need {
-        each_driver!(&mut self.protocol, driver => driver.end(outcome, &mut self.wire, ctx))
+        each_driver!(&mut self.protocol, driver => driver.end(outcome, &mut self.connection, ctx))
     }
 
     /// What holds between any two events.
     pub fn check_invariants(&self) {
-        each_driver!(&self.protocol, driver => driver.check_invariants(&self.wire));
+        each_driver!(&self.protocol, driver => driver.check_invariants(&self.connection));
     }
 }
 

@@ -7,24 +7,25 @@ use baton_telemetry::metrics::Metric;
 use baton_tls::Protocol as Spoken;
 use baton_upstream::TunnelEnd;
 
+use super::connection::ClientConnection;
 use super::http1::Http1Driver;
 use super::http2::Http2Driver;
-use super::wire::Wire;
 use super::{Need, Protocol, Session};
 use crate::context::Context;
 use crate::departures::Departure;
-use crate::outlet::Outlet;
+use crate::send_queue::SendQueue;
 use crate::transport::Transport;
 
 impl Session {
     /// The version of a passport with which another process can go on with the client; `None`: none can now. Every request of
     /// which all has come is answered, but for a tunnel, whose end the gateway has to give away.
     pub fn passport_version(&self) -> Option<u32> {
-        let version = self.wire.passport_version()?;
+        let version = self.connection.passport_version()?;
         match &self.protocol {
-            Protocol::Http1(http1) => http1.passport_version(&self.wire).map(|own| own.max(version)),
+            Protocol::Http1(http1) => http1.passport_version(&self.connection).map(|own| own.max(version)),
             Protocol::Http2(http2) => {
-                (self.wire.is_open() && self.wire.outlet.is_empty() && http2.is_movable()).then_some(2)
+                (self.connection.is_open() && self.connection.send_queue.is_empty() && http2.is_movable())
+                    .then_some(2)
             }
         }
     }
@@ -32,15 +33,16 @@ impl Session {
     /// Gives the connection to another process, with the origin's end of its tunnel if it is one. It stays if that takes none
     /// now: its next step shows what it needs.
     pub fn depart(&mut self, tunnel: Option<TunnelEnd>, ctx: &mut Context) -> Need {
-        let listener = ctx.departures.as_ref().and_then(|one| one.address_of(self.wire.listener)).cloned();
+        let listener =
+            ctx.departures.as_ref().and_then(|one| one.address_of(self.connection.listener)).cloned();
         let Some(listener) = listener else {
-            self.wire.has_to_stay = true;
+            self.connection.has_to_stay = true;
             return Need::Turn;
         };
         let passport = self.passport(listener, tunnel.as_ref(), ctx);
-        let socket = self.wire.transport.socket();
+        let socket = self.connection.transport.socket();
         let mut descriptors = vec![socket.as_fd()];
-        descriptors.extend(self.wire.outlet.descriptors());
+        descriptors.extend(self.connection.send_queue.descriptors());
         descriptors.extend(tunnel.as_ref().map(|end| end.socket.as_fd()));
         let now_ms = ctx.clock.now_ms();
         if let (Some(_), Some(mover)) = (passport.flow, &ctx.mover) {
@@ -53,13 +55,13 @@ impl Session {
                 if let Protocol::Http1(http1) = &self.protocol {
                     http1.note_left(ctx);
                 }
-                self.wire.transport.handle_left();
-                self.wire.transport.leave_flow();
-                self.wire.finish(ctx)
+                self.connection.transport.handle_left();
+                self.connection.transport.leave_flow();
+                self.connection.finish(ctx)
             }
             Departure::Later => Need::Turn,
             Departure::Never => {
-                self.wire.has_to_stay = true;
+                self.connection.has_to_stay = true;
                 Need::Turn
             }
         }
@@ -77,20 +79,20 @@ impl Session {
     pub(super) fn passport(&self, listener: Address, tunnel: Option<&TunnelEnd>, ctx: &Context) -> Passport {
         let mut passport = Passport {
             listener,
-            peer: self.wire.transport.peer(),
+            peer: self.connection.transport.peer(),
             requests: 0,
-            written: self.wire.written(),
-            was_passed: self.wire.transport.was_passed(),
-            flow: self.wire.transport.flow(),
+            written: self.connection.written(),
+            was_passed: self.connection.transport.was_passed(),
+            flow: self.connection.transport.flow(),
             stay: false,
             left_ms: None,
-            unread: self.wire.inbox.clone(),
+            unread: self.connection.inbox.clone(),
             begins_with_tls: false,
             parts: Vec::new(),
         };
-        self.wire.transport.describe(&mut passport);
+        self.connection.transport.describe(&mut passport);
         match &self.protocol {
-            Protocol::Http1(http1) => http1.describe(&mut passport, tunnel, &self.wire, ctx),
+            Protocol::Http1(http1) => http1.describe(&mut passport, tunnel, &self.connection, ctx),
             Protocol::Http2(http2) => http2.describe(&mut passport, ctx),
         }
         passport
@@ -126,35 +128,35 @@ impl Session {
         if agreed.is_some_and(|is_http2| is_http2 != http2.is_some()) {
             return None;
         }
-        if http2.is_some() && !transport.fits(&Outlet::default()) {
+        if http2.is_some() && !transport.fits(&SendQueue::default()) {
             return None;
         }
-        let mut wire = Wire::arrived(transport, listener, ctx);
-        wire.inbox = std::mem::take(&mut passport.unread);
-        wire.retry_inbox();
+        let mut connection = ClientConnection::arrived(transport, listener, ctx);
+        connection.inbox = std::mem::take(&mut passport.unread);
+        connection.retry_inbox();
         let protocol = match http2 {
             Some(http2) => Protocol::Http2(http2),
-            None => match Http1Driver::resumed(passport, files, &mut wire, ctx) {
+            None => match Http1Driver::resumed(passport, files, &mut connection, ctx) {
                 Some(http1) => Protocol::Http1(http1),
                 None => {
-                    wire.transport.handle_left();
-                    wire.transport.leave_flow();
-                    wire.finish(ctx);
+                    connection.transport.handle_left();
+                    connection.transport.leave_flow();
+                    connection.finish(ctx);
                     return None;
                 }
             },
         };
-        Some(Self { wire, protocol })
+        Some(Self { connection, protocol })
     }
 
     /// The session as another process would go on with it.
     pub fn moved(self, ctx: &mut Context) -> Self {
         let passport = self.passport(Address::Unix("/run/listener".into()), None, ctx);
         let Some(message) = passport.to_message() else { return self };
-        let files = self.wire.outlet.descriptors();
+        let files = self.connection.send_queue.descriptors();
         let files = files.into_iter().map(|file| file.try_clone_to_owned().expect("a descriptor")).collect();
         let passport = Passport::from_message(&message).expect("a passport");
-        let Wire { mut transport, listener, .. } = self.wire;
+        let ClientConnection { mut transport, listener, .. } = self.connection;
         transport.handle_left();
         ctx.tally.subtract(Metric::ConnectionsOpen, 1);
         let transport = transport.moved(&passport).expect("a transport");

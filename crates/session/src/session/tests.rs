@@ -30,16 +30,16 @@ use tempfile::TempDir;
 
 use super::{Need, Session, Stage};
 use crate::context::{Context, Records};
-use crate::outlet::{SendPolicy, SendfileMode, is_resident};
 use crate::protocol::StreamId;
+use crate::send_queue::{SendPolicy, SendfileMode, is_resident};
 use crate::session::Wake;
 
 /// An application with all paths below its own, with which the server shares what it can.
 fn sharing_terms(path: &str) -> CgiTerms {
     CgiTerms {
         path: path.into(),
-        hand_over: true,
-        hand_over_uncoded: true,
+        passes_socket: true,
+        passes_uncoded: true,
         encoded_slashes: true,
         keep_passed: true,
         document_root: None,
@@ -379,7 +379,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         kernel_tls: false,
     };
     let counters = Counters::allocate(1).unwrap().remove(0);
-    let records = Records { tally: Tally::new(counters, None), log: AccessLogs::default(), remarks: |_| {} };
+    let records = Records { tally: Tally::new(counters, None), log: AccessLogs::default(), warnings: |_| {} };
     Context::new(
         Arc::new(Plan::new(vec![site], Limits::default(), true)),
         Arc::new(Cache::new(CacheSettings::default())),

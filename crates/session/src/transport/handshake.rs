@@ -1,4 +1,4 @@
-//! TLS that is not established: the handshake on a line.
+//! TLS that is not established: the handshake on a stream.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use baton_shares::{ClientKey, Full, Place, Shares};
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
 use rustix::io::Errno;
 
-use super::line::Line;
+use super::byte_stream::ByteStream;
 use super::secured::with_batch;
 
 /// A handshake under way.
@@ -20,7 +20,7 @@ pub(super) struct Handshaking {
     has_begun: bool,
     /// Bytes that were read already.
     early: Vec<u8>,
-    /// What the line has not taken: one flight, a few KB.
+    /// What the stream has not taken: one flight, a few KB.
     unsent: Unsent,
     /// How it has ended, which counts when everything has been sent.
     ended: Option<Result<Box<Established>, HandshakeFailure>>,
@@ -36,9 +36,9 @@ pub(crate) enum HandshakeNeed {
     Unannounced(Option<BadProxyHeader>),
     /// Nothing: the client does not speak TLS, and is told so in clear.
     Clear,
-    /// The line readable.
+    /// The stream readable.
     Readable,
-    /// The line writable.
+    /// The stream writable.
     Writable,
     /// [`Handshake::work`] done, then [`Transport::handle_handshake_work`](super::Transport::handle_handshake_work).
     Work(Box<Handshake>),
@@ -93,12 +93,12 @@ impl Handshaking {
     /// The handshake is over, for better or worse.
     pub(super) fn advance(
         &mut self,
-        line: &dyn Line,
+        stream: &dyn ByteStream,
         readable: &mut bool,
         end_announced: bool,
     ) -> Result<HandshakeNeed, Over> {
         loop {
-            match self.unsent.flush(line, false) {
+            match self.unsent.flush(stream, false) {
                 Ok(true) => {}
                 // Only tickets are left: they go with the first answer.
                 Ok(false) if matches!(self.ended, Some(Ok(_))) => {}
@@ -128,7 +128,7 @@ impl Handshaking {
                 Needs::Input => {
                     let early = with_batch(|batch| {
                         let count =
-                            line.receive_and_note(&mut batch[..READ_BYTES], readable, end_announced)?;
+                            stream.receive_and_note(&mut batch[..READ_BYTES], readable, end_announced)?;
                         let bytes = &batch[..count];
                         if count > 0 && !self.has_begun && !looks_like_tls(bytes) {
                             return Ok(Some(bytes.to_vec()));

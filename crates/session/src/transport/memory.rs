@@ -11,7 +11,7 @@ use baton_tls::{Alert, KernelTransmit, Server};
 use baton_upstream::ClientSocket;
 use rustix::io::Errno;
 
-use crate::transport::{Line, Transport};
+use crate::transport::{ByteStream, Transport};
 
 /// The server's end. Dropping it closes the connection.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(crate) fn transport(end: ServerEnd, peer: SocketAddr, tls: Option<&Arc<Serve
     Transport::over(Arc::new(end), Some(peer), tls)
 }
 
-impl Line for ServerEnd {
+impl ByteStream for ServerEnd {
     fn socket(&self) -> Option<&ClientSocket> {
         None
     }

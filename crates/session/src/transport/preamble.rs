@@ -3,7 +3,7 @@
 use baton_http::{Announced, BadProxyHeader, PROXY_HEADER_BYTES_MAX, read_proxy_header};
 use rustix::io::Errno;
 
-use super::line::Line;
+use super::byte_stream::ByteStream;
 
 /// A header that has not arrived completely.
 #[derive(Debug, Default)]
@@ -26,10 +26,15 @@ pub(super) enum Read {
 
 impl Preamble {
     /// Reads what has arrived.
-    pub(super) fn advance(&mut self, line: &dyn Line, readable: &mut bool, end_announced: bool) -> Read {
+    pub(super) fn advance(
+        &mut self,
+        stream: &dyn ByteStream,
+        readable: &mut bool,
+        end_announced: bool,
+    ) -> Read {
         let mut bytes = [0; READ_BYTES];
         loop {
-            match line.receive_and_note(&mut bytes, readable, end_announced) {
+            match stream.receive_and_note(&mut bytes, readable, end_announced) {
                 Ok(0) => return Read::Ended,
                 Ok(count) => self.input.extend_from_slice(&bytes[..count]),
                 Err(Errno::AGAIN) => return Read::More,

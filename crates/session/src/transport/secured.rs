@@ -1,7 +1,7 @@
-//! TLS that is established, on a line: opens what arrives, seals what is sent.
+//! TLS that is established, on a stream: opens what arrives, seals what is sent.
 //!
 //! Records are opened and sealed in memory of the thread. A connection keeps only what it must: an incomplete record, data
-//! that its reader had no room for, records that the line did not take. All of that is gone when it is idle.
+//! that its reader had no room for, records that the stream did not take. All of that is gone when it is idle.
 //!
 //! The kernel may seal instead ([`Sealer`]), late and for good: then ranges of files leave by reference, and an application
 //! may write to the socket. What arrives is opened here all the same
@@ -18,9 +18,9 @@ use baton_tls::{
 };
 use rustix::io::Errno;
 
-use super::line::Line;
-use crate::outlet::SendfileMode;
-use crate::outlet::{Flush, Outlet, SendPolicy};
+use super::byte_stream::ByteStream;
+use crate::send_queue::SendfileMode;
+use crate::send_queue::{Flush, SendPolicy, SendQueue};
 
 /// TLS on a connection.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub(super) struct Secured {
     sealed_untried: bool,
     /// Data that the reader had no room for, of one record.
     opened: Vec<u8>,
-    /// Records that the line has not taken: at most [`BATCH_BYTES`].
+    /// Records that the stream has not taken: at most [`BATCH_BYTES`].
     unsent: Unsent,
-    /// Bytes in front of the outlet that are in these records. They count as sent when the records are.
+    /// Bytes in front of the send queue that are in these records. They count as sent when the records are.
     unsent_data: u64,
-    /// Bytes in front of these that have been sent since the outlet counted.
+    /// Bytes in front of these that have been sent since the send queue counted.
     uncounted_data: u64,
-    /// Bytes in these records that the outlet has counted as sent, because more was behind them.
+    /// Bytes in these records that the send queue has counted as sent, because more was behind them.
     early_data: u64,
-    /// The connection ends behind what the outlet holds: the last record says so.
+    /// The connection ends behind what the send queue holds: the last record says so.
     ends_behind_output: bool,
     /// Nothing may follow: the client was told that this is the end, or must not be told.
     has_said_end: bool,
@@ -83,7 +83,7 @@ pub(super) fn with_batch<R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
 }
 
 impl Secured {
-    /// TLS that has just been established; `unsent`: records that the line has not taken.
+    /// TLS that has just been established; `unsent`: records that the stream has not taken.
     pub(super) fn new(established: Established, unsent: Unsent) -> Self {
         let Established { records, facts, unread } = established;
         let sealed_untried = !unread.is_empty();
@@ -107,7 +107,7 @@ impl Secured {
         }
     }
 
-    /// Whether the kernel seals: what is written to the line leaves in records.
+    /// Whether the kernel seals: what is written to the stream leaves in records.
     pub(super) fn is_with_kernel(&self) -> bool {
         matches!(self.sealer, Sealer::Kernel { .. })
     }
@@ -117,19 +117,19 @@ impl Secured {
         self.sealer == Sealer::Kernel { unsettled: true }
     }
 
-    /// An application has written so many bytes to the line.
+    /// An application has written so many bytes to the stream.
     pub(super) fn handle_sent_by_others(&mut self, bytes: u64) {
         self.records.handle_sealed_by_kernel(bytes);
         self.sealer = Sealer::Kernel { unsettled: true };
     }
 
     /// Has the kernel seal from now on, if it can and nothing is left of what was sealed here. Returns whether it does.
-    pub(super) fn give_to_kernel(&mut self, line: &dyn Line) -> bool {
+    pub(super) fn give_to_kernel(&mut self, stream: &dyn ByteStream) -> bool {
         if self.sealer != Sealer::Thread || !self.unsent.is_empty() || !self.records.suits_kernel() {
             return self.is_with_kernel();
         }
         self.sealer = match self.records.for_kernel() {
-            Ok(keys) if line.seal(&keys) => {
+            Ok(keys) if stream.seal(&keys) => {
                 self.records.handle_kernel_seals();
                 Sealer::Kernel { unsettled: false }
             }
@@ -142,7 +142,7 @@ impl Secured {
         &self.facts
     }
 
-    /// Whether there is something to read that has left the line already.
+    /// Whether there is something to read that has left the stream already.
     pub(super) fn has_input(&self) -> bool {
         self.sealed_untried || !self.opened.is_empty()
     }
@@ -155,7 +155,7 @@ impl Secured {
     /// gone.
     pub(super) fn receive(
         &mut self,
-        line: &dyn Line,
+        stream: &dyn ByteStream,
         into: &mut [u8],
         readable: &mut bool,
         end_announced: bool,
@@ -174,7 +174,7 @@ impl Secured {
                 let mut filled = self.sealed.len();
                 batch[..filled].copy_from_slice(&self.sealed);
                 if !self.sealed_untried {
-                    let count = line.receive_and_note(&mut batch[filled..], readable, end_announced)?;
+                    let count = stream.receive_and_note(&mut batch[filled..], readable, end_announced)?;
                     if count == 0 {
                         return Ok(0);
                     }
@@ -187,7 +187,7 @@ impl Secured {
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        self.fail(line, error);
+                        self.fail(stream, error);
                         return Err(Errno::PROTO);
                     }
                 }
@@ -213,11 +213,11 @@ impl Secured {
         Ok(if filled > 0 || has_ended { Some(filled) } else { None })
     }
 
-    /// Sends what the outlet holds in records, as much as the line takes.
+    /// Sends what the send queue holds in records, as much as the stream takes.
     pub(super) fn flush(
         &mut self,
-        line: &dyn Line,
-        outlet: &mut Outlet,
+        stream: &dyn ByteStream,
+        send_queue: &mut SendQueue,
         policy: &SendPolicy,
         scratch: &mut [u8],
         last: bool,
@@ -225,36 +225,36 @@ impl Secured {
     ) -> Flush {
         if !self.unsent.is_empty() {
             let unsent_len = self.unsent.0.len();
-            outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
-            let more = outlet.queued() > self.unsent_data || last;
-            let Ok(is_all) = self.unsent.flush(line, more) else { return Flush::Over(Stop::PeerGone) };
+            send_queue.handle_taken(std::mem::take(&mut self.uncounted_data));
+            let more = send_queue.queued() > self.unsent_data || last;
+            let Ok(is_all) = self.unsent.flush(stream, more) else { return Flush::Over(Stop::PeerGone) };
             self.count(self.early_data, self.unsent_data, unsent_len);
-            outlet.handle_taken(std::mem::take(&mut self.uncounted_data));
+            send_queue.handle_taken(std::mem::take(&mut self.uncounted_data));
             if !is_all {
                 return Flush::Full;
             }
         }
-        if policy.kernel_tls && self.is_for_kernel(outlet) {
-            if let Some(first @ 1..) = SENT_BEFORE_KERNEL_MIN.checked_sub(outlet.sent()) {
+        if policy.kernel_tls && self.is_for_kernel(send_queue) {
+            if let Some(first @ 1..) = SENT_BEFORE_KERNEL_MIN.checked_sub(send_queue.sent()) {
                 let first = SendPolicy { quantum_bytes: first.min(policy.quantum_bytes), ..policy.clone() };
-                match self.seal_and_send(line, outlet, &first, scratch, last, clock) {
+                match self.seal_and_send(stream, send_queue, &first, scratch, last, clock) {
                     Flush::Quantum if self.unsent.is_empty() => {}
                     flush => return flush,
                 }
             }
-            self.give_to_kernel(line);
+            self.give_to_kernel(stream);
         }
         match self.is_with_kernel() {
-            true => self.send_through_kernel(line, outlet, policy, scratch, clock),
-            false => self.seal_and_send(line, outlet, policy, scratch, last, clock),
+            true => self.send_through_kernel(stream, send_queue, policy, scratch, clock),
+            false => self.seal_and_send(stream, send_queue, policy, scratch, last, clock),
         }
     }
 
     /// Whether the kernel had better seal what is next. A frame of HTTP/2 is too short for that.
-    fn is_for_kernel(&self, outlet: &Outlet) -> bool {
+    fn is_for_kernel(&self, send_queue: &SendQueue) -> bool {
         self.sealer == Sealer::Thread
             && self.facts.protocol == Protocol::Http11
-            && outlet.longest_file_range() >= RANGE_FOR_KERNEL_MIN
+            && send_queue.longest_file_range() >= RANGE_FOR_KERNEL_MIN
             && self.records.suits_kernel()
     }
 
@@ -262,20 +262,20 @@ impl Secured {
     /// the rest if the connection is closed before there is.
     fn send_through_kernel(
         &mut self,
-        line: &dyn Line,
-        outlet: &mut Outlet,
+        stream: &dyn ByteStream,
+        send_queue: &mut SendQueue,
         policy: &SendPolicy,
         scratch: &mut [u8],
         clock: &Clock,
     ) -> Flush {
-        let before = outlet.sent();
-        let by_reference = line.sends_files() && policy.sendfile != SendfileMode::Never;
+        let before = send_queue.sent();
+        let by_reference = stream.sends_files() && policy.sendfile != SendfileMode::Never;
         let through = (!by_reference).then_some(scratch);
         // Never the last: MSG_MORE would leave a record open, which no timer ends.
-        let flush = outlet.flush(line, policy, through, false, clock.stamp().unix_seconds);
-        self.records.handle_sealed_by_kernel(outlet.sent() - before);
+        let flush = send_queue.flush(stream, policy, through, false, clock.stamp().unix_seconds);
+        self.records.handle_sealed_by_kernel(send_queue.sent() - before);
         match flush {
-            Flush::Done if line.is_writable() => {
+            Flush::Done if stream.is_writable() => {
                 self.sealer = Sealer::Kernel { unsettled: false };
                 Flush::Done
             }
@@ -287,11 +287,11 @@ impl Secured {
         }
     }
 
-    /// Seals and sends what the outlet holds.
+    /// Seals and sends what the send queue holds.
     fn seal_and_send(
         &mut self,
-        line: &dyn Line,
-        outlet: &mut Outlet,
+        stream: &dyn ByteStream,
+        send_queue: &mut SendQueue,
         policy: &SendPolicy,
         scratch: &mut [u8],
         last: bool,
@@ -299,10 +299,10 @@ impl Secured {
     ) -> Flush {
         with_batch(|batch| {
             let now_ms = clock.now_ms();
-            let mut sealing = Sealing { secured: self, line, batch, len: 0, early: 0, now_ms, last };
+            let mut sealing = Sealing { secured: self, stream, batch, len: 0, early: 0, now_ms, last };
             let sink = MemorySink::new(BATCH_BYTES, |pieces, more| sealing.take(pieces, more));
             // The last piece has nothing behind it, so that it is sent before it counts as sent.
-            let flush = outlet.flush(&sink, policy, Some(scratch), false, clock.stamp().unix_seconds);
+            let flush = send_queue.flush(&sink, policy, Some(scratch), false, clock.stamp().unix_seconds);
             match sealing.send(0, false) {
                 Ok(()) | Err(Errno::AGAIN) => flush,
                 Err(_) => Flush::Over(Stop::PeerGone),
@@ -310,7 +310,7 @@ impl Secured {
         })
     }
 
-    /// The outlet has counted the first `early` bytes of data in records of this size, and not the `data` behind them. Those
+    /// The send queue has counted the first `early` bytes of data in records of this size, and not the `data` behind them. Those
     /// in what is left of the records are not sent. They are found in proportion, so that a client that takes a little at a
     /// time is seen to take it.
     fn count(&mut self, early: u64, data: u64, records_len: usize) {
@@ -320,21 +320,21 @@ impl Secured {
         self.uncounted_data = data - self.unsent_data;
     }
 
-    /// Bytes that the outlet counts as sent, and that are in records which the line has not taken.
+    /// Bytes that the send queue counts as sent, and that are in records which the stream has not taken.
     pub(super) fn early_data(&self) -> u64 {
         self.early_data
     }
 
-    /// What the outlet holds is all. The last record has to say so in the same breath: a line that is full would take no
+    /// What the send queue holds is all. The last record has to say so in the same breath: a stream that is full would take no
     /// other.
     pub(super) fn end_behind_output(&mut self) {
         self.ends_behind_output = true;
     }
 
-    /// Tells the client that nothing follows (RFC 8446, section 6.1), if the line takes it now. A connection that ends in
+    /// Tells the client that nothing follows (RFC 8446, section 6.1), if the stream takes it now. A connection that ends in
     /// the middle of a record says nothing: the client would take a part for the whole.
-    pub(super) fn say_end(&mut self, line: &dyn Line) {
-        self.alert(line, Alert::CLOSE_NOTIFY);
+    pub(super) fn say_end(&mut self, stream: &dyn ByteStream) {
+        self.alert(stream, Alert::CLOSE_NOTIFY);
     }
 
     /// What was sent is not all, and the client must not be told that it is.
@@ -342,40 +342,40 @@ impl Secured {
         self.has_said_end = true;
     }
 
-    fn fail(&mut self, line: &dyn Line, error: RecordError) {
+    fn fail(&mut self, stream: &dyn ByteStream, error: RecordError) {
         if let Some(alert) = error.alert() {
-            self.alert(line, alert);
+            self.alert(stream, alert);
         }
         self.has_said_end = true;
     }
 
-    fn alert(&mut self, line: &dyn Line, alert: Alert) {
+    fn alert(&mut self, stream: &dyn ByteStream, alert: Alert) {
         if self.has_said_end || !self.unsent.is_empty() {
             return;
         }
         self.has_said_end = true;
         if self.is_with_kernel() {
-            return line.send_alert(alert);
+            return stream.send_alert(alert);
         }
         let mut record = [0; ALERT_BYTES_MAX];
         if let Ok(len) = self.records.seal_alert(alert, &mut record) {
             // The connection ends in any case.
-            let _ = line.send(&record[..len], false);
+            let _ = stream.send(&record[..len], false);
         }
     }
 }
 
-/// Takes the bytes of an outlet, and sends records.
+/// Takes the bytes of a send queue, and sends records.
 struct Sealing<'a> {
     secured: &'a mut Secured,
-    line: &'a dyn Line,
+    stream: &'a dyn ByteStream,
     /// Memory for records, of which the first `len` bytes are full.
     batch: &'a mut [u8],
     len: usize,
     /// Bytes of data in them that count as taken.
     early: u64,
     now_ms: u64,
-    /// The connection ends behind what the outlet holds.
+    /// The connection ends behind what the send queue holds.
     last: bool,
 }
 
@@ -426,7 +426,7 @@ impl Sealing<'_> {
         if len == 0 {
             return Ok(());
         }
-        match self.secured.unsent.send(self.line, &self.batch[..len], more || self.last) {
+        match self.secured.unsent.send(self.stream, &self.batch[..len], more || self.last) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 self.secured.count(early, data, len);

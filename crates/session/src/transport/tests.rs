@@ -1,4 +1,4 @@
-//! Goal: a transport carries the same bytes with TLS on it. Method: the library's client at the other end of a line in
+//! Goal: a transport carries the same bytes with TLS on it. Method: the library's client at the other end of a stream in
 //! memory.
 
 use std::io::Write;
@@ -12,8 +12,8 @@ use baton_tls::{FailureReason, Version};
 use super::memory::{self, Left, connect};
 use super::tls_client::{NAME, TlsClient, server};
 use super::{HandshakeNeed, Received, Transport};
-use crate::outlet::SendfileMode;
-use crate::outlet::{Flush, Outlet, SendPolicy, is_resident};
+use crate::send_queue::SendfileMode;
+use crate::send_queue::{Flush, SendPolicy, SendQueue, is_resident};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -62,8 +62,8 @@ fn policy() -> SendPolicy {
     }
 }
 
-fn flush(transport: &mut Transport, outlet: &mut Outlet, policy: &SendPolicy) -> Flush {
-    transport.flush(outlet, policy, &mut [0; 64 * 1024], false, &Clock::default())
+fn flush(transport: &mut Transport, send_queue: &mut SendQueue, policy: &SendPolicy) -> Flush {
+    transport.flush(send_queue, policy, &mut [0; 64 * 1024], false, &Clock::default())
 }
 
 fn receive_all(transport: &mut Transport, bytes_at_once: usize) -> (Vec<u8>, Received) {
@@ -134,39 +134,39 @@ fn what_is_opened_and_not_taken_is_readable() {
     }
 }
 
-/// Memory and files in turn, through any bottleneck. What the line has not taken counts as unsent, and the outlet is not
+/// Memory and files in turn, through any bottleneck. What the stream has not taken counts as unsent, and the send queue is not
 /// empty before it has.
 #[test]
 fn everything_that_is_sent_arrives() {
     for room in [1000, 20_000, 100_000, 10 << 20] {
         let (mut transport, mut client) = established();
-        let mut outlet = Outlet::default();
+        let mut send_queue = SendQueue::default();
         let mut expected = Vec::new();
         for round in 0..3 {
             for len in [1, 300, 5000] {
                 let bytes = some_bytes(len + round);
                 expected.extend_from_slice(&bytes);
-                outlet.push(Buffer::new(bytes));
+                send_queue.push(Buffer::new(bytes));
             }
             let bytes = some_bytes(200_000 + round);
             expected.extend_from_slice(&bytes);
-            outlet.push(FileSlice::new(file_of(&bytes), 0, bytes.len() as u64));
+            send_queue.push(FileSlice::new(file_of(&bytes), 0, bytes.len() as u64));
         }
         let mut received = client.take().unwrap();
         loop {
-            let flush = flush(&mut transport, &mut outlet, &policy());
+            let flush = flush(&mut transport, &mut send_queue, &policy());
             received.extend(client.take().unwrap());
-            assert_eq!(outlet.sent() + outlet.queued(), expected.len() as u64);
+            assert_eq!(send_queue.sent() + send_queue.queued(), expected.len() as u64);
             match flush {
                 Flush::Done => break,
                 Flush::Full => {
-                    assert!(!outlet.is_empty(), "the session would not try again");
+                    assert!(!send_queue.is_empty(), "the session would not try again");
                     client.end.make_room(room);
                 }
                 other => panic!("{other:?}"),
             }
         }
-        assert!(outlet.is_empty());
+        assert!(send_queue.is_empty());
         assert!(received == expected, "{} of {}", received.len(), expected.len());
     }
 }
@@ -175,17 +175,17 @@ fn everything_that_is_sent_arrives() {
 #[test]
 fn a_quantum_ends_a_flush() {
     let (mut transport, mut client) = established();
-    let mut outlet = Outlet::default();
+    let mut send_queue = SendQueue::default();
     let data = some_bytes(50_000);
-    outlet.push(FileSlice::new(file_of(&data), 0, data.len() as u64));
+    send_queue.push(FileSlice::new(file_of(&data), 0, data.len() as u64));
     let policy = SendPolicy { quantum_bytes: 20_000, ..policy() };
     let mut received = Vec::new();
     for sent in [20_000, 40_000] {
-        assert!(matches!(flush(&mut transport, &mut outlet, &policy), Flush::Quantum));
+        assert!(matches!(flush(&mut transport, &mut send_queue, &policy), Flush::Quantum));
         received.extend(client.take().unwrap());
-        assert_eq!((outlet.sent(), received.len()), (sent, sent as usize));
+        assert_eq!((send_queue.sent(), received.len()), (sent, sent as usize));
     }
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy), Flush::Done));
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy), Flush::Done));
     received.extend(client.take().unwrap());
     assert!(received == data);
 }
@@ -199,26 +199,26 @@ fn both_ends_tell_the_other_that_they_end() {
     assert_eq!(receive_all(&mut transport, 100), (b"last".to_vec(), Received::End));
     assert!(transport.has_ended_input());
 
-    let mut outlet = Outlet::default();
-    outlet.push(Buffer::new(b"answer".to_vec()));
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Done));
+    let mut send_queue = SendQueue::default();
+    send_queue.push(Buffer::new(b"answer".to_vec()));
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Done));
     assert!(transport.end_output());
     assert_eq!(client.take(), Ok(b"answer".to_vec()));
     assert!(client.has_heard_end());
     assert_eq!(client.end.server_left(), Left::InOrder);
 }
 
-/// The line takes what is sent, and nothing more: the client must be told with the last data that they are the last.
+/// The stream takes what is sent, and nothing more: the client must be told with the last data that they are the last.
 #[test]
 fn a_full_line_hears_of_the_end() {
     let (mut transport, mut client) = ends(0);
     assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
     client.take().unwrap();
-    let mut outlet = Outlet::default();
-    outlet.push(Buffer::new(some_bytes(20_000)));
+    let mut send_queue = SendQueue::default();
+    send_queue.push(Buffer::new(some_bytes(20_000)));
     transport.end_behind_output();
     let mut received = Vec::new();
-    while !matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Done) {
+    while !matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Done) {
         client.end.make_room(1);
         received.extend(client.take().unwrap());
     }
@@ -232,36 +232,36 @@ fn a_full_line_hears_of_the_end() {
 fn a_slow_client_is_seen_to_take() {
     let (mut transport, mut client) = ends(0);
     assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
-    let mut outlet = Outlet::default();
-    outlet.push(Buffer::new(some_bytes(60_000)));
-    while outlet.sent() == 0 {
-        assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
+    let mut send_queue = SendQueue::default();
+    send_queue.push(Buffer::new(some_bytes(60_000)));
+    while send_queue.sent() == 0 {
+        assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Full));
         client.end.make_room(1000);
     }
-    let before = outlet.sent();
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
-    assert!((900..=1000).contains(&(outlet.sent() - before)), "{} after {before}", outlet.sent());
+    let before = send_queue.sent();
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Full));
+    assert!((900..=1000).contains(&(send_queue.sent() - before)), "{} after {before}", send_queue.sent());
 }
 
-/// Data in records that the line has not taken are not sent, whether more is behind them or not, nor when the client has left.
+/// Data in records that the stream has not taken are not sent, whether more is behind them or not, nor when the client has left.
 #[test]
 fn what_waits_in_records_is_not_sent() {
     let (mut transport, mut client) = ends(0);
     assert!(matches!(shake(&mut transport, &mut client, 10_000), HandshakeNeed::Nothing));
-    let mut outlet = Outlet::default();
+    let mut send_queue = SendQueue::default();
     // The second piece is of another kind, so that the first one waits for it in its records.
-    outlet.push(Buffer::new(some_bytes(30_000)));
-    outlet.push(FileSlice::new(file_of(&some_bytes(30_000)), 0, 30_000));
-    let sent = |transport: &Transport, outlet: &Outlet| outlet.sent() - transport.early_data();
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
-    let before = sent(&transport, &outlet);
+    send_queue.push(Buffer::new(some_bytes(30_000)));
+    send_queue.push(FileSlice::new(file_of(&some_bytes(30_000)), 0, 30_000));
+    let sent = |transport: &Transport, send_queue: &SendQueue| send_queue.sent() - transport.early_data();
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Full));
+    let before = sent(&transport, &send_queue);
     client.end.make_room(300);
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Full));
-    let after = sent(&transport, &outlet);
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Full));
+    let after = sent(&transport, &send_queue);
     assert!((200..=300).contains(&(after - before)), "{before}, {after}");
     client.end.close();
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Over(Stop::PeerGone)));
-    assert_eq!(sent(&transport, &outlet), after);
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Over(Stop::PeerGone)));
+    assert_eq!(sent(&transport, &send_queue), after);
 }
 
 /// An answer that is cut short must not look complete.
@@ -274,7 +274,7 @@ fn a_reset_is_not_called_an_end() {
     assert!(!client.has_heard_end());
 }
 
-/// The end of the line without a word, in the middle of a record.
+/// The end of the stream without a word, in the middle of a record.
 #[test]
 fn a_client_that_leaves_in_a_record_has_ended() {
     let (mut transport, client) = established();
@@ -301,9 +301,9 @@ fn a_client_that_speaks_in_clear_is_heard() {
     assert!(matches!(transport.shake_hands(), HandshakeNeed::Clear));
     assert!(transport.has_missed_tls() && transport.is_readable() && transport.tls().is_none());
     assert_eq!(receive_all(&mut transport, 5), (REQUEST.to_vec(), Received::Nothing));
-    let mut outlet = Outlet::default();
-    outlet.push(Buffer::new(b"in clear".to_vec()));
-    assert!(matches!(flush(&mut transport, &mut outlet, &policy()), Flush::Done));
+    let mut send_queue = SendQueue::default();
+    send_queue.push(Buffer::new(b"in clear".to_vec()));
+    assert!(matches!(flush(&mut transport, &mut send_queue, &policy()), Flush::Done));
     assert_eq!(client.end.take_output(), b"in clear");
 }
 

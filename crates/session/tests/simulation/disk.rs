@@ -16,7 +16,7 @@ pub(crate) fn set(seed: u64, percent: u8) {
     COLD.set((fastrand::Rng::with_seed(seed), percent));
 }
 
-/// Says of the ranges that an outlet asks for whether they are in memory.
+/// Says of the ranges that a send queue asks for whether they are in memory.
 pub(crate) fn is_resident(_slice: &FileSlice, _window: u64, _unix_seconds: u64) -> bool {
     !is_cold()
 }

@@ -22,9 +22,9 @@ use baton_content::{Blocking, Cache, CacheSettings};
 use baton_response::send_way::{SendWay, SendWays};
 use baton_session::context::{Context, Records};
 use baton_session::job::Job;
-use baton_session::outlet::{SendPolicy, SendfileMode};
 use baton_session::protocol::StreamId;
 use baton_session::requests::Requests;
+use baton_session::send_queue::{SendPolicy, SendfileMode};
 use baton_session::session::{Need, Session, Stage, Wake};
 use baton_session::transport::Transport;
 use baton_site::limits::Limits;
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
         };
         let send_ways = SendWays::new(choices.one(&[SendWay::Memory, SendWay::File]));
         let records =
-            Records { tally: Tally::new(setting.counters, None), log: setting.log.begin(), remarks: |_| {} };
+            Records { tally: Tally::new(setting.counters, None), log: setting.log.begin(), warnings: |_| {} };
         let mut ctx =
             Context::new(plan, Arc::new(Cache::new(cache)), Blocking::Allowed, send, send_ways, records);
         ctx.find = disk::find;

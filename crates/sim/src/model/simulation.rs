@@ -92,7 +92,7 @@ enum Event {
     /// The next request comes.
     Arrival,
     /// A front-end is done with handing a request over to its node.
-    HandedOver { node: u32, life: u32, request: RequestId },
+    HandedOff { node: u32, life: u32, request: RequestId },
     /// A node did something.
     Done { node: u32, life: u32, place: StationId, job: Job },
     /// A step of a slow start.
@@ -151,7 +151,7 @@ impl<'a> Simulation<'a> {
                 self.dispatch();
                 self.foresee_arrival();
             }
-            Event::HandedOver { node, life, request } if self.nodes[node as usize].life == life => {
+            Event::HandedOff { node, life, request } if self.nodes[node as usize].life == life => {
                 self.establish(node, request);
             }
             Event::Done { node, life, place, job } if self.nodes[node as usize].life == life => {
@@ -160,7 +160,7 @@ impl<'a> Simulation<'a> {
                 }
                 self.handle_done(node, job);
             }
-            Event::HandedOver { .. } | Event::Done { .. } => {}
+            Event::HandedOff { .. } | Event::Done { .. } => {}
             Event::Timeout => {
                 self.timeout_is_foreseen = false;
                 self.front_ends.handle_timeout(self.now_us());
@@ -291,7 +291,7 @@ impl<'a> Simulation<'a> {
         let each = &mut self.front_ends.each[front_end];
         each.busy_until_ns = each.busy_until_ns.max(self.now_ns) + cost_ns;
         each.worked_ns += cost_ns;
-        self.events.push(each.busy_until_ns, Event::HandedOver { node: node.0, life, request: id });
+        self.events.push(each.busy_until_ns, Event::HandedOff { node: node.0, life, request: id });
     }
 
     /// A request is no longer on its node.

@@ -2,9 +2,9 @@
 
 mod common;
 mod damage;
+mod disk_failure;
 mod kill;
 mod life;
 mod model;
 mod sending;
 mod threads;
-mod trouble;

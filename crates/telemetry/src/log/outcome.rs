@@ -24,7 +24,7 @@ pub enum Outcome {
     /// The server was stopped first.
     Stopped,
     /// The connection was handed over to a node of the cluster with the request, which the node answers and logs.
-    HandedOver,
+    HandedOff,
 }
 
 impl Outcome {
@@ -61,7 +61,7 @@ impl Outcome {
             Self::ApplicationFailed => Metric::OutcomeApplicationFailed,
             Self::OriginFailed => Metric::OutcomeOriginFailed,
             Self::Stopped => Metric::OutcomeStopped,
-            Self::HandedOver => Metric::OutcomeHandedOver,
+            Self::HandedOff => Metric::OutcomeHandedOff,
         }
     }
 }

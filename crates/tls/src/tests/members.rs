@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::{Identity, MemberChannel, MemberKey, MemberTrouble, PemFile, self_signed};
+use crate::{Identity, MemberChannel, MemberKey, MemberTlsError, PemFile, self_signed};
 
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
@@ -17,7 +17,7 @@ fn key() -> MemberKey {
 }
 
 /// Carries bytes until both ends are silent. What each end has got, or why it failed.
-fn carry(ends: [&mut MemberChannel; 2]) -> [Result<Vec<u8>, MemberTrouble>; 2] {
+fn carry(ends: [&mut MemberChannel; 2]) -> [Result<Vec<u8>, MemberTlsError>; 2] {
     let [one, other] = ends;
     let mut got = [Ok(Vec::new()), Ok(Vec::new())];
     for _ in 0..10 {

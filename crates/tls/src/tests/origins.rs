@@ -14,7 +14,7 @@ use super::sessions::tickets;
 use crate::provider::provider;
 use crate::record_key::ContentType;
 use crate::{
-    Handshake, Needs, Opened, OriginEstablished, OriginHandshake, OriginNeeds, OriginPolicy, OriginTrouble,
+    Handshake, Needs, Opened, OriginEstablished, OriginHandshake, OriginNeeds, OriginPolicy, OriginTlsError,
     PemFile, Protocol, RecordError, Records, Server, Site, Trust,
 };
 
@@ -50,7 +50,7 @@ fn meet(
     config: &Arc<ServerConfig>,
     bytes_at_once: usize,
     greeting: &[u8],
-) -> Result<(OriginEstablished, Vec<u8>, ServerConnection), OriginTrouble> {
+) -> Result<(OriginEstablished, Vec<u8>, ServerConnection), OriginTlsError> {
     let mut server = ServerConnection::new(Arc::clone(config)).unwrap();
     let mut handshake = OriginHandshake::new(policy);
     let mut established = None;
@@ -72,7 +72,7 @@ fn meet(
         }
         let answer = output_of(&mut server);
         if answer.is_empty() && sent.is_empty() {
-            let Some(established) = established else { return Err(OriginTrouble::Left) };
+            let Some(established) = established else { return Err(OriginTlsError::Left) };
             return Ok((established, late, server));
         }
         for piece in answer.chunks(bytes_at_once) {
@@ -181,19 +181,19 @@ fn what_demands_are_not_met_is_named() {
     let reason = |policy: &OriginPolicy, config| meet(policy, config, usize::MAX, b"").err();
     assert_eq!(reason(&policy("origin.test", &ours), &config), None);
     assert_eq!(reason(&policy("192.0.2.1", &ours), &config), None);
-    assert_eq!(reason(&policy("other.test", &ours), &config), Some(OriginTrouble::WrongName));
-    assert_eq!(reason(&policy("origin.test", &strangers), &config), Some(OriginTrouble::UnknownIssuer));
+    assert_eq!(reason(&policy("other.test", &ours), &config), Some(OriginTlsError::WrongName));
+    assert_eq!(reason(&policy("origin.test", &strangers), &config), Some(OriginTlsError::UnknownIssuer));
     let anything = OriginPolicy::new("other.test", Trust::Anything, None).unwrap();
     assert_eq!(reason(&anything, &config), None);
     let system = OriginPolicy::new("origin.test", Trust::System(&[]), None).unwrap();
-    assert_eq!(reason(&system, &config), Some(OriginTrouble::UnknownIssuer));
+    assert_eq!(reason(&system, &config), Some(OriginTlsError::UnknownIssuer));
     let der = CertificateDer::from_pem_slice(ours.pem.as_bytes()).unwrap();
     let system = OriginPolicy::new("origin.test", Trust::System(&[der]), None).unwrap();
     assert_eq!(reason(&system, &config), None);
 
     let expired = ours.issue_expired(&["origin.test"]);
     let config = origin(&expired, BOTH, None);
-    assert_eq!(reason(&policy("origin.test", &ours), &config), Some(OriginTrouble::NotInForce));
+    assert_eq!(reason(&policy("origin.test", &ours), &config), Some(OriginTlsError::NotInForce));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn what_is_no_tls_is_named() {
         assert!(!handshake.take_output().is_empty(), "the client speaks first");
         handshake.feed(answer);
         let OriginNeeds::Failed(trouble) = handshake.poll() else { panic!("{answer:?}") };
-        assert_eq!((trouble, trouble.word()), (OriginTrouble::NotTls, "not-tls"));
+        assert_eq!((trouble, trouble.word()), (OriginTlsError::NotTls, "not-tls"));
     }
 }
 

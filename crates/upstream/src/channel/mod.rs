@@ -12,7 +12,7 @@ mod sealed;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use baton_buf::{Piece, Sender, Stop, Unsent};
-use baton_tls::{OriginHandshake, OriginNeeds, OriginPolicy, OriginTrouble};
+use baton_tls::{OriginHandshake, OriginNeeds, OriginPolicy, OriginTlsError};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
@@ -69,19 +69,19 @@ impl Channel {
     ///
     /// # Errors
     /// The connection is of no use.
-    pub(crate) fn establish(&mut self) -> Result<Established, OriginTrouble> {
+    pub(crate) fn establish(&mut self) -> Result<Established, OriginTlsError> {
         // Something follows at once: it leaves in one packet with that.
         match self.greeting.flush(&self.socket, true) {
             Ok(true) => {}
             Ok(false) => return Ok(Established::NeedsRoom),
-            Err(_) => return Err(OriginTrouble::Left),
+            Err(_) => return Err(OriginTlsError::Left),
         }
         loop {
             let Layer::Shaking(handshake, unsent) = &mut self.layer else { return Ok(Established::Yes) };
             match unsent.flush(&self.socket, false) {
                 Ok(true) => {}
                 Ok(false) => return Ok(Established::NeedsRoom),
-                Err(_) => return Err(OriginTrouble::Left),
+                Err(_) => return Err(OriginTlsError::Left),
             }
             let needs = handshake.poll();
             unsent.0 = handshake.take_output();
@@ -91,11 +91,11 @@ impl Channel {
                 OriginNeeds::Input => {
                     let mut arrived = Vec::with_capacity(HANDSHAKE_READ_BYTES);
                     match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(&mut arrived)) {
-                        Ok(0) => return Err(OriginTrouble::Left),
+                        Ok(0) => return Err(OriginTlsError::Left),
                         Ok(_) => handshake.feed(&arrived),
                         Err(Errno::AGAIN) => return Ok(Established::NeedsInput),
                         Err(Errno::INTR) => {}
-                        Err(_) => return Err(OriginTrouble::Left),
+                        Err(_) => return Err(OriginTlsError::Left),
                     }
                 }
                 OriginNeeds::Nothing(established) => {

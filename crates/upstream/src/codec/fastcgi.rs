@@ -9,9 +9,9 @@ use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 
 use super::cgi_output::CgiOutput;
 use super::turn::{Ended, OfferedTransport, Turn};
-use crate::outgoing::{Descriptor, Outgoing};
-use crate::passfd::HandedOver;
+use crate::passfd::PassedSocket;
 use crate::pending_response::PendingResponse;
+use crate::send_queue::{Descriptor, SendQueue};
 use crate::shm::SharedRegion;
 use crate::temporary::TemporaryFiles;
 use crate::{FailureReason, RequestId};
@@ -28,7 +28,7 @@ pub(crate) struct FastCgi {
     offered: OfferedTransport,
     took_offer_up: bool,
     /// The application has used the hand-over protocol on this connection.
-    speaks_handover: bool,
+    speaks_passfd: bool,
 }
 
 /// The transport of the current request's answer.
@@ -36,7 +36,7 @@ pub(crate) struct FastCgi {
 enum ActiveTransport {
     Plain,
     Shm,
-    PassFd(HandedOver),
+    PassFd(PassedSocket),
 }
 
 impl Default for FastCgi {
@@ -50,13 +50,13 @@ impl Default for FastCgi {
             request_id: None,
             offered: OfferedTransport::Nothing,
             took_offer_up: false,
-            speaks_handover: false,
+            speaks_passfd: false,
         }
     }
 }
 
 impl FastCgi {
-    pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {
+    pub(super) fn begin(&mut self, turn: Turn<'_>, send_queue: &mut SendQueue) {
         let Turn { request, offered, block, patience_ms, .. } = turn;
         self.output = CgiOutput::begin(request, turn.memory);
         self.request_id = Some(turn.request_id);
@@ -67,9 +67,9 @@ impl FastCgi {
         block.clear();
         self.transport = ActiveTransport::Plain;
         let mut descriptor = None;
-        match (offered, &request.handover) {
-            (OfferedTransport::PassFd, Some(handover)) => {
-                let handed = HandedOver::offer(handover, patience_ms, block);
+        match (offered, &request.pass) {
+            (OfferedTransport::PassFd, Some(pass)) => {
+                let handed = PassedSocket::offer(pass, patience_ms, block);
                 descriptor = Some(Descriptor::Client(handed.client()));
                 self.transport = ActiveTransport::PassFd(handed);
             }
@@ -93,9 +93,9 @@ impl FastCgi {
             &*block
         };
         let splits = turn.shows_acceptance && turn.keeps;
-        outgoing.push_fastcgi(self.id, turn.keeps, block, splits, request);
+        send_queue.push_fastcgi(self.id, turn.keeps, block, splits, request);
         if let Some(descriptor) = descriptor {
-            outgoing.attach(descriptor);
+            send_queue.attach(descriptor);
         }
     }
 
@@ -119,7 +119,7 @@ impl FastCgi {
                 Part::Stderr(range) => response.handle_stderr(&received[start..][range]),
                 Part::Slices => {
                     self.handle_slices(response, files)?;
-                    self.note_handover();
+                    self.note_passfd();
                 }
                 Part::Answered(answered) => {
                     self.take_client_back()?;
@@ -151,15 +151,15 @@ impl FastCgi {
         }
     }
 
-    fn note_handover(&mut self) {
-        (self.speaks_handover, self.took_offer_up) = (true, true);
+    fn note_passfd(&mut self) {
+        (self.speaks_passfd, self.took_offer_up) = (true, true);
     }
 
     /// The application gives the client's socket back.
     fn take_client_back(&mut self) -> Result<(), Broken> {
         match std::mem::replace(&mut self.transport, ActiveTransport::Plain) {
             ActiveTransport::PassFd(_) => {
-                self.note_handover();
+                self.note_passfd();
                 Ok(())
             }
             other => {
@@ -197,12 +197,12 @@ impl FastCgi {
     }
 
     /// Whether the application has used the hand-over protocol on this connection.
-    pub(crate) fn speaks_handover(&self) -> bool {
-        self.speaks_handover
+    pub(crate) fn speaks_passfd(&self) -> bool {
+        self.speaks_passfd
     }
 
     /// The client's socket, if it goes with the current request.
-    pub(crate) fn handed_over(&mut self) -> Option<&mut HandedOver> {
+    pub(crate) fn passed(&mut self) -> Option<&mut PassedSocket> {
         match &mut self.transport {
             ActiveTransport::PassFd(handed) => Some(handed),
             _ => None,
@@ -210,12 +210,12 @@ impl FastCgi {
     }
 
     /// Queues an order to give the client's socket back, if the application has it.
-    pub(crate) fn push_give_back(&mut self, outgoing: &mut Outgoing) -> bool {
-        let handed_over = matches!(self.transport, ActiveTransport::PassFd(_));
-        if handed_over {
-            outgoing.push_order(|out| request::push_give_back(out, self.id));
+    pub(crate) fn push_give_back(&mut self, send_queue: &mut SendQueue) -> bool {
+        let is_passed = matches!(self.transport, ActiveTransport::PassFd(_));
+        if is_passed {
+            send_queue.push_order(|out| request::push_give_back(out, self.id));
         }
-        handed_over
+        is_passed
     }
 
     /// The region that the connection shares with the application.
@@ -230,14 +230,14 @@ impl FastCgi {
     }
 
     /// Queues a message with the bytes that the application may reuse in its region. Returns whether there is one.
-    pub(crate) fn push_free(&mut self, outgoing: &mut Outgoing) -> bool {
+    pub(crate) fn push_free(&mut self, send_queue: &mut SendQueue) -> bool {
         let Some(region) = self.region.as_mut().filter(|_| matches!(self.transport, ActiveTransport::Shm))
         else {
             return false;
         };
         region.end_loans();
         let Some(bytes) = region.tell_free() else { return false };
-        outgoing.push_order(|out| request::push_freed(out, self.id, bytes));
+        send_queue.push_order(|out| request::push_freed(out, self.id, bytes));
         true
     }
 }

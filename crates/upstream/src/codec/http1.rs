@@ -8,8 +8,8 @@ use baton_http::origin::{self, ResponsePart, ResponseReader};
 
 use super::turn::{Ended, StreamEnd, Turn};
 use crate::FailureReason;
-use crate::outgoing::Outgoing;
 use crate::pending_response::PendingResponse;
+use crate::send_queue::SendQueue;
 use crate::temporary::TemporaryFiles;
 
 /// HTTP/1.1 on a connection.
@@ -30,9 +30,9 @@ impl Http1 {
         Self { is_tunnel: true, ..Self::new(0) }
     }
 
-    pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) {
+    pub(super) fn begin(&mut self, turn: Turn<'_>, send_queue: &mut SendQueue) {
         self.reader.begin(turn.request.asked, turn.memory);
-        outgoing.push_http(turn.request);
+        send_queue.push_http(turn.request);
     }
 
     pub(super) fn read(

@@ -1,7 +1,7 @@
 //! What is spoken on a connection: a request goes out, its response comes in.
 //!
 //! ```text
-//!   Request ─► Codec::begin ─► Outgoing ─► channel
+//!   Request ─► Codec::begin ─► SendQueue ─► channel
 //!   channel ─► Codec::read  ─► PendingResponse
 //! ```
 //!
@@ -21,8 +21,8 @@ use baton_buf::Buffer;
 use http1::Http1;
 use scgi::Scgi;
 
-use crate::outgoing::Outgoing;
 use crate::pending_response::PendingResponse;
+use crate::send_queue::SendQueue;
 use crate::temporary::TemporaryFiles;
 use crate::{FailureReason, Protocol, Settings};
 
@@ -58,11 +58,11 @@ impl Codec {
     ///
     /// # Errors
     /// [`FailureReason::BadRequest`].
-    pub(crate) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) -> Result<(), FailureReason> {
+    pub(crate) fn begin(&mut self, turn: Turn<'_>, send_queue: &mut SendQueue) -> Result<(), FailureReason> {
         match self {
-            Self::FastCgi(codec) => codec.begin(turn, outgoing),
-            Self::Scgi(codec) => return codec.begin(turn, outgoing),
-            Self::Http1(codec) => codec.begin(turn, outgoing),
+            Self::FastCgi(codec) => codec.begin(turn, send_queue),
+            Self::Scgi(codec) => return codec.begin(turn, send_queue),
+            Self::Http1(codec) => codec.begin(turn, send_queue),
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use baton_buf::Buffer;
 use super::cgi_output::CgiOutput;
 use super::turn::{Ended, StreamEnd, Turn};
 use crate::FailureReason;
-use crate::outgoing::Outgoing;
 use crate::pending_response::PendingResponse;
+use crate::send_queue::SendQueue;
 use crate::temporary::TemporaryFiles;
 
 /// SCGI on a connection.
@@ -16,9 +16,9 @@ pub(crate) struct Scgi {
 }
 
 impl Scgi {
-    pub(super) fn begin(&mut self, turn: Turn<'_>, outgoing: &mut Outgoing) -> Result<(), FailureReason> {
+    pub(super) fn begin(&mut self, turn: Turn<'_>, send_queue: &mut SendQueue) -> Result<(), FailureReason> {
         self.output = CgiOutput::begin(turn.request, turn.memory);
-        outgoing.push_scgi(turn.request).map_err(FailureReason::BadRequest)
+        send_queue.push_scgi(turn.request).map_err(FailureReason::BadRequest)
     }
 
     pub(super) fn read(

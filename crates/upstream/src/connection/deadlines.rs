@@ -20,7 +20,7 @@ impl Connection {
 
     /// There was progress: restarts the application's timeout, or stops it while the gateway waits for the client.
     pub(crate) fn extend_deadline(&mut self, now_ms: u64) {
-        let looks = if self.handed_over().is_some() { u64::from(LOOKS) } else { 1 };
+        let looks = if self.passed().is_some() { u64::from(LOOKS) } else { 1 };
         let (is_tunnel, awaits_client) = (self.is_tunnel(), self.awaits_client());
         let settings = self.application.settings();
         let tunnel_until_ms = now_ms + settings.tunnel_idle_timeout_ms;

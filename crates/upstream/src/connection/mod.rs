@@ -24,8 +24,8 @@ pub(crate) use self::reading::ReadOutcome;
 
 use crate::channel::Channel;
 use crate::codec::{Codec, FastCgi, OfferedTransport, Turn};
-use crate::outgoing::Outgoing;
-use crate::passfd::HandedOver;
+use crate::passfd::PassedSocket;
+use crate::send_queue::SendQueue;
 use crate::shm::SharedRegion;
 use crate::{Application, ClientEnds, FailureReason, Request, RequestId};
 
@@ -43,7 +43,7 @@ pub(crate) struct Connection {
     phase: Phase,
     acceptance: Acceptance,
     codec: Codec,
-    outgoing: Outgoing,
+    send_queue: SendQueue,
     requests: u64,
     /// Whether there may be input, and whether the application has closed its end.
     readable: bool,
@@ -105,7 +105,7 @@ impl Connection {
             phase: Phase::Connecting { request_id, until_ms },
             acceptance: Acceptance::Awaited,
             codec,
-            outgoing: Outgoing::default(),
+            send_queue: SendQueue::default(),
             requests: 0,
             readable: false,
             hung_up: false,
@@ -221,7 +221,7 @@ impl Connection {
         self.phase = Phase::Serving(Serving::new(request_id, keeps, splice_bytes_min));
         let shows_acceptance = self.other_end.shows_acceptance && self.requests == 1;
         let turn = Turn { request_id, request, offered, keeps, shows_acceptance, patience_ms, block, memory };
-        self.codec.begin(turn, &mut self.outgoing)
+        self.codec.begin(turn, &mut self.send_queue)
     }
 
     /// Whether the application may not have accepted the connection yet. On a Unix socket the gateway sees whether the
@@ -229,7 +229,7 @@ impl Connection {
     pub(crate) fn is_unaccepted(&mut self) -> bool {
         if self.acceptance == Acceptance::Awaited
             && self.other_end.is_local
-            && progress::unread_by_peer(&self.channel).is_ok_and(|unread| self.outgoing.is_begun(unread))
+            && progress::unread_by_peer(&self.channel).is_ok_and(|unread| self.send_queue.is_begun(unread))
         {
             self.note_accepted();
         }
@@ -241,7 +241,7 @@ impl Connection {
         if let Some(serving) = self.serving_mut() {
             serving.awaits_client = false;
         }
-        self.outgoing.push_more_body(part, is_last);
+        self.send_queue.push_more_body(part, is_last);
     }
 
     /// Returns the request if its client is to be asked for more of the body, once per piece.
@@ -258,7 +258,7 @@ impl Connection {
 
     /// Whether the body is still incomplete.
     pub(crate) fn awaits_body(&self) -> bool {
-        self.outgoing.is_open()
+        self.send_queue.is_open()
     }
 
     /// Whether it leads to an origin that speaks HTTP.
@@ -284,7 +284,7 @@ impl Connection {
 
     /// The client's bytes may follow, whatever they mean.
     pub(crate) fn open_tunnel(&mut self) {
-        self.outgoing.open();
+        self.send_queue.open();
     }
 
     /// What the origin has not taken of a tunnel that another process can go on with: at most so many bytes. `None`: none can. Of
@@ -294,16 +294,16 @@ impl Connection {
             self.serving().is_some_and(|Serving { halves, .. }| !halves.input_over && !halves.output_over);
         let is_whole = self.is_tunnel() && self.awaits_body() && has_both_halves;
         let is_bare = !self.channel.is_secured() && !self.channel.has_unsent();
-        if is_whole && is_bare { self.outgoing.unsent(bytes_max) } else { None }
+        if is_whole && is_bare { self.send_queue.unsent(bytes_max) } else { None }
     }
 
     /// It comes from another process, as a tunnel.
     pub(crate) fn resume_tunnel(&mut self, request_id: RequestId, unsent: Vec<u8>) {
         self.phase = Phase::Serving(Serving::new(request_id, false, u64::MAX));
         self.requests = 1;
-        self.outgoing.open();
+        self.send_queue.open();
         if !unsent.is_empty() {
-            self.outgoing.push_more_body(Slice::from(unsent), false);
+            self.send_queue.push_more_body(Slice::from(unsent), false);
         }
     }
 
@@ -323,12 +323,12 @@ impl Connection {
     /// # Errors
     /// The connection is gone.
     pub(crate) fn write(&mut self) -> Result<bool, Stop> {
-        let result = self.outgoing.flush(&mut self.channel);
+        let result = self.send_queue.flush(&mut self.channel);
         let Phase::Serving(serving) = &mut self.phase else { return result };
-        if self.outgoing.has_sent() {
+        if self.send_queue.has_sent() {
             serving.delivery.note_sent();
         }
-        let is_all = matches!(result, Ok(true)) && self.codec.is_tunnel() && !self.outgoing.is_open();
+        let is_all = matches!(result, Ok(true)) && self.codec.is_tunnel() && !self.send_queue.is_open();
         if is_all && !std::mem::replace(&mut serving.halves.output_over, true) {
             self.channel.end_output();
         }
@@ -350,32 +350,32 @@ impl Connection {
     /// Tells the application to give the client's socket back, if it has it.
     pub(crate) fn release(&mut self) -> bool {
         match &mut self.codec {
-            Codec::FastCgi(codec) => codec.push_give_back(&mut self.outgoing),
+            Codec::FastCgi(codec) => codec.push_give_back(&mut self.send_queue),
             Codec::Scgi(_) | Codec::Http1(_) => false,
         }
     }
 
     /// The client's socket, if the application may be using it.
-    pub(crate) fn handed_over(&mut self) -> Option<&mut HandedOver> {
-        let is_unsent = self.outgoing.holds_descriptor();
-        self.fastcgi()?.handed_over().filter(|_| !is_unsent)
+    pub(crate) fn passed(&mut self) -> Option<&mut PassedSocket> {
+        let is_unsent = self.send_queue.holds_descriptor();
+        self.fastcgi()?.passed().filter(|_| !is_unsent)
     }
 
     /// Whether another process may get the client's socket: this one never had it, or speaks plain FastCGI only and has
     /// written nothing to it. A process that uses the hand-over protocol may have left a copy to a child.
     pub(crate) fn client_is_untouched(&mut self) -> bool {
-        let speaks_handover = self.speaks_handover();
-        self.handed_over().is_none_or(|handed| !speaks_handover && handed.is_untouched())
+        let speaks_passfd = self.speaks_passfd();
+        self.passed().is_none_or(|handed| !speaks_passfd && handed.is_untouched())
     }
 
     /// Whether the application has used the hand-over protocol.
-    fn speaks_handover(&mut self) -> bool {
-        self.fastcgi().is_some_and(|codec| codec.speaks_handover())
+    fn speaks_passfd(&mut self) -> bool {
+        self.fastcgi().is_some_and(|codec| codec.speaks_passfd())
     }
 
     /// Whether there is output to write.
     pub(crate) fn has_to_write(&self) -> bool {
-        !self.outgoing.is_empty() || self.channel.has_unsent()
+        !self.send_queue.is_empty() || self.channel.has_unsent()
     }
 
     /// Whether the application cannot have begun with the request: nothing was written, or the request was short enough for
@@ -386,7 +386,7 @@ impl Connection {
 
     /// Writing has failed. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
-        self.outgoing = Outgoing::default();
+        self.send_queue = SendQueue::default();
         if let Some(serving) = self.serving_mut() {
             (serving.awaits_client, serving.keeps) = (false, false);
         }
@@ -406,7 +406,7 @@ impl Connection {
     /// Queues a message with the bytes that the application may reuse in its region. Returns whether there is one.
     pub(crate) fn tell_free(&mut self) -> bool {
         match &mut self.codec {
-            Codec::FastCgi(codec) => codec.push_free(&mut self.outgoing),
+            Codec::FastCgi(codec) => codec.push_free(&mut self.send_queue),
             Codec::Scgi(_) | Codec::Http1(_) => false,
         }
     }

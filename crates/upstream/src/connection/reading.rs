@@ -100,8 +100,8 @@ impl Connection {
                     let reusable = keeps
                         && may_follow
                         && is_quiet
-                        && self.outgoing.is_empty()
-                        && !self.outgoing.is_open();
+                        && self.send_queue.is_empty()
+                        && !self.send_queue.is_open();
                     return ReadOutcome::Done { reusable };
                 }
                 None => {}
@@ -113,9 +113,9 @@ impl Connection {
     /// The connection has failed.
     fn end_in_error(&mut self, error: Errno, response: &mut PendingResponse) -> ReadOutcome {
         // A Unix socket is reset if it is closed with unread input.
-        let may_be_unread = error == Errno::CONNRESET && self.other_end.is_local && self.speaks_handover();
+        let may_be_unread = error == Errno::CONNRESET && self.other_end.is_local && self.speaks_passfd();
         if may_be_unread
-            && self.outgoing.is_one_message()
+            && self.send_queue.is_one_message()
             && let Some(serving) = self.serving_mut()
             && serving.delivery == Delivery::Sent
         {

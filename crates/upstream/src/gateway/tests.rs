@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use baton_buf::Aggregate;
 use baton_dispatch::PolicyName;
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 use rustix::event::epoll;
 
 use super::*;
@@ -39,11 +39,11 @@ impl Bench {
             peers: None,
             turn: None,
             text: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
-            asked: Asked::Usual,
+            asked: RequestKind::Usual,
             body: Aggregate::new(),
             rest: None,
             idempotent: true,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: None,
             client: None,

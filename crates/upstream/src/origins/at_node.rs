@@ -19,17 +19,17 @@ impl OriginRecord {
     }
 
     /// A request was handed over with its connection.
-    pub fn note_handed_over(&self) {
+    pub fn note_handed_off(&self) {
         self.add_shared(word::HANDED, 1);
     }
 
     /// A hand-over was taken back before any other process heard of it.
-    pub fn forget_handed_over(&self) {
+    pub fn forget_handed_off(&self) {
         self.add_shared(word::HANDED, u64::MAX);
     }
 
     /// Requests that were handed over since the server began.
-    pub fn handed_over(&self) -> u64 {
+    pub fn handed_off(&self) -> u64 {
         self.load(word::HANDED)
     }
 
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn what_has_ended_is_not_under_way() {
         let record = OriginRecord::default();
-        (0..3).for_each(|_| record.note_handed_over());
+        (0..3).for_each(|_| record.note_handed_off());
         record.set_settled(1);
-        assert_eq!((record.handed_over(), record.under_way_at_node()), (3, 2));
-        record.forget_handed_over();
+        assert_eq!((record.handed_off(), record.under_way_at_node()), (3, 2));
+        record.forget_handed_off();
         assert_eq!(record.under_way_at_node(), 1);
         record.set_settled(7);
         assert_eq!(record.under_way_at_node(), 0, "the mover was quicker than the worker");

@@ -675,7 +675,7 @@ mod tests {
         let peers: Vec<_> = (0..limit).map(|hash| chosen(&mut balance, hash, 1)).collect();
         assert_eq!(balance.choose(99, 1), Decided::Wait);
         balance.end(peers[0]);
-        balance.record(1).note_handed_over();
+        balance.record(1).note_handed_off();
         assert_eq!(balance.choose(99, 1), Decided::Wait, "one was handed over meanwhile");
         balance.record(1).set_settled(1);
         chosen(&mut balance, 99, 1);
@@ -685,9 +685,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_is_load() {
+    fn what_was_handed_off_is_load() {
         let mut balance = cluster(2, PolicyName::LeastConnections, false);
-        (0..3).for_each(|_| balance.record(0).note_handed_over());
+        (0..3).for_each(|_| balance.record(0).note_handed_off());
         let peers: Vec<_> = (0..4).map(|hash| chosen(&mut balance, hash, 1)).collect();
         assert_eq!(peers[..3], [1, 1, 1]);
         balance.record(0).set_settled(3);
@@ -699,7 +699,7 @@ mod tests {
         /// Whatever is handed over, begins, ends and is asked, in whatever order: a load of the cluster is what this process has
         /// at the node, and what it was handed.
         #[test]
-        fn loads_are_those_here_and_those_handed_over(
+        fn loads_are_those_here_and_those_handed_off(
             steps in prop::collection::vec((0..4_u8, 0..3_usize, any::<u64>()), 0..80),
         ) {
             let mut balance = cluster(3, PolicyName::LardH, false);
@@ -712,7 +712,7 @@ mod tests {
                         here[peer] -= 1;
                     }
                     2 => {
-                        balance.record(peer).note_handed_over();
+                        balance.record(peer).note_handed_off();
                         handed[peer] += 1;
                     }
                     _ => {

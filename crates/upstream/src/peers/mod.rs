@@ -13,8 +13,8 @@ mod balance;
 mod cause;
 mod checks;
 mod crew;
+mod event;
 mod failure_window;
-mod news;
 mod offered;
 mod standing;
 #[cfg(test)]
@@ -29,8 +29,8 @@ use baton_dispatch::{Why, target_hash};
 pub use balance::{BalanceSettings, ClusterSettings, PEERS_MAX};
 pub(crate) use cause::Cause;
 pub use checks::CheckSettings;
-pub(crate) use news::NewsQueue;
-pub use news::PeerNews;
+pub use event::PeerEvent;
+pub(crate) use event::PeerEventQueue;
 pub use offered::OfferedWays;
 pub use standing::Ejection;
 pub(crate) use turn::Begun;
@@ -40,7 +40,7 @@ pub use view::{JudgedBy, OriginState};
 use crate::Application;
 use balance::{Balance, Decided};
 use crew::{Crew, Member};
-use news::Change;
+use event::Change;
 
 /// The peers of a route.
 #[derive(Debug)]
@@ -177,10 +177,10 @@ impl Peers {
     }
 
     /// The result of a check: why it has failed, if it has.
-    pub(crate) fn handle_check(&self, peer: usize, failed: Option<Cause>, now_ms: u64) -> Option<PeerNews> {
+    pub(crate) fn handle_check(&self, peer: usize, failed: Option<Cause>, now_ms: u64) -> Option<PeerEvent> {
         let turns = self.balance().handle_check(&self.crew, peer, self.check.as_ref()?, failed, now_ms);
         let change = failed.map_or(Change::Up, |cause| Change::Down { cause });
-        turns.then(|| PeerNews { origin: Arc::clone(self.application(peer)), change })
+        turns.then(|| PeerEvent { origin: Arc::clone(self.application(peer)), change })
     }
 
     fn balance(&self) -> MutexGuard<'_, Balance> {

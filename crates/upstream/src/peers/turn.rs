@@ -7,8 +7,8 @@ use baton_shares::ClientKey;
 use super::Peers;
 use super::balance::{Decided, Judged};
 use super::cause::Cause;
+use super::event::{Change, PeerEvent};
 use super::failure_window::Asker;
-use super::news::{Change, PeerNews};
 use super::offered::OfferedWays;
 use crate::origins::RETRIED;
 use crate::{Application, Choice, FailureReason, Way};
@@ -156,7 +156,7 @@ impl Turn {
     }
 
     /// The head of the response has come; the first call counts.
-    pub(crate) fn note_status(&mut self, status: u16, now_ms: u64) -> Option<PeerNews> {
+    pub(crate) fn note_status(&mut self, status: u16, now_ms: u64) -> Option<PeerEvent> {
         if std::mem::replace(&mut self.has_answered, true) {
             return None;
         }
@@ -174,7 +174,7 @@ impl Turn {
     }
 
     /// The request has failed at the peer; the first call counts.
-    pub(crate) fn note_failure(&mut self, why: FailureReason, now_ms: u64) -> Option<PeerNews> {
+    pub(crate) fn note_failure(&mut self, why: FailureReason, now_ms: u64) -> Option<PeerEvent> {
         if !why.is_fault_of_peer() || std::mem::replace(&mut self.has_failed, true) {
             return None;
         }
@@ -186,8 +186,8 @@ impl Turn {
         Some(self.ejected(out_ms, cause))
     }
 
-    fn ejected(&self, out_ms: u64, cause: Cause) -> PeerNews {
-        PeerNews { origin: Arc::clone(self.application()), change: Change::Ejected { out_ms, cause } }
+    fn ejected(&self, out_ms: u64, cause: Cause) -> PeerEvent {
+        PeerEvent { origin: Arc::clone(self.application()), change: Change::Ejected { out_ms, cause } }
     }
 
     /// Goes on to a peer that was not tried, if there is one and the budget of retries allows it. What our own bounds refuse

@@ -10,7 +10,7 @@ use baton_fcgi::record::RecordHeader;
 use baton_fcgi::{Broken, RegionSlice, application};
 use baton_upstream::{Application, ClientSocket, Failure, FailureReason, TransportChoice};
 
-use crate::common::app::{App, Asked, Offered, Peer};
+use crate::common::app::{App, Offered, Peer, ReceivedRequest};
 use crate::common::driver::{Driver, Ending, Got};
 use crate::common::{application, client, get, handed};
 
@@ -47,7 +47,7 @@ impl Case {
 }
 
 /// A response through the connection or through the region.
-fn output(peer: &mut Peer, asked: &mut Asked, bytes: &[u8]) -> bool {
+fn output(peer: &mut Peer, asked: &mut ReceivedRequest, bytes: &[u8]) -> bool {
     match std::mem::take(&mut asked.offer) {
         Offered::Shm(mut ring) => {
             let written = peer.share(asked, &mut ring, bytes);
@@ -263,22 +263,22 @@ fn slices_of_what_is_not_its_own() {
 /// Records of the hand-over protocol without an offer, or in the wrong order.
 #[test]
 fn hand_over_records_out_of_place() {
-    fn answered_unasked(peer: &mut Peer, asked: &Asked) {
+    fn answered_unasked(peer: &mut Peer, asked: &ReceivedRequest) {
         peer.answered(asked, 5);
     }
-    fn slices_unasked(peer: &mut Peer, asked: &Asked) {
+    fn slices_unasked(peer: &mut Peer, asked: &ReceivedRequest) {
         peer.slices(asked, &[RegionSlice { offset: 0, len: 1 }]);
     }
-    fn answered_after_output(peer: &mut Peer, asked: &Asked) {
+    fn answered_after_output(peer: &mut Peer, asked: &ReceivedRequest) {
         peer.stdout(asked, b"X-A: b\n\n");
         peer.answered(asked, 5);
     }
-    fn unknown(peer: &mut Peer, asked: &Asked) {
+    fn unknown(peer: &mut Peer, asked: &ReceivedRequest) {
         let header = RecordHeader { kind: 66, request_id: asked.id, content_len: 1, padding_len: 0 };
         peer.write(&header.to_bytes());
         peer.write(&[99]);
     }
-    type Fault = fn(&mut Peer, &Asked);
+    type Fault = fn(&mut Peer, &ReceivedRequest);
     let cases: [(TransportChoice, Fault); 6] = [
         (TransportChoice::Plain, answered_unasked),
         (TransportChoice::Shm, answered_unasked),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use baton_buf::Aggregate;
-use baton_http::origin::{Asked, BadResponse};
+use baton_http::origin::{BadResponse, RequestKind};
 use baton_upstream::{
     Address, Application, BodyRest, Endpoint, FailureReason, Protocol, Request, Settings, Trail,
 };
@@ -52,13 +52,13 @@ pub(crate) fn request(application: &Arc<Application>, line: &str, idempotent: bo
     Request {
         application: Arc::clone(application),
         text: format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes(),
-        asked: Asked::Usual,
+        asked: RequestKind::Usual,
         peers: None,
         turn: None,
         body: Aggregate::new(),
         rest: None,
         idempotent,
-        handover: None,
+        pass: None,
         takes_pipes: false,
         ends: None,
         client: None,
@@ -222,7 +222,7 @@ fn a_tunnel() {
     });
     let application = application(address, |_| {});
     let mut driver = Driver::new();
-    driver.begin(1, Request { asked: Asked::Upgrade, ..request(&application, "GET /", false) });
+    driver.begin(1, Request { asked: RequestKind::Upgrade, ..request(&application, "GET /", false) });
     driver.run_until(|driver| driver.got(1).is_switched);
     driver.push(1, b"ping");
     driver.run_until(|driver| driver.got(1).is_half_over);
@@ -247,7 +247,7 @@ fn a_tunnel_uses_no_file() {
     });
     let application = application(address, |_| {});
     let mut driver = Driver::new();
-    driver.begin(1, Request { asked: Asked::Upgrade, ..request(&application, "GET /", false) });
+    driver.begin(1, Request { asked: RequestKind::Upgrade, ..request(&application, "GET /", false) });
     driver.run_until(|driver| driver.got(1).is_switched);
     driver.set_slow(1, true);
     driver.run_for(std::time::Duration::from_millis(300));
@@ -271,7 +271,7 @@ fn times_of_their_own() {
         head(stream);
     });
     let idle = application(address, |settings| settings.tunnel_idle_timeout_ms = 50);
-    let upgrade = Request { asked: Asked::Upgrade, ..request(&idle, "GET /", false) };
+    let upgrade = Request { asked: RequestKind::Upgrade, ..request(&idle, "GET /", false) };
     assert_eq!(driver.ask(2, upgrade).why(), FailureReason::TunnelIdle);
 }
 
@@ -309,7 +309,7 @@ fn tunnels_are_counted_apart() {
     });
     let application =
         application(address, |settings| (settings.connections_max, settings.tunnels_max) = (1, 2));
-    let upgrade = || Request { asked: Asked::Upgrade, ..request(&application, "GET /tunnel", false) };
+    let upgrade = || Request { asked: RequestKind::Upgrade, ..request(&application, "GET /tunnel", false) };
     let mut driver = Driver::new();
     for id in [1, 2] {
         driver.begin(id, upgrade());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_upstream::{Application, ClientSocket, FailureReason, Request, TransportChoice};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::common::app::{App, Asked, Offered, Peer};
+use crate::common::app::{App, Offered, Peer, ReceivedRequest};
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, client, handed, post};
 
@@ -42,7 +42,7 @@ fn leaving(how: Leaving, speaks: bool) -> App {
 }
 
 /// Answers over the offered transport, if the application `speaks` its protocol.
-fn answer(peer: &mut Peer, mut asked: Asked, speaks: bool) {
+fn answer(peer: &mut Peer, mut asked: ReceivedRequest, speaks: bool) {
     match std::mem::take(&mut asked.offer) {
         Offered::PassFd { client, .. } if speaks => {
             drop(client);
@@ -64,7 +64,7 @@ fn of(transport: TransportChoice, app: &App) -> Arc<Application> {
 
 /// A request that must not be answered twice.
 fn once(application: &Arc<Application>, socket: &Arc<ClientSocket>, body: &[u8]) -> Request {
-    Request { handover: handed(application, socket).handover, ..post(application, body) }
+    Request { pass: handed(application, socket).pass, ..post(application, body) }
 }
 
 /// Sends six requests, all answered by two processes. Returns the loop.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use baton_upstream::{Application, BacklogNotices, Request, TransportChoice};
 
-use crate::common::app::{App, Asked, Event, shared};
+use crate::common::app::{App, Event, ReceivedRequest, shared};
 use crate::common::driver::Driver;
 use crate::common::{application as with, get, post};
 use crate::pool::HELLO;
@@ -53,7 +53,7 @@ fn numbered(application: &Arc<Application>, number: u64) -> Request {
     request
 }
 
-fn number_of(asked: &Asked) -> u64 {
+fn number_of(asked: &ReceivedRequest) -> u64 {
     let mut params = asked.params.iter();
     let value = params.find_map(|(name, value)| (name == b"NUMBER").then_some(value)).unwrap();
     std::str::from_utf8(value).unwrap().parse().unwrap()
@@ -176,7 +176,7 @@ fn nothing_comes_behind_the_answer_of_a_program_that_reads_no_body() {
                 Some(Event::Begin { id, keep }) => {
                     while peer.event() != Some(Event::ParamsEnd) {}
                     peer.discard_input();
-                    peer.answer_at_once(&Asked { id, keep, ..Asked::default() }, HELLO);
+                    peer.answer_at_once(&ReceivedRequest { id, keep, ..ReceivedRequest::default() }, HELLO);
                 }
                 None => return,
                 Some(event) => panic!("{event:?} is no beginning"),

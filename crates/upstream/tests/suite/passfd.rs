@@ -9,12 +9,12 @@ use std::time::Duration;
 use baton_fcgi::{Rest, application as records};
 use baton_upstream::{ClientSocket, Failure, FailureReason, TransportChoice};
 
-use crate::common::app::{App, Asked, Event, Offered, Peer};
+use crate::common::app::{App, Event, Offered, Peer, ReceivedRequest};
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, client, get, handed};
 
 /// Takes the client's socket out of a request.
-fn socket_of(asked: &mut Asked) -> TcpStream {
+fn socket_of(asked: &mut ReceivedRequest) -> TcpStream {
     match std::mem::take(&mut asked.offer) {
         Offered::PassFd { client, .. } => TcpStream::from(client),
         other => panic!("no client came: {other:?}"),
@@ -105,7 +105,7 @@ fn offers_are_declined_and_absent_in_turn() {
     assert_eq!(app.accepted(), 1);
 }
 
-fn hand_back(peer: &mut Peer, asked: &Asked, parts: &[&[u8]]) {
+fn hand_back(peer: &mut Peer, asked: &ReceivedRequest, parts: &[&[u8]]) {
     let rest = Rest { may_go_on: true, status: 200, head_sent: 19, body_sent: 2 };
     let mut out = Vec::new();
     records::push_rest(&mut out, asked.id, &rest);
@@ -152,7 +152,7 @@ fn an_application_that_ends_in_the_middle_of_the_rest() {
 }
 
 #[test]
-fn a_drain_asks_for_what_was_handed_over() {
+fn a_drain_asks_for_what_was_passed() {
     let app = App::start(|peer| {
         while let Some(mut asked) = peer.request() {
             let socket = socket_of(&mut asked);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use baton_fcgi::offer::Ring;
 use baton_upstream::{Application, TransportChoice};
 
-use crate::common::app::{App, Asked, Offered, Peer, shared};
+use crate::common::app::{App, Offered, Peer, ReceivedRequest, shared};
 use crate::common::driver::{Driver, Ending};
 use crate::common::{application, get, post, space};
 
@@ -22,7 +22,7 @@ fn sharing(app: &App) -> Arc<Application> {
     })
 }
 
-fn ring_of(asked: &mut Asked) -> Ring {
+fn ring_of(asked: &mut ReceivedRequest) -> Ring {
     match std::mem::take(&mut asked.offer) {
         Offered::Shm(ring) => ring,
         other => panic!("no region came: {other:?}"),

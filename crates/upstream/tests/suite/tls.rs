@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use baton_buf::{Aggregate, FileSlice};
 use baton_fcgi::application::{self, Part, RequestReader};
 use baton_fcgi::response::ProtocolStatus;
-use baton_tls::{OriginPolicy, OriginTrouble, PemFile, Trust};
+use baton_tls::{OriginPolicy, OriginTlsError, PemFile, Trust};
 use baton_upstream::{Address, Application, Endpoint, FailureReason, Protocol, Request, Settings};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -172,8 +172,8 @@ fn an_application_that_is_not_trusted_gets_no_request() {
     let stranger = Secured::start(|_| {});
     let mut driver = Driver::new();
     for (id, name, authority, trouble) in [
-        (1, "app.test", &stranger.authority, OriginTrouble::UnknownIssuer),
-        (2, "other.test", &app.authority, OriginTrouble::WrongName),
+        (1, "app.test", &stranger.authority, OriginTlsError::UnknownIssuer),
+        (2, "other.test", &app.authority, OriginTlsError::WrongName),
     ] {
         let policy = OriginPolicy::new(name, Trust::Authorities(authority), None).unwrap();
         let application = app.application(policy, |_| {});
@@ -196,7 +196,7 @@ fn what_does_not_speak_tls_is_named() {
     settings.tls = Some(OriginPolicy::new("app.test", Trust::Anything, None).unwrap());
     let application = Application::new(settings).unwrap();
     let why = Driver::new().ask(1, get(&application)).why();
-    assert_eq!(why, FailureReason::Tls(OriginTrouble::NotTls));
+    assert_eq!(why, FailureReason::Tls(OriginTlsError::NotTls));
 }
 
 /// A response that ends with the connection is complete only if the application says that it ends.

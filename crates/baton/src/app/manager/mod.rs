@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use baton_confine::{Kind, Limits, confine};
-use baton_report::{Trouble, log};
+use baton_report::{OperatorError, log};
 use baton_supervise::{self as supervise, Lines, Stopping, describe_end};
 use baton_sys::process::{self, Ended};
 use baton_sys::signals::SignalQueue;
@@ -43,13 +43,13 @@ use super::sockets::Sockets;
 ///
 /// # Errors
 /// Why no process could be started.
-pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
+pub(super) fn run(options: &Run) -> Result<ExitCode, OperatorError> {
     let signals = SignalQueue::new(&MANAGERS_SIGNALS.map(Signal::as_raw))
-        .map_err(|error| Trouble::of("receive signals", &error))?;
+        .map_err(|error| OperatorError::of("receive signals", &error))?;
     if let Some(parent) = options.parent {
-        process::die_with_parent().map_err(|error| Trouble::of("follow the parent", &error))?;
+        process::die_with_parent().map_err(|error| OperatorError::of("follow the parent", &error))?;
         if std::os::unix::process::parent_id() != parent {
-            return Err(Trouble::new("the process that started this one has ended"));
+            return Err(OperatorError::new("the process that started this one has ended"));
         }
     }
     let sockets = Sockets::open(options)?;
@@ -57,7 +57,7 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
     confine(Kind::Manager, &Limits { is_root_on_request: program.is_of_root(), ..Limits::default() })?;
     // By their ancestors the server knows which processes are of applications.
     rustix::process::set_child_subreaper(Pid::from_raw(1))
-        .map_err(|error| Trouble::of("adopt processes", &error.into()))?;
+        .map_err(|error| OperatorError::of("adopt processes", &error.into()))?;
     let now = Instant::now();
     let count = options.processes.max(options.processes_max.unwrap_or(0));
     let mut manager = Manager {
@@ -87,7 +87,7 @@ pub(super) fn run(options: &Run) -> Result<ExitCode, Trouble> {
 }
 
 /// Under a server: the readiness of the processes, over the table received on standard input.
-fn readiness(options: &Run) -> Result<Option<Readiness>, Trouble> {
+fn readiness(options: &Run) -> Result<Option<Readiness>, OperatorError> {
     let inherited =
         |prefix: &PathBuf| Readiness::inherited(prefix.clone(), options.requests_max, options.patience());
     options.process_table.as_ref().map(inherited).transpose()

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use baton_process_table::{ProcessTable, socket_path};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use baton_sys::passing;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -58,9 +58,10 @@ impl Readiness {
         prefix: PathBuf,
         requests_max: Option<u64>,
         patience: Duration,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, OperatorError> {
         let opened = || ProcessTable::open(passing::receive(io::stdin(), &mut [0; 1])?.1);
-        let table = opened().map_err(|error| Trouble::of("learn of the server's event loops", &error))?;
+        let table =
+            opened().map_err(|error| OperatorError::of("learn of the server's event loops", &error))?;
         Ok(Self {
             table,
             prefix,

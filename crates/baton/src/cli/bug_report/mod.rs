@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use baton_config::{Config, ConfigError, ControlSocket, RawConfig, Redaction};
 use baton_master::control::{self, Command};
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use clap::{Args, ValueHint};
 
 use self::markdown::fenced;
@@ -60,7 +60,7 @@ impl BugReport {
         let report = self.report();
         let Some(output) = &self.output else { return print(&report) };
         fs::write(output, report).map_err(|error| {
-            Trouble::of(format_args!("write {}", output.display()), &error).about_file(output, &error)
+            OperatorError::of(format_args!("write {}", output.display()), &error).about_file(output, &error)
         })?;
         print(&format!("{}: read it before you publish it\n", output.display()))
     }

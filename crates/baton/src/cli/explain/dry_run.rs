@@ -89,7 +89,7 @@ impl DryRun {
             to_mover: None,
             addresses: None,
             // What is remarkable shows in the response.
-            remarks: |_| {},
+            warnings: |_| {},
         };
         thread::scope(|scope| {
             let engine = scope.spawn(|| run(worker));

@@ -11,7 +11,7 @@ use baton_site::matcher::{self, Matcher, make_absolute};
 use baton_site::plan;
 use baton_site::plan::{Action, Otherwise, UNANSWERED};
 use baton_site::rewrites::Rewrites;
-use baton_site::template::{Asked, REWRITES_MAX};
+use baton_site::template::{REWRITES_MAX, RequestParts};
 
 use super::lines::Lines;
 use super::target::split;
@@ -79,7 +79,7 @@ pub(super) fn follow<'p>(
             }
             _ => return Some(End { route, configured, target, rewrites }),
         };
-        let (next, query) = to.expand_target(&Asked {
+        let (next, query) = to.expand_target(&RequestParts {
             path: path.as_bytes(),
             query: query.map(str::as_bytes),
             host: head.host,

@@ -28,7 +28,7 @@ struct State<T, L> {
 
 /// What a worker gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken<L> {
+pub(super) enum Work<L> {
     /// Items; none if `patience` ran out first.
     Batch,
     /// A long item; then [`Queue::finish_long`].
@@ -75,24 +75,24 @@ impl<T, L> Queue<T, L> {
     }
 
     /// Waits at most for `patience`. Takes one long item if allowed, else at most `batch_max` items.
-    pub(super) fn take(&self, batch_max: usize, patience: Option<Duration>, batch: &mut Vec<T>) -> Taken<L> {
+    pub(super) fn take(&self, batch_max: usize, patience: Option<Duration>, batch: &mut Vec<T>) -> Work<L> {
         let mut state = self.lock();
         loop {
             if state.closed {
-                return Taken::Closed;
+                return Work::Closed;
             }
             if state.long.count_running() < self.long_max
                 && let Some((class, item)) = state.long.begin(self.long_max)
             {
                 self.wake_another(&state);
-                return Taken::Long(class, item);
+                return Work::Long(class, item);
             }
             if !state.items.is_empty() {
                 let count = state.items.len().min(batch_max);
                 batch.extend(state.items.drain(..count));
                 self.emptied.notify_all();
                 self.wake_another(&state);
-                return Taken::Batch;
+                return Work::Batch;
             }
             state = match patience {
                 None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -100,7 +100,7 @@ impl<T, L> Queue<T, L> {
                     let waited = self.filled.wait_timeout(state, patience);
                     let (state, result) = waited.unwrap_or_else(PoisonError::into_inner);
                     if result.timed_out() {
-                        return Taken::Batch;
+                        return Work::Batch;
                     }
                     state
                 }
@@ -151,14 +151,14 @@ mod tests {
         (1..=3).for_each(|item| queue.put_long(JobClass::File, None, item));
         queue.push(&mut vec![11, 12]);
         let mut take = || (queue.take(64, Some(Duration::ZERO), &mut batch), std::mem::take(&mut batch));
-        assert_eq!(take(), (Taken::Long(JobClass::File, 1), vec![]));
-        assert_eq!(take(), (Taken::Long(JobClass::File, 2), vec![]));
-        assert_eq!(take(), (Taken::Batch, vec![11, 12]));
-        assert_eq!(take(), (Taken::Batch, vec![]), "nothing that this worker may do");
+        assert_eq!(take(), (Work::Long(JobClass::File, 1), vec![]));
+        assert_eq!(take(), (Work::Long(JobClass::File, 2), vec![]));
+        assert_eq!(take(), (Work::Batch, vec![11, 12]));
+        assert_eq!(take(), (Work::Batch, vec![]), "nothing that this worker may do");
         queue.finish_long(JobClass::File);
-        assert_eq!(take(), (Taken::Long(JobClass::File, 3), vec![]));
+        assert_eq!(take(), (Work::Long(JobClass::File, 3), vec![]));
         queue.put_long(JobClass::File, None, 4);
         queue.close();
-        assert_eq!(take(), (Taken::Closed, vec![]), "what takes long is not begun any more");
+        assert_eq!(take(), (Work::Closed, vec![]), "what takes long is not begun any more");
     }
 }

@@ -11,7 +11,7 @@ use baton_sys::mailbox::Mailbox;
 
 use super::client::Step;
 use super::cohort::{Cohort, Kind};
-use super::queue::{Queue, Taken};
+use super::queue::{Queue, Work};
 use crate::clients::Token;
 use crate::steering::{Subscription, WorkerPhase};
 
@@ -81,13 +81,13 @@ impl Stages {
             let patience =
                 patience.map(|at| Duration::from_millis(at.saturating_sub(ctx.clock.now_ms()) + 1));
             match queue.take(BATCH_MAX, patience, &mut batch) {
-                Taken::Closed => break,
+                Work::Closed => break,
                 // Outside of all cohorts: one thread waits, for one client.
-                Taken::Long(class, (whose, job)) => {
+                Work::Long(class, (whose, job)) => {
                     self.back.send([(whose, Wake::Job(job.run()))]);
                     queue.finish_long(class);
                 }
-                Taken::Batch => {
+                Work::Batch => {
                     let turn = self.cohort.enter(kind);
                     ctx.clock.tick();
                     for step in batch.drain(..) {

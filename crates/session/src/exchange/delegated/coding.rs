@@ -69,11 +69,11 @@ impl Delegated {
     fn fail_to_code(&self, env: &mut Env<'_>, error: &CoderError, record: &mut Record) -> Reaction {
         let outcome = match error {
             CoderError::TooShort => {
-                self.origin.remark(env.ctx, format_args!("{TOO_SHORT}"));
+                self.origin.warn(env.ctx, format_args!("{TOO_SHORT}"));
                 self.origin.failed()
             }
             CoderError::Failed => {
-                self.origin.remark(env.ctx, format_args!("its response could not be compressed"));
+                self.origin.warn(env.ctx, format_args!("its response could not be compressed"));
                 Outcome::Failed
             }
         };

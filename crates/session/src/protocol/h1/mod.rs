@@ -12,5 +12,5 @@ mod responses;
 
 pub(crate) use body::{BodyRead, BodySink};
 pub(crate) use connection::Http1;
-pub(crate) use requests::Taken;
+pub(crate) use requests::NextRequest;
 pub(crate) use responses::{LastClose, Responder};

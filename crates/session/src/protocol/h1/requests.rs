@@ -19,7 +19,7 @@ use super::connection::{Http1, InputState, Response};
     clippy::large_enum_variant,
     reason = "taken apart where it is made; a box would be an allocation per request"
 )]
-pub(crate) enum Taken<'a> {
+pub(crate) enum NextRequest<'a> {
     /// A request, and the length of its head. Its body follows.
     Request(RequestHead<'a>, usize),
     /// The beginning of a head.
@@ -50,20 +50,20 @@ impl Http1 {
     ///
     /// # Errors
     /// The input is no request: where the next request begins is unknown.
-    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<Taken<'a>, Refusal> {
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<NextRequest<'a>, Refusal> {
         if let InputState::Unwanted(rest) = &mut self.input_state {
             return Ok(match rest.read(input, &mut Nowhere) {
-                Err(_) | Ok((_, BodyRead::TooLarge)) => Taken::Unusable,
+                Err(_) | Ok((_, BodyRead::TooLarge)) => NextRequest::Unusable,
                 Ok((len, BodyRead::Complete)) => {
                     self.input_state = InputState::Head;
-                    Taken::Unwanted(len)
+                    NextRequest::Unwanted(len)
                 }
-                Ok((len, _)) => Taken::Unwanted(len),
+                Ok((len, _)) => NextRequest::Unwanted(len),
             });
         }
         let Some(head_len) = self.scanner.find_end(input) else {
             limits.head.check_incomplete(input)?;
-            return Ok(Taken::Part);
+            return Ok(NextRequest::Part);
         };
         self.scanner.reset();
         let head = RequestHead::parse(&input[..head_len], &limits.head)?;
@@ -74,7 +74,7 @@ impl Http1 {
         }
         self.response = Response::to(&head, self.requests, limits);
         self.requests += 1;
-        Ok(Taken::Request(head, head_len))
+        Ok(NextRequest::Request(head, head_len))
     }
 
     /// Begins to read the body, at most `bytes_max` of it. Returns whether the client waits for `100 Continue`.
@@ -249,13 +249,13 @@ mod tests {
                 } else {
                     match connection.next(&inbox, limits) {
                         Err(refusal) => Err(refusal),
-                        Ok(Taken::Part) => break,
-                        Ok(Taken::Unwanted(len)) => Ok((len, None)),
-                        Ok(Taken::Unusable) => {
+                        Ok(NextRequest::Part) => break,
+                        Ok(NextRequest::Unwanted(len)) => Ok((len, None)),
+                        Ok(NextRequest::Unusable) => {
                             lines.push("?".into());
                             return (lines, None);
                         }
-                        Ok(Taken::Request(head, head_len)) => {
+                        Ok(NextRequest::Request(head, head_len)) => {
                             line = String::from_utf8_lossy(head.line).into_owned();
                             if is_wanted && connection.has_body_ahead() {
                                 connection.begin_body(limits.body_bytes_max);
@@ -350,20 +350,20 @@ mod tests {
         let limits = Limits::default();
         let head = b"PUT /a HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n";
         let (mut connection, mut kept) = (Http1::new(), Impatient(Vec::new()));
-        assert!(matches!(connection.next(head, &limits), Ok(Taken::Request(..))));
+        assert!(matches!(connection.next(head, &limits), Ok(NextRequest::Request(..))));
         connection.begin_body(20);
         assert_eq!(connection.read_body(b"GET /", &mut kept), Ok((5, BodyRead::Begun)));
         assert_eq!(kept.0, b"GET /");
         connection.lend_body();
         assert!(connection.take_back_body());
         for (input, len) in [(&b"0123456789"[..], 10), (b"12345GET /b", 5)] {
-            let Ok(Taken::Unwanted(unwanted)) = connection.next(input, &limits) else {
+            let Ok(NextRequest::Unwanted(unwanted)) = connection.next(input, &limits) else {
                 panic!("it is not taken")
             };
             assert_eq!(unwanted, len);
         }
         assert!(!connection.has_body_ahead());
-        assert!(matches!(connection.next(head, &limits), Ok(Taken::Request(..))));
+        assert!(matches!(connection.next(head, &limits), Ok(NextRequest::Request(..))));
         connection.begin_body(20);
         let whole = [b'x'; 21];
         let read = connection.read_body(&whole, &mut kept);
@@ -451,7 +451,7 @@ mod tests {
         let head = "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
         let is_invited = |input: &str, bytes_max| {
             let mut connection = Http1::new();
-            assert!(matches!(connection.next(input.as_bytes(), &limits), Ok(Taken::Request(..))));
+            assert!(matches!(connection.next(input.as_bytes(), &limits), Ok(NextRequest::Request(..))));
             connection.begin_body(bytes_max)
         };
         assert!(is_invited(head, 3));

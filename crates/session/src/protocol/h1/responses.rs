@@ -9,8 +9,8 @@ use baton_response::{Beginning, HeadLines, head};
 
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
-use crate::outlet::Outlet;
 use crate::protocol::{TooShort, Written};
+use crate::send_queue::SendQueue;
 
 /// How a connection ends after its last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ impl LastClose {
 #[derive(Debug)]
 pub(crate) struct Responder<'a> {
     protocol: &'a mut Http1,
-    outlet: &'a mut Outlet,
+    send_queue: &'a mut SendQueue,
     /// Connections are to end with the request under way.
     draining: bool,
     /// What has arrived behind the head.
     input: &'a [u8],
     /// Whether the transport sends ranges of files by reference.
     by_reference: bool,
-    /// Where the response begins in the outlet.
+    /// Where the response begins in the send queue.
     start: u64,
     written: Written,
 }
@@ -52,14 +52,14 @@ impl Http1 {
     /// of files by reference.
     pub(crate) fn respond<'a>(
         &'a mut self,
-        outlet: &'a mut Outlet,
+        send_queue: &'a mut SendQueue,
         draining: bool,
         by_reference: bool,
         input: &'a [u8],
     ) -> Responder<'a> {
-        let start = outlet.end();
+        let start = send_queue.end();
         let written = Written::default();
-        Responder { protocol: self, outlet, draining, input, by_reference, start, written }
+        Responder { protocol: self, send_queue, draining, input, by_reference, start, written }
     }
 
     /// The connection ends with the response to the request that was taken last.
@@ -101,7 +101,7 @@ impl Http1 {
 
 impl Responder<'_> {
     pub(crate) fn finish(self) -> Written {
-        Written { bytes: self.outlet.end() - self.start, ..self.written }
+        Written { bytes: self.send_queue.end() - self.start, ..self.written }
     }
 
     pub(crate) fn may_send_by_reference(&self) -> bool {
@@ -117,7 +117,7 @@ impl Responder<'_> {
     pub(crate) fn expect_body(&mut self, bytes_max: u64, invites: bool) {
         if self.protocol.begin_body(bytes_max) && invites {
             self.written.head_bytes += CONTINUE.len() as u64;
-            self.outlet.push(Buffer::new(CONTINUE.to_vec()));
+            self.send_queue.push(Buffer::new(CONTINUE.to_vec()));
         }
     }
 
@@ -160,9 +160,9 @@ impl Responder<'_> {
             whole.first.split_off(whole.head_len);
             whole.rest = None;
         }
-        self.outlet.push(whole.first);
+        self.send_queue.push(whole.first);
         if let Some(rest) = whole.rest {
-            self.outlet.push(rest);
+            self.send_queue.push(rest);
         }
     }
 
@@ -170,7 +170,7 @@ impl Responder<'_> {
     fn send(&mut self, heads: &mut Pool, mut head: Unfrozen, body: &[u8]) {
         self.written.head_bytes += head.len() as u64;
         head.extend_from_slice(body);
-        self.outlet.push(heads.freeze(head));
+        self.send_queue.push(heads.freeze(head));
     }
 
     /// Who reads the response.
@@ -212,7 +212,7 @@ impl Responder<'_> {
                 match body {
                     Beginning::One(piece) if is_whole => {
                         self.protocol.response.frame = Frame::Own { framing, left: 0 };
-                        self.outlet.push(piece);
+                        self.send_queue.push(piece);
                     }
                     body => self.send_part(body.into()),
                 }
@@ -234,9 +234,9 @@ impl Responder<'_> {
             Frame::Own { framing: Framing::Chunked, .. } => {
                 let mut chunk_head = Vec::with_capacity(CHUNK_HEAD_BYTES);
                 push_chunk_head(&mut chunk_head, body.len());
-                self.outlet.push(Buffer::new(chunk_head));
-                self.outlet.append(body);
-                self.outlet.push(Buffer::new(b"\r\n".to_vec()));
+                self.send_queue.push(Buffer::new(chunk_head));
+                self.send_queue.append(body);
+                self.send_queue.push(Buffer::new(b"\r\n".to_vec()));
             }
             Frame::Own { framing: Framing::Length(_), left } => {
                 if body.len() > *left {
@@ -244,10 +244,10 @@ impl Responder<'_> {
                     body.split_off(*left);
                 }
                 *left -= body.len();
-                self.outlet.append(body);
+                self.send_queue.append(body);
             }
             Frame::Own { framing: Framing::Close, .. } | Frame::Foreign { .. } | Frame::Whole => {
-                self.outlet.append(body);
+                self.send_queue.append(body);
             }
         }
     }
@@ -260,7 +260,7 @@ impl Responder<'_> {
         let mut lines = heads.take();
         head::push_interim(&mut lines, head);
         self.written.head_bytes += lines.len() as u64;
-        self.outlet.push(heads.freeze(lines));
+        self.send_queue.push(heads.freeze(lines));
     }
 
     /// Sends the head of a response that switches protocols. The connection is the other protocol's from here on.
@@ -293,7 +293,7 @@ impl Responder<'_> {
                     head::push_fields(&mut end, trailers.fields());
                     end.extend_from_slice(b"\r\n");
                 }
-                self.outlet.push(Buffer::new(end));
+                self.send_queue.push(Buffer::new(end));
             }
             Frame::Foreign { may_go_on } => self.protocol.response.keeps &= may_go_on,
             Frame::Own { .. } | Frame::Whole => {}

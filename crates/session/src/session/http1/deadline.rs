@@ -3,36 +3,36 @@
 use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
-use super::{Driver, Http1Driver, Need, Stage, Wire, WireState};
+use super::{ClientConnection, ConnectionState, Driver, Http1Driver, Need, Stage};
 use crate::context::Context;
 use crate::exchange::Exchange;
 
 impl Http1Driver {
     /// The deadline has passed.
-    pub(super) fn time_out(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+    pub(super) fn time_out(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
         match self.waiting {
             Waiting::Job => Need::JobUnderWay,
             Waiting::Application => Need::ResponseAwaited,
-            Waiting::Send if wire.client_takes_enough(ctx) => {
-                self.wait_for(Waiting::Send, wire, ctx);
+            Waiting::Send if connection.client_takes_enough(ctx) => {
+                self.wait_for(Waiting::Send, connection, ctx);
                 Need::Writable
             }
             Waiting::Head | Waiting::Body => match self.exchanges.last() {
                 Some(at) if self.protocol.is_lent() => self.time_out_lent_body(at),
-                _ if !wire.outlet.is_empty() => self.end(Outcome::TimedOut, wire, ctx),
+                _ if !connection.send_queue.is_empty() => self.end(Outcome::TimedOut, connection, ctx),
                 at => {
                     match at {
-                        Some(at) => self.refuse_late(at, wire, ctx),
-                        None => self.refuse_late_head(wire, ctx),
+                        Some(at) => self.refuse_late(at, connection, ctx),
+                        None => self.refuse_late_head(connection, ctx),
                     }
-                    self.step(wire, ctx, Stage::Any)
+                    self.step(connection, ctx, Stage::Any)
                 }
             },
             Waiting::FirstRequest | Waiting::NextRequest | Waiting::Unwanted | Waiting::Linger => {
-                self.end(Outcome::ClientGone, wire, ctx)
+                self.end(Outcome::ClientGone, connection, ctx)
             }
             // After an orderly close the kernel would keep the unsent rest for minutes.
-            Waiting::Send => self.reset(Outcome::TimedOut, wire, ctx),
+            Waiting::Send => self.reset(Outcome::TimedOut, connection, ctx),
         }
     }
 
@@ -40,9 +40,9 @@ impl Http1Driver {
     /// more bytes buy no more time, unless the step that took them has begun the wait anew.
     ///
     /// Every step ends here, so that no way through the machine leaves the deadline of an earlier wait behind.
-    pub(super) fn await_need(&mut self, need: &Need, wire: &mut Wire, ctx: &Context) {
+    pub(super) fn await_need(&mut self, need: &Need, connection: &mut ClientConnection, ctx: &Context) {
         let waiting = match need {
-            Need::Readable => self.awaited_input(wire),
+            Need::Readable => self.awaited_input(connection),
             Need::Writable => Waiting::Send,
             Need::Job(..) | Need::JobUnderWay => Waiting::Job,
             Need::ResponseEvent(_) | Need::ResponseAwaited if self.awaits_body() => Waiting::Body,
@@ -54,29 +54,29 @@ impl Http1Driver {
             Need::Abandon(_) | Need::Turn | Need::Finished => return,
         };
         if waiting != self.waiting {
-            self.wait_for(waiting, wire, ctx);
+            self.wait_for(waiting, connection, ctx);
         }
     }
 
     /// Everything is sent: the client's next input gets its full time, even if it has begun already.
-    pub(super) fn wait_for_input(&mut self, wire: &mut Wire, ctx: &Context) {
-        self.wait_for(self.awaited_input(wire), wire, ctx);
+    pub(super) fn wait_for_input(&mut self, connection: &mut ClientConnection, ctx: &Context) {
+        self.wait_for(self.awaited_input(connection), connection, ctx);
     }
 
     /// The wait for the client's next input.
-    fn awaited_input(&self, wire: &Wire) -> Waiting {
-        match wire.state {
-            WireState::Lingering => Waiting::Linger,
+    fn awaited_input(&self, connection: &ClientConnection) -> Waiting {
+        match connection.state {
+            ConnectionState::Lingering => Waiting::Linger,
             _ if self.is_delegated() => Waiting::Application,
             _ if self.protocol.is_in_body() => Waiting::Body,
             _ if self.protocol.is_in_unwanted_body() => Waiting::Unwanted,
-            _ if !wire.inbox.is_empty() => Waiting::Head,
+            _ if !connection.inbox.is_empty() => Waiting::Head,
             _ if self.protocol.requests() == 0 => Waiting::FirstRequest,
             _ => Waiting::NextRequest,
         }
     }
 
-    pub(super) fn wait_for(&mut self, waiting: Waiting, wire: &mut Wire, ctx: &Context) {
+    pub(super) fn wait_for(&mut self, waiting: Waiting, connection: &mut ClientConnection, ctx: &Context) {
         let limits = &ctx.plan.limits;
         let timeout_ms = match waiting {
             Waiting::FirstRequest | Waiting::Head => limits.head_timeout_ms,
@@ -92,6 +92,6 @@ impl Http1Driver {
             Waiting::Job | Waiting::Application => u64::MAX,
         };
         self.waiting = waiting;
-        wire.set_timeout(timeout_ms, ctx);
+        connection.set_timeout(timeout_ms, ctx);
     }
 }

@@ -7,27 +7,32 @@ use baton_http::h2::{self, PrefaceMatch};
 use baton_telemetry::log::Outcome;
 
 use super::waiting::Waiting;
-use super::{Driver, Http1Driver, Need, Wire, WireState};
+use super::{ClientConnection, ConnectionState, Driver, Http1Driver, Need};
 use crate::context::Context;
 use crate::exchange::{Exchange, Refused};
-use crate::protocol::{BodyRead, LastClose, Taken};
+use crate::protocol::{BodyRead, LastClose, NextRequest};
 use crate::transport::Received;
 
 impl Http1Driver {
     /// Reads what has arrived, and answers it; `None`: the exchanges or the state have changed.
-    pub(super) fn read(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        match self.receive(wire, ctx) {
+    pub(super) fn read(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need> {
+        match self.receive(connection, ctx) {
             Received::Bytes(_) => None,
             Received::Nothing => Some(Need::Readable),
-            Received::End => Some(self.end(Outcome::ClientGone, wire, ctx)),
+            Received::End => Some(self.end(Outcome::ClientGone, connection, ctx)),
         }
     }
 
     /// Answers as many requests as the input holds, within bounds. Returns how many bytes of it were consumed.
-    pub(super) fn take_requests(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
-        wire.is_inbox_untried = false;
+    pub(super) fn take_requests(
+        &mut self,
+        input: &[u8],
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> usize {
+        connection.is_inbox_untried = false;
         // Over TLS the handshake has decided (RFC 9113, section 3.2).
-        if self.protocol.requests() == 0 && wire.transport.tls().is_none() {
+        if self.protocol.requests() == 0 && connection.transport.tls().is_none() {
             match h2::match_preface(input) {
                 PrefaceMatch::No => {}
                 PrefaceMatch::Partial => return 0,
@@ -42,49 +47,49 @@ impl Http1Driver {
         let mut requests = 0;
         loop {
             if self.protocol.is_in_body() {
-                at += self.take_body(&input[at..], wire, ctx);
+                at += self.take_body(&input[at..], connection, ctx);
             } else {
                 match self.protocol.next(&input[at..], &plan.limits) {
-                    Ok(Taken::Request(head, head_len)) => {
+                    Ok(NextRequest::Request(head, head_len)) => {
                         let start = at;
                         at += head_len;
                         requests += 1;
                         let own = self.exchanges.push(Exchange::new(self.protocol.stream(), &ctx.clock), ());
-                        let ((), taken) = self.drive(own, &input[at..], wire, ctx, |exchange, env| {
+                        let ((), taken) = self.drive(own, &input[at..], connection, ctx, |exchange, env| {
                             exchange.begin(env, &plan, &head);
                         });
-                        if self.is_for_front_end(wire, ctx) {
+                        if self.is_for_front_end(connection, ctx) {
                             return start;
                         }
-                        wire.note_request_begun(ctx);
+                        connection.note_request_begun(ctx);
                         at += taken;
                         if self.waiting_request().is_none() {
-                            let is_behind = at < input.len() || self.has_unread_input(wire);
-                            self.go_on_or_end(is_behind, wire);
+                            let is_behind = at < input.len() || self.has_unread_input(connection);
+                            self.go_on_or_end(is_behind, connection);
                         } else if self.protocol.is_in_body() {
                             continue; // It may be too large before any of it has arrived.
                         }
                     }
-                    Ok(Taken::Part) => return at,
-                    Ok(Taken::Unwanted(len)) => {
+                    Ok(NextRequest::Part) => return at,
+                    Ok(NextRequest::Unwanted(len)) => {
                         at += len;
-                        if self.protocol.is_in_unwanted_body() && wire.outlet.is_empty() {
-                            self.wait_for(Waiting::Unwanted, wire, ctx); // Anew with each part of it.
+                        if self.protocol.is_in_unwanted_body() && connection.send_queue.is_empty() {
+                            self.wait_for(Waiting::Unwanted, connection, ctx); // Anew with each part of it.
                         }
                     }
-                    Ok(Taken::Unusable) => {
-                        wire.state = WireState::Ending(LastClose::Linger);
+                    Ok(NextRequest::Unusable) => {
+                        connection.state = ConnectionState::Ending(LastClose::Linger);
                     }
                     Err(refusal) => {
                         if refusal == Refusal::TlsHandshake {
                             ctx.remark_on_tls(format_args!("a client spoke TLS to a port in clear"));
                         }
                         let why = refusal.to_string();
-                        self.refuse(&input[at..], &Refused::by(refusal, &why), wire, ctx);
+                        self.refuse(&input[at..], &Refused::by(refusal, &why), connection, ctx);
                     }
                 }
             }
-            if !wire.is_open() {
+            if !connection.is_open() {
                 return input.len();
             }
             if at == input.len() {
@@ -96,46 +101,52 @@ impl Http1Driver {
             if self.waiting_request().is_some() {
                 return at;
             }
-            if requests >= plan.limits.pipelined_max || wire.outlet.queued() >= BATCH_BYTES {
-                wire.is_inbox_untried = true;
+            if requests >= plan.limits.pipelined_max || connection.send_queue.queued() >= BATCH_BYTES {
+                connection.is_inbox_untried = true;
                 return at;
             }
         }
     }
 
     /// Reads on in the body of the last request. Returns how many bytes of the input were consumed.
-    fn take_body(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+    fn take_body(&mut self, input: &[u8], connection: &mut ClientConnection, ctx: &mut Context) -> usize {
         let Some(last) = self.exchanges.last() else { return 0 };
         let Some(upload) = self.exchanges[last].exchange.upload() else { return 0 };
         let (taken, read) = match self.protocol.read_body(input, upload) {
             Ok((taken, BodyRead::Part)) => {
-                self.wait_for(Waiting::Body, wire, ctx); // Anew with each part of it.
+                self.wait_for(Waiting::Body, connection, ctx); // Anew with each part of it.
                 return taken;
             }
             Ok((taken, read)) => (taken, Ok(read)),
             Err(refusal) => (input.len(), Err(refusal)),
         };
-        self.drive(last, &[], wire, ctx, |exchange, env| exchange.handle_body(env, read));
+        self.drive(last, &[], connection, ctx, |exchange, env| exchange.handle_body(env, read));
         if self.waiting_request().is_none() {
-            self.go_on_or_end(true, wire);
+            self.go_on_or_end(true, connection);
         }
         taken
     }
 
     /// Refuses input that is no request. The rest of the input is discarded.
-    fn refuse(&mut self, input: &[u8], refused: &Refused<'_>, wire: &mut Wire, ctx: &mut Context) {
-        wire.is_inbox_untried = false;
+    fn refuse(
+        &mut self,
+        input: &[u8],
+        refused: &Refused<'_>,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) {
+        connection.is_inbox_untried = false;
         let stream = self.protocol.take_unreadable(input);
-        wire.note_request_begun(ctx);
+        connection.note_request_begun(ctx);
         let at = self.exchanges.push(Exchange::new(stream, &ctx.clock), ());
-        self.drive(at, &[], wire, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
-        wire.state = WireState::Ending(LastClose::Linger);
+        self.drive(at, &[], connection, ctx, |exchange, env| exchange.refuse_input(env, input, refused));
+        connection.state = ConnectionState::Ending(LastClose::Linger);
     }
 
     /// Refuses an incomplete head whose rest takes too long.
-    pub(super) fn refuse_late_head(&mut self, wire: &mut Wire, ctx: &mut Context) {
-        let inbox = std::mem::take(&mut wire.inbox);
-        self.refuse(&inbox, &Refused::LATE, wire, ctx);
+    pub(super) fn refuse_late_head(&mut self, connection: &mut ClientConnection, ctx: &mut Context) {
+        let inbox = std::mem::take(&mut connection.inbox);
+        self.refuse(&inbox, &Refused::LATE, connection, ctx);
     }
 }
 

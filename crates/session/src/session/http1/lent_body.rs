@@ -6,7 +6,7 @@
 use baton_buf::Slice;
 use baton_upstream::FailureReason;
 
-use super::{Http1Driver, Need, Wire};
+use super::{ClientConnection, Http1Driver, Need};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::BodyRead;
 use crate::session::need::BodyPart;
@@ -24,23 +24,31 @@ impl Http1Driver {
     }
 
     /// Reads the next piece of the body, if the gateway wants it and it has arrived.
-    pub(super) fn pass_body_on(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+    pub(super) fn pass_body_on(
+        &mut self,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> Option<Need> {
         let at = self.wants_body()?;
-        let has_input = wire.has_input();
+        let has_input = connection.has_input();
         if !has_input || self.pieces == PIECES_PER_TURN {
             self.pieces = 0;
             return has_input.then_some(Need::Turn);
         }
         self.pieces += 1;
-        let part = self.read_lent(wire, ctx)?;
+        let part = self.read_lent(connection, ctx)?;
         self.exchanges[at].wants_body = false;
         Some(Need::Body(self.protocol.stream(), part))
     }
 
     /// Reads on in a lent body: first what has been read already. `None`: nothing of it has come.
-    fn read_lent(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Result<BodyPart, FailureReason>> {
-        let input = match std::mem::take(&mut wire.inbox) {
-            inbox if inbox.is_empty() => match read_piece(wire, ctx, self.protocol.lent_bytes_max())? {
+    fn read_lent(
+        &mut self,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> Option<Result<BodyPart, FailureReason>> {
+        let input = match std::mem::take(&mut connection.inbox) {
+            inbox if inbox.is_empty() => match read_piece(connection, ctx, self.protocol.lent_bytes_max())? {
                 Ok(input) => input,
                 // The client's half has ended; the other goes on.
                 Err(_) if self.protocol.is_tunnel() => {
@@ -54,7 +62,7 @@ impl Http1Driver {
         let Ok((taken, bytes, read)) = self.protocol.read_lent(&input) else {
             return Some(Err(FailureReason::BodyBroken));
         };
-        wire.inbox.extend_from_slice(&input[taken..]);
+        connection.inbox.extend_from_slice(&input[taken..]);
         let is_last = read == BodyRead::Complete;
         match read {
             BodyRead::TooLarge => Some(Err(FailureReason::BodyTooLong)),
@@ -64,20 +72,24 @@ impl Http1Driver {
     }
 
     /// The gateway takes no more of the request's body.
-    pub(super) fn take_back_body(&mut self, at: usize, wire: &mut Wire) {
+    pub(super) fn take_back_body(&mut self, at: usize, connection: &mut ClientConnection) {
         self.exchanges[at].wants_body = false;
         if self.protocol.take_back_body() {
             // More may arrive at any time; the last known readiness may be out of date.
-            wire.transport.handle_readable();
+            connection.transport.handle_readable();
         }
     }
 }
 
 /// Reads what has arrived, at most `left` bytes. `None`: nothing has.
-fn read_piece(wire: &mut Wire, ctx: &mut Context, left: u64) -> Option<Result<Slice, FailureReason>> {
+fn read_piece(
+    connection: &mut ClientConnection,
+    ctx: &mut Context,
+    left: u64,
+) -> Option<Result<Slice, FailureReason>> {
     let mut memory = ctx.bodies.take();
     memory.resize(usize::try_from(left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
-    let received = wire.transport.receive(&mut memory);
+    let received = connection.transport.receive(&mut memory);
     if let Received::Bytes(count) = received {
         memory.truncate(count);
     }

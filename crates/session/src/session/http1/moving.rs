@@ -8,24 +8,24 @@ use baton_passport::{Part, PartKind, Passport};
 use baton_upstream::TunnelEnd;
 
 use super::waiting::Waiting;
-use super::{Http1Driver, Wire, WireState};
+use super::{ClientConnection, ConnectionState, Http1Driver};
 use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::outlet::Outlet;
 use crate::protocol::{Http1, LastClose};
+use crate::send_queue::SendQueue;
 use crate::session::exchanges::Underway;
 
 impl Http1Driver {
     /// The version of a passport with which another process can go on; `None`: none can now.
-    pub(in crate::session) fn passport_version(&self, wire: &Wire) -> Option<u32> {
+    pub(in crate::session) fn passport_version(&self, connection: &ClientConnection) -> Option<u32> {
         if self.is_http2 || self.has_ended_half || self.protocol.has_body_ahead() {
             return None;
         }
-        if self.exchanges.is_empty() && wire.outlet.is_empty() && wire.is_open() {
+        if self.exchanges.is_empty() && connection.send_queue.is_empty() && connection.is_open() {
             return Some(1);
         }
         // A connection of another host moves between requests only: its front-end counts what is under way.
-        if wire.transport.flow().is_some() {
+        if connection.transport.flow().is_some() {
             return None;
         }
         let is_sending = self.waiting != Waiting::Job
@@ -33,28 +33,28 @@ impl Http1Driver {
             && self.exchanges.iter().all(|entry| entry.exchange.is_movable())
             && self.protocol.is_movable()
             && matches!(
-                wire.state,
-                WireState::Open | WireState::Ending(LastClose::Orderly | LastClose::Linger)
+                connection.state,
+                ConnectionState::Open | ConnectionState::Ending(LastClose::Orderly | LastClose::Linger)
             )
-            && !wire.outlet.is_empty()
-            && wire.outlet.is_movable();
-        (is_sending || self.is_movable_tunnel(wire)).then_some(2)
+            && !connection.send_queue.is_empty()
+            && connection.send_queue.is_movable();
+        (is_sending || self.is_movable_tunnel(connection)).then_some(2)
     }
 
     /// Whether another process can go on with a tunnel, if the gateway can give its end away: both halves are open.
-    fn is_movable_tunnel(&self, wire: &Wire) -> bool {
+    fn is_movable_tunnel(&self, connection: &ClientConnection) -> bool {
         self.exchanges.len() == 1
             && self.exchanges.iter().all(|entry| entry.exchange.is_movable_tunnel())
             && self.protocol.is_tunnel()
             && self.protocol.is_movable()
-            && wire.is_open()
-            && wire.outlet.is_movable()
-            && wire.outlet.descriptors().is_empty()
+            && connection.is_open()
+            && connection.send_queue.is_movable()
+            && connection.send_queue.descriptors().is_empty()
     }
 
     /// Whether the connection is to leave instead of waiting for a job.
-    pub(super) fn leaves_before_job(&self, wire: &Wire, ctx: &Context) -> bool {
-        let version = || self.passport_version(wire).zip(wire.passport_version());
+    pub(super) fn leaves_before_job(&self, connection: &ClientConnection, ctx: &Context) -> bool {
+        let version = || self.passport_version(connection).zip(connection.passport_version());
         ctx.is_of_loop
             && ctx.departures.is_some()
             && ctx.may_depart(version().map(|(own, of_wire)| own.max(of_wire)))
@@ -65,16 +65,16 @@ impl Http1Driver {
         &self,
         passport: &mut Passport,
         tunnel: Option<&TunnelEnd>,
-        wire: &Wire,
+        connection: &ClientConnection,
         ctx: &Context,
     ) {
         passport.requests = self.protocol.requests();
         let Some(Underway { exchange, .. }) = self.exchanges.iter().next() else {
-            passport.left_ms = Some(wire.deadline_ms.saturating_sub(ctx.clock.now_ms()));
+            passport.left_ms = Some(connection.deadline_ms.saturating_sub(ctx.clock.now_ms()));
             return;
         };
         let mut packer = Packer::default();
-        wire.outlet.pack(&mut packer, wire.transport.early_data());
+        connection.send_queue.pack(&mut packer, connection.transport.early_data());
         self.protocol.pack(&mut packer);
         if let Some(end) = tunnel {
             exchange.pack_tunnel(&mut packer, end, ctx);
@@ -82,9 +82,9 @@ impl Http1Driver {
             return;
         }
         exchange.pack(&mut packer, ctx);
-        packer.small(match wire.state {
-            WireState::Ending(LastClose::Orderly) => ENDS,
-            WireState::Ending(_) => LINGERS,
+        packer.small(match connection.state {
+            ConnectionState::Ending(LastClose::Orderly) => ENDS,
+            ConnectionState::Ending(_) => LINGERS,
             _ => GOES_ON,
         });
         passport.parts.push(Part { kind: PartKind::Response, bytes: packer.finish() });
@@ -102,7 +102,7 @@ impl Http1Driver {
     pub(in crate::session) fn resumed(
         passport: Passport,
         mut files: Vec<OwnedFd>,
-        wire: &mut Wire,
+        connection: &mut ClientConnection,
         ctx: &Context,
     ) -> Option<Self> {
         let mut protocol = Http1::resumed(passport.requests);
@@ -112,7 +112,7 @@ impl Http1Driver {
         if let Some(packed) = part {
             let mut packed = Unpacker::new(packed);
             let socket = if is_tunnel { Some(files.pop()?) } else { None };
-            wire.outlet = Outlet::unpack(&mut packed, files)?;
+            connection.send_queue = SendQueue::unpack(&mut packed, files)?;
             protocol.resume_response(&mut packed)?;
             exchange = Some(match socket {
                 Some(socket) => {
@@ -121,10 +121,10 @@ impl Http1Driver {
                 }
                 None => {
                     let exchange = Exchange::unpack(&mut packed, protocol.stream(), ctx)?;
-                    wire.state = match packed.small()? {
-                        GOES_ON => WireState::Open,
-                        ENDS => WireState::Ending(LastClose::Orderly),
-                        LINGERS => WireState::Ending(LastClose::Linger),
+                    connection.state = match packed.small()? {
+                        GOES_ON => ConnectionState::Open,
+                        ENDS => ConnectionState::Ending(LastClose::Orderly),
+                        LINGERS => ConnectionState::Ending(LastClose::Linger),
                         _ => return None,
                     };
                     exchange
@@ -134,20 +134,20 @@ impl Http1Driver {
                 return None;
             }
         }
-        if !wire.transport.fits(&wire.outlet) {
+        if !connection.transport.fits(&connection.send_queue) {
             return None;
         }
         let left_ms = passport.left_ms;
-        let mut driver = Self { protocol, ..Self::new(wire, ctx) };
+        let mut driver = Self { protocol, ..Self::new(connection, ctx) };
         match exchange {
             Some(exchange) => {
                 driver.exchanges.push(exchange, ());
-                driver.wait_for(Waiting::Send, wire, ctx);
+                driver.wait_for(Waiting::Send, connection, ctx);
             }
             None => {
-                driver.wait_for_input(wire, ctx);
+                driver.wait_for_input(connection, ctx);
                 let due_ms = left_ms.map_or(u64::MAX, |left_ms| ctx.clock.now_ms().saturating_add(left_ms));
-                wire.deadline_ms = wire.deadline_ms.min(due_ms);
+                connection.deadline_ms = connection.deadline_ms.min(due_ms);
             }
         }
         Some(driver)

@@ -5,7 +5,7 @@ use baton_http::h2;
 use baton_upstream::FailureReason;
 
 use super::stream::{Stream, name};
-use super::{Driver, Http2Driver, Need, Underway, Wire};
+use super::{ClientConnection, Driver, Http2Driver, Need, Underway};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::{BodyRead, BodySink};
 use crate::session::need::BodyPart;
@@ -17,7 +17,7 @@ impl Http2Driver {
         id: h2::StreamId,
         data: &[u8],
         ends: bool,
-        wire: &mut Wire,
+        connection: &mut ClientConnection,
         ctx: &mut Context,
     ) {
         let Some(at) = self.exchanges.position(name(id)) else {
@@ -30,23 +30,23 @@ impl Http2Driver {
             return self.connection.consume(id, data.len() as u64);
         }
         if stream.body.is_wanted() && stream.body.arrived.is_empty() {
-            return self.keep(at, data, wire, ctx);
+            return self.keep(at, data, connection, ctx);
         }
         stream.body.arrived.extend_from_slice(data);
     }
 
     /// An application wants the body: gives it what has arrived.
-    pub(super) fn take_arrived(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+    pub(super) fn take_arrived(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) {
         let Underway { exchange, own: Stream { body, .. }, .. } = &mut self.exchanges[at];
         let arrived = std::mem::take(&mut body.arrived);
         let begins_at_once = exchange.upload().is_some_and(|upload| upload.has_enough());
         if !arrived.is_empty() || begins_at_once || body.is_complete || body.is_too_long() {
-            self.keep(at, &arrived, wire, ctx);
+            self.keep(at, &arrived, connection, ctx);
         }
     }
 
     /// Keeps a part of a wanted body. The request goes on once the body is complete, long enough or too long.
-    fn keep(&mut self, at: usize, data: &[u8], wire: &mut Wire, ctx: &mut Context) {
+    fn keep(&mut self, at: usize, data: &[u8], connection: &mut ClientConnection, ctx: &mut Context) {
         let Underway { exchange, own: Stream { id, body, .. }, .. } = &mut self.exchanges[at];
         let is_complete = body.is_complete;
         let fits = body.take(data.len() as u64);
@@ -64,8 +64,8 @@ impl Http2Driver {
             BodyRead::Begun => body.lend(),
             BodyRead::Complete | BodyRead::TooLarge => {}
         }
-        self.drive(at, &[], wire, ctx, |exchange, env| exchange.handle_body(env, Ok(read)));
-        self.settle(at, wire, ctx);
+        self.drive(at, &[], connection, ctx, |exchange, env| exchange.handle_body(env, Ok(read)));
+        self.settle(at, connection, ctx);
     }
 
     /// The next piece of a body that an application waits for, if it has arrived.

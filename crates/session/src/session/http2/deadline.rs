@@ -9,45 +9,45 @@ use baton_site::limits::Limits;
 use baton_telemetry::log::Outcome;
 
 use super::stream::Stream;
-use super::{Driver, Http2Driver, Need, Stage, Underway, Wire, WireState};
+use super::{ClientConnection, ConnectionState, Driver, Http2Driver, Need, Stage, Underway};
 use crate::context::Context;
 use crate::protocol::LastClose;
 
 impl Http2Driver {
     /// Sets the deadline of a session that is about to wait.
-    pub(super) fn set_deadline(&mut self, wire: &mut Wire, ctx: &Context) {
+    pub(super) fn set_deadline(&mut self, connection: &mut ClientConnection, ctx: &Context) {
         let limits = &ctx.plan.limits;
         let now_ms = ctx.clock.now_ms();
-        let is_in_head = !wire.inbox.is_empty() || !self.connection.is_idle();
+        let is_in_head = !connection.inbox.is_empty() || !self.connection.is_idle();
         self.head_since_ms = is_in_head.then(|| self.head_since_ms.unwrap_or(now_ms));
-        if wire.outlet.is_empty() || self.is_outlet_blocked {
+        if connection.send_queue.is_empty() || self.is_outlet_blocked {
             self.send_due_ms = None;
         } else if self.send_due_ms.is_none() {
-            wire.set_timeout(limits.send_timeout_ms, ctx);
-            self.send_due_ms = Some(wire.deadline_ms);
+            connection.set_timeout(limits.send_timeout_ms, ctx);
+            self.send_due_ms = Some(connection.deadline_ms);
         }
-        if wire.state == WireState::Lingering {
+        if connection.state == ConnectionState::Lingering {
             return;
         }
         let of_streams = self.exchanges.iter().filter_map(|entry| self.stream_deadline(entry, limits));
         let of_connection = self.connection.deadline_ms().into_iter().chain(self.send_due_ms);
         let due_ms = of_streams
             .chain(of_connection)
-            .chain(self.idle_deadline(wire, limits))
-            .chain(self.rest_deadline(wire))
+            .chain(self.idle_deadline(connection, limits))
+            .chain(self.rest_deadline(connection))
             .chain(self.patience_deadline(ctx))
             .min();
-        wire.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
+        connection.deadline_ms = due_ms.map_or(u64::MAX, |due_ms| due_ms.max(now_ms));
     }
 
     /// When a client without requests is told to go. One that was told has only the time to take that.
-    fn idle_deadline(&self, wire: &Wire, limits: &Limits) -> Option<u64> {
+    fn idle_deadline(&self, connection: &ClientConnection, limits: &Limits) -> Option<u64> {
         let (since_ms, timeout_ms) = match self.head_since_ms {
             Some(since_ms) => (since_ms.max(self.idle_since_ms), limits.head_timeout_ms),
             None if self.requests == 0 => (self.idle_since_ms, limits.head_timeout_ms),
             None => (self.idle_since_ms, limits.idle_timeout_ms),
         };
-        (wire.is_open() && self.exchanges.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
+        (connection.is_open() && self.exchanges.is_empty()).then_some(since_ms.saturating_add(timeout_ms))
     }
 
     /// When a client that is not without requests is told of a drain.
@@ -57,8 +57,8 @@ impl Http2Driver {
     }
 
     /// When a client that rests gives its memory back.
-    fn rest_deadline(&self, wire: &Wire) -> Option<u64> {
-        let rests = self.is_idle() && wire.inbox.is_empty() && !self.is_resting;
+    fn rest_deadline(&self, connection: &ClientConnection) -> Option<u64> {
+        let rests = self.is_idle() && connection.inbox.is_empty() && !self.is_resting;
         rests.then_some(self.idle_since_ms.saturating_add(REST_AFTER_MS))
     }
 
@@ -78,26 +78,26 @@ impl Http2Driver {
     }
 
     /// The deadline has passed: a stream or the session ends, or goes on if the client turns out to have made progress.
-    pub(super) fn time_out(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
+    pub(super) fn time_out(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
         let now_ms = ctx.clock.now_ms();
-        if wire.state == WireState::Lingering {
-            return self.end(Outcome::Complete, wire, ctx);
+        if connection.state == ConnectionState::Lingering {
+            return self.end(Outcome::Complete, connection, ctx);
         }
         if self.send_due_ms.is_some_and(|due_ms| due_ms <= now_ms) {
-            if !wire.client_takes_enough(ctx) {
+            if !connection.client_takes_enough(ctx) {
                 // After an orderly close the kernel would keep the unsent rest for minutes.
-                return self.reset(Outcome::TimedOut, wire, ctx);
+                return self.reset(Outcome::TimedOut, connection, ctx);
             }
             self.send_due_ms = None;
         }
         if let Err(error) = self.connection.handle_time(now_ms) {
-            self.fail(error, wire, ctx);
+            self.fail(error, connection, ctx);
         }
-        if self.idle_deadline(wire, &ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
+        if self.idle_deadline(connection, &ctx.plan.limits).is_some_and(|due_ms| due_ms <= now_ms) {
             self.connection.go_away(h2::ErrorCode::NoError);
-            wire.state = WireState::Ending(LastClose::Linger);
+            connection.state = ConnectionState::Ending(LastClose::Linger);
         }
-        if self.rest_deadline(wire).is_some_and(|due_ms| due_ms <= now_ms) {
+        if self.rest_deadline(connection).is_some_and(|due_ms| due_ms <= now_ms) {
             self.rest();
         }
         let plan = Arc::clone(&ctx.plan);
@@ -112,14 +112,14 @@ impl Http2Driver {
                 entry.own.received_ms = now_ms;
                 return self.time_out_lent_body(at);
             } else if entry.awaits_body() {
-                self.refuse_late(at, wire, ctx);
+                self.refuse_late(at, connection, ctx);
             } else if entry.own.taken >= limits.least_bytes_per_send_timeout() {
                 entry.own.begin_sending(now_ms);
             } else {
-                self.cancel(at, Outcome::TimedOut, wire, ctx);
+                self.cancel(at, Outcome::TimedOut, connection, ctx);
             }
         }
-        self.step(wire, ctx, Stage::Any)
+        self.step(connection, ctx, Stage::Any)
     }
 }
 

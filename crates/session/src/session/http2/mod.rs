@@ -4,10 +4,10 @@
 //!   input ──► receive ──► streams ◄── jobs, applications
 //!                           │ respond, push, end
 //!                           ▼
-//!            connection: frames by priority ──► outlet ──► sent, in order of the ledger
+//!            connection: frames by priority ──► send_queue ──► sent, in order of the ledger
 //! ```
 //!
-//! The connection keeps what streams have to send and frames only as much as the outlet is about to send, so that a
+//! The connection keeps what streams have to send and frames only as much as the send queue is about to send, so that a
 //! response of higher priority comes next, and a stream that was reset sends no more.
 
 mod bodies;
@@ -27,10 +27,10 @@ use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
+use super::connection::{ClientConnection, ConnectionState};
 use super::driver::{Driver, Turn};
 use super::exchanges::{Exchanges, Underway};
 use super::need::{Need, Stage};
-use super::wire::{Wire, WireState};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::job::Job;
@@ -47,14 +47,14 @@ pub(super) struct Http2Driver {
     due: VecDeque<h2::StreamId>,
     /// Ranges of files that are to be brought into memory before they are framed.
     cold: Vec<(h2::StreamId, FileSlice)>,
-    /// What the outlet holds, in order; of the first, so many bytes are sent.
+    /// What the send queue holds, in order; of the first, so many bytes are sent.
     ledger: VecDeque<h2::Framed>,
     ledger_sent: u64,
     /// Requests that this step may still begin.
     requests_left: usize,
     /// The socket takes no more for now.
     is_full: bool,
-    /// The outlet waits for a job of its own.
+    /// The send queue waits for a job of its own.
     is_outlet_blocked: bool,
     /// Streams whose requests are over, and whose jobs are not.
     abandoned: Vec<h2::StreamId>,
@@ -87,24 +87,24 @@ impl Driver for Http2Driver {
         &mut self.exchanges
     }
 
-    fn step(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
-        let need = self.go(wire, ctx, stage);
-        self.set_deadline(wire, ctx);
+    fn step(&mut self, connection: &mut ClientConnection, ctx: &mut Context, stage: Stage) -> Need {
+        let need = self.go(connection, ctx, stage);
+        self.set_deadline(connection, ctx);
         need
     }
 
-    fn handle_timeout(&mut self, wire: &mut Wire, ctx: &mut Context) -> Need {
-        self.time_out(wire, ctx)
+    fn handle_timeout(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Need {
+        self.time_out(connection, ctx)
     }
 
     fn handle_ready(&mut self) {
         self.is_full = false;
     }
 
-    fn can_send(&self, wire: &Wire) -> bool {
+    fn can_send(&self, connection: &ClientConnection) -> bool {
         !self.is_full
             && !self.is_outlet_blocked
-            && (!wire.outlet.is_empty() || self.connection.wants_to_send())
+            && (!connection.send_queue.is_empty() || self.connection.wants_to_send())
     }
 
     /// The connection can be closed without loss: it was told so, if it is to end.
@@ -115,23 +115,25 @@ impl Driver for Http2Driver {
             && !self.connection.is_draining()
     }
 
-    fn waits_for_client(&self, wire: &Wire) -> bool {
-        wire.outlet.is_empty() && self.ledger.is_empty() && self.exchanges.iter().all(Underway::awaits_body)
+    fn waits_for_client(&self, connection: &ClientConnection) -> bool {
+        connection.send_queue.is_empty()
+            && self.ledger.is_empty()
+            && self.exchanges.iter().all(Underway::awaits_body)
     }
 
     /// The client may be sending at any time: windows, if nothing else.
-    fn has_unread_input(&self, _wire: &Wire) -> bool {
+    fn has_unread_input(&self, _wire: &ClientConnection) -> bool {
         true
     }
 
-    fn take_input(&mut self, input: &[u8], wire: &mut Wire, ctx: &mut Context) -> usize {
+    fn take_input(&mut self, input: &[u8], connection: &mut ClientConnection, ctx: &mut Context) -> usize {
         let mut text = std::mem::take(&mut ctx.head_text);
-        let taken = self.take_frames(input, &mut text, wire, ctx);
+        let taken = self.take_frames(input, &mut text, connection, ctx);
         ctx.head_text = text;
         taken
     }
 
-    fn handle_job_done(&mut self, of: Option<StreamId>, _wire: &mut Wire, _ctx: &Context) {
+    fn handle_job_done(&mut self, of: Option<StreamId>, _wire: &mut ClientConnection, _ctx: &Context) {
         let Some(stream) = of else {
             self.is_outlet_blocked = false;
             return;
@@ -149,11 +151,11 @@ impl Driver for Http2Driver {
         &'a mut self,
         at: usize,
         _input: &'a [u8],
-        wire: &'a mut Wire,
+        connection: &'a mut ClientConnection,
         _ctx: &Context,
     ) -> Turn<'a> {
         let Underway { exchange, own: Stream { id, response, body, .. }, .. } = &mut self.exchanges[at];
-        (exchange, Responder::http2(&mut self.connection, *id, response, body), &wire.transport)
+        (exchange, Responder::http2(&mut self.connection, *id, response, body), &connection.transport)
     }
 
     fn end_turn(&mut self, at: usize, was_sent: bool, _trial: Option<Trial>, ctx: &Context) {
@@ -169,8 +171,8 @@ impl Driver for Http2Driver {
         }
     }
 
-    fn read_body(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        self.take_arrived(at, wire, ctx);
+    fn read_body(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need> {
+        self.take_arrived(at, connection, ctx);
         None
     }
 
@@ -184,30 +186,30 @@ impl Driver for Http2Driver {
         self.exchanges[at].own.body.is_lent()
     }
 
-    fn handle_answered(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+    fn handle_answered(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) {
         let entry = &mut self.exchanges[at];
         entry.wants_body = false;
         if !entry.has_job {
             self.connection.finish(entry.own.id);
         }
-        self.end_if_sent(at, wire, ctx);
+        self.end_if_sent(at, connection, ctx);
     }
 
-    fn cancel(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+    fn cancel(&mut self, at: usize, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context) {
         self.connection.reset(self.exchanges[at].own.id, h2::ErrorCode::Cancel);
-        self.remove(at, outcome, wire, ctx);
+        self.remove(at, outcome, connection, ctx);
     }
 
-    fn prepare_end(&mut self, wire: &mut Wire, ctx: &mut Context) {
-        self.handle_sent(0, wire, ctx);
+    fn prepare_end(&mut self, connection: &mut ClientConnection, ctx: &mut Context) {
+        self.handle_sent(0, connection, ctx);
     }
 
-    fn handle_lingering(&mut self, wire: &mut Wire, ctx: &Context) {
-        wire.set_timeout(ctx.plan.limits.linger_timeout_ms, ctx);
+    fn handle_lingering(&mut self, connection: &mut ClientConnection, ctx: &Context) {
+        connection.set_timeout(ctx.plan.limits.linger_timeout_ms, ctx);
     }
 
-    fn check_invariants(&self, wire: &Wire) {
-        self.exchanges.check_invariants(wire);
+    fn check_invariants(&self, connection: &ClientConnection) {
+        self.exchanges.check_invariants(connection);
         for Underway { exchange, own, wants_body, .. } in self.exchanges.iter() {
             assert_eq!(exchange.stream, name(own.id), "the exchange is the stream's");
             assert_eq!(own.is_due, self.due.contains(&own.id), "what is due has its turn");
@@ -219,8 +221,8 @@ impl Driver for Http2Driver {
         let in_ledger = self.ledger.iter().map(h2::Framed::total_bytes).sum::<u64>() - self.ledger_sent;
         assert_eq!(
             in_ledger,
-            wire.outlet.queued() + wire.transport.early_data(),
-            "the ledger is the outlet's"
+            connection.send_queue.queued() + connection.transport.early_data(),
+            "the ledger is the send queue's"
         );
     }
 }
@@ -255,40 +257,42 @@ impl Http2Driver {
         }
     }
 
-    fn go(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Need {
+    fn go(&mut self, connection: &mut ClientConnection, ctx: &mut Context, stage: Stage) -> Need {
         self.requests_left = REQUESTS_PER_STEP;
-        if wire.transport.is_hung_up() {
-            return self.end(Outcome::ClientGone, wire, ctx);
+        if connection.transport.is_hung_up() {
+            return self.end(Outcome::ClientGone, connection, ctx);
         }
         loop {
-            match wire.state {
-                WireState::Closed => return Need::Finished,
-                WireState::Lingering => return self.linger(wire, ctx),
-                WireState::Ending(close) if wire.outlet.is_empty() && !self.connection.wants_to_send() => {
-                    return self.close(close, wire, ctx);
+            match connection.state {
+                ConnectionState::Closed => return Need::Finished,
+                ConnectionState::Lingering => return self.linger(connection, ctx),
+                ConnectionState::Ending(close)
+                    if connection.send_queue.is_empty() && !self.connection.wants_to_send() =>
+                {
+                    return self.close(close, connection, ctx);
                 }
-                WireState::Ending(_) => {}
-                WireState::Open => {
-                    if let Some(need) = self.go_on(wire, ctx, stage) {
+                ConnectionState::Ending(_) => {}
+                ConnectionState::Open => {
+                    if let Some(need) = self.go_on(connection, ctx, stage) {
                         return need;
                     }
                 }
             }
             if stage != Stage::Read {
-                if let Some(need) = self.send(wire, ctx) {
+                if let Some(need) = self.send(connection, ctx) {
                     return need;
                 }
-            } else if self.can_send(wire) {
+            } else if self.can_send(connection) {
                 return Need::Writable;
             }
-            if !wire.is_open() {
-                if !wire.outlet.is_empty() {
+            if !connection.is_open() {
+                if !connection.send_queue.is_empty() {
                     return Need::Writable;
                 }
                 continue;
             }
-            if self.connection.is_over() && wire.outlet.is_empty() {
-                wire.state = WireState::Ending(LastClose::Linger);
+            if self.connection.is_over() && connection.send_queue.is_empty() {
+                connection.state = ConnectionState::Ending(LastClose::Linger);
                 continue;
             }
             if !self.cold.is_empty() {
@@ -301,22 +305,22 @@ impl Http2Driver {
                 continue;
             }
             if stage == Stage::Write {
-                return if may_read(wire) { Need::Turn } else { self.wait(wire) };
+                return if may_read(connection) { Need::Turn } else { self.wait(connection) };
             }
-            match self.receive(wire, ctx) {
-                Received::Bytes(_) if wire.is_inbox_untried => return Need::Turn,
+            match self.receive(connection, ctx) {
+                Received::Bytes(_) if connection.is_inbox_untried => return Need::Turn,
                 Received::Bytes(_) => {}
-                Received::End if !self.goes_on_alone(wire) => {
-                    return self.end(Outcome::ClientGone, wire, ctx);
+                Received::End if !self.goes_on_alone(connection) => {
+                    return self.end(Outcome::ClientGone, connection, ctx);
                 }
-                Received::Nothing | Received::End => return self.wait(wire),
+                Received::Nothing | Received::End => return self.wait(connection),
             }
         }
     }
 
     /// Advances streams and their bodies as far as possible; `Some`: one of them needs this.
-    fn go_on(&mut self, wire: &mut Wire, ctx: &mut Context, stage: Stage) -> Option<Need> {
-        if ctx.draining && self.has_to_end(wire, ctx) {
+    fn go_on(&mut self, connection: &mut ClientConnection, ctx: &mut Context, stage: Stage) -> Option<Need> {
+        if ctx.draining && self.has_to_end(connection, ctx) {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
         if let Some(stream) = self.to_abandon.pop() {
@@ -328,14 +332,14 @@ impl Http2Driver {
         if let Some((id, slice)) = self.cold.pop() {
             ctx.tally.add(Metric::Jobs, 1);
             let at = self.exchanges.position(name(id));
-            let client = at.and_then(|at| self.exchanges[at].exchange.client(&wire.transport));
+            let client = at.and_then(|at| self.exchanges[at].exchange.client(&connection.transport));
             return Some(Need::Job(Job::PageIn { stream: Some(name(id)), slice }, client));
         }
         if stage == Stage::Write {
             return None; // A reader advances requests, once there is nothing to send or no room for it.
         }
         while let Some(id) = self.due.pop_front() {
-            if let Some(need) = self.advance(name(id), wire, ctx) {
+            if let Some(need) = self.advance(name(id), connection, ctx) {
                 return Some(need);
             }
         }
@@ -344,17 +348,23 @@ impl Http2Driver {
 
     /// Whether the client has to be told of a drain: no other process goes on with the connection, or it was not without
     /// requests for so long that it may never be.
-    fn has_to_end(&self, wire: &Wire, ctx: &Context) -> bool {
-        let version = wire.passport_version().filter(|_| wire.is_open()).map(|version| version.max(2));
+    fn has_to_end(&self, connection: &ClientConnection, ctx: &Context) -> bool {
+        let version =
+            connection.passport_version().filter(|_| connection.is_open()).map(|version| version.max(2));
         ctx.clock.now_ms() >= ctx.patience_until_ms || ctx.is_last_request_over(version)
     }
 
-    fn wait(&self, wire: &Wire) -> Need {
-        if wire.outlet.is_empty() { Need::Readable } else { Need::Writable }
+    fn wait(&self, connection: &ClientConnection) -> Need {
+        if connection.send_queue.is_empty() { Need::Readable } else { Need::Writable }
     }
 
     /// Advances a request until it has to wait; `Some`: it needs this first.
-    fn advance(&mut self, stream: StreamId, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
+    fn advance(
+        &mut self,
+        stream: StreamId,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> Option<Need> {
         let at = self.exchanges.position(stream)?;
         let Underway { exchange, own, .. } = &mut self.exchanges[at];
         own.is_due = false;
@@ -362,12 +372,12 @@ impl Http2Driver {
         if exchange.is_answered() || !exchange.record.is_all_sent() {
             return None;
         }
-        let (wants, _) = self.drive(at, &[], wire, ctx, Exchange::poll);
-        self.need_of(at, wants, wire, ctx)
+        let (wants, _) = self.drive(at, &[], connection, ctx, Exchange::poll);
+        self.need_of(at, wants, connection, ctx)
     }
 
     /// Logs a request whose response is over. What works for it still counts.
-    fn remove(&mut self, at: usize, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
+    fn remove(&mut self, at: usize, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context) {
         let Underway { exchange, has_job, own, .. } = &self.exchanges[at];
         if exchange.is_delegated() {
             self.to_abandon.push(exchange.stream);
@@ -376,7 +386,7 @@ impl Http2Driver {
             true => self.abandoned.push(own.id),
             false => self.connection.finish(own.id),
         }
-        self.exchanges.log(at, outcome, wire, ctx);
+        self.exchanges.log(at, outcome, connection, ctx);
         if self.exchanges.is_empty() {
             self.idle_since_ms = ctx.clock.now_ms();
         }
@@ -391,8 +401,9 @@ impl Http2Driver {
 }
 
 /// Whether there may be something to read.
-fn may_read(wire: &Wire) -> bool {
-    wire.is_inbox_untried || wire.transport.is_readable() && !wire.transport.has_ended_input()
+fn may_read(connection: &ClientConnection) -> bool {
+    connection.is_inbox_untried
+        || connection.transport.is_readable() && !connection.transport.has_ended_input()
 }
 
 /// Requests that are begun before other clients have a turn (the client may send a hundred at once).

@@ -3,44 +3,44 @@
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
-use super::{Driver, Http2Driver, Need, Underway, Wire};
+use super::{ClientConnection, Driver, Http2Driver, Need, Underway};
 use crate::context::Context;
-use crate::outlet::{Flush, is_resident};
+use crate::send_queue::{Flush, is_resident};
 
 impl Http2Driver {
     /// Frames and sends as much as the socket takes; `None`: there is nothing more to send, or no room for it.
-    pub(super) fn send(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        while self.can_send(wire) {
-            if wire.outlet.queued() < FRAMED_BYTES_MIN {
-                self.frame(wire, ctx);
+    pub(super) fn send(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need> {
+        while self.can_send(connection) {
+            if connection.send_queue.queued() < FRAMED_BYTES_MIN {
+                self.frame(connection, ctx);
             }
-            if wire.outlet.is_empty() {
+            if connection.send_queue.is_empty() {
                 return None; // All that could be framed waits for a disk.
             }
             let policy = ctx.send.without_waiting();
-            let (sent, flush) = wire.send(&policy, &mut ctx.scratch, &ctx.clock);
+            let (sent, flush) = connection.send(&policy, &mut ctx.scratch, &ctx.clock);
             ctx.tally.add(Metric::BytesSent, sent);
-            self.handle_sent(sent, wire, ctx);
+            self.handle_sent(sent, connection, ctx);
             self.is_full = matches!(flush, Flush::Full);
-            match wire.need_after(flush, ctx) {
+            match connection.need_after(flush, ctx) {
                 Ok(Some(need @ Need::Job(..))) => {
                     self.is_outlet_blocked = true;
                     return Some(need);
                 }
                 Ok(Some(Need::Turn)) => return Some(Need::Turn),
                 Ok(_) => {}
-                Err(outcome) => return Some(self.end(outcome, wire, ctx)),
+                Err(outcome) => return Some(self.end(outcome, connection, ctx)),
             }
         }
         None
     }
 
-    fn frame(&mut self, wire: &mut Wire, ctx: &mut Context) {
-        let room = FRAMED_BYTES_MAX - wire.outlet.queued();
+    fn frame(&mut self, connection: &mut ClientConnection, ctx: &mut Context) {
+        let room = FRAMED_BYTES_MAX - connection.send_queue.queued();
         let (test_residency, unix_seconds) = (ctx.send.test_residency, ctx.clock.stamp().unix_seconds);
         let (cold, ledger) = (&mut self.cold, &mut self.ledger);
         self.connection.poll_transmit(
-            wire.outlet.queue_mut(),
+            connection.send_queue.queue_mut(),
             room,
             &mut ctx.packer,
             &mut |framed| ledger.push_back(framed),
@@ -55,7 +55,7 @@ impl Http2Driver {
     }
 
     /// The kernel has taken so many bytes: gives them to the requests whose frames they are.
-    pub(super) fn handle_sent(&mut self, bytes: u64, wire: &mut Wire, ctx: &mut Context) {
+    pub(super) fn handle_sent(&mut self, bytes: u64, connection: &mut ClientConnection, ctx: &mut Context) {
         let mut left = bytes;
         while let Some(front) = self.ledger.front().copied() {
             let before = self.ledger_sent;
@@ -74,7 +74,7 @@ impl Http2Driver {
                 if is_over && front.ends {
                     self.exchanges[at].exchange.record.handle_end_sent();
                 }
-                self.note_sent(at, of_payload, wire, ctx);
+                self.note_sent(at, of_payload, connection, ctx);
             }
             if !is_over {
                 return;
@@ -82,7 +82,7 @@ impl Http2Driver {
         }
     }
 
-    fn note_sent(&mut self, at: usize, bytes: u64, wire: &mut Wire, ctx: &mut Context) {
+    fn note_sent(&mut self, at: usize, bytes: u64, connection: &mut ClientConnection, ctx: &mut Context) {
         let Underway { exchange, own, .. } = &mut self.exchanges[at];
         if bytes > 0 {
             own.taken += bytes;
@@ -90,7 +90,7 @@ impl Http2Driver {
             exchange.record.handle_sent(bytes, &ctx.clock);
         }
         if exchange.is_answered() {
-            self.end_if_sent(at, wire, ctx);
+            self.end_if_sent(at, connection, ctx);
         } else if exchange.record.is_all_sent() {
             // Tell the gateway that there is room, or the application may wait for it forever.
             exchange.handle_room();
@@ -99,7 +99,7 @@ impl Http2Driver {
     }
 
     /// Logs an answered request once all of it has been sent.
-    pub(super) fn end_if_sent(&mut self, at: usize, wire: &mut Wire, ctx: &mut Context) {
+    pub(super) fn end_if_sent(&mut self, at: usize, connection: &mut ClientConnection, ctx: &mut Context) {
         let Underway { exchange, own, .. } = &self.exchanges[at];
         if !exchange.record.is_complete() {
             return;
@@ -108,7 +108,7 @@ impl Http2Driver {
             // The client must not take the part for the whole.
             self.connection.reset(own.id, baton_http::h2::ErrorCode::Internal);
         }
-        self.remove(at, Outcome::Complete, wire, ctx);
+        self.remove(at, Outcome::Complete, connection, ctx);
     }
 }
 

@@ -9,7 +9,7 @@ use baton_tls::{Facts, Records};
 use zeroize::Zeroizing;
 
 use super::{Sealer, Secured};
-use crate::outlet::Outlet;
+use crate::send_queue::SendQueue;
 
 impl Secured {
     /// Whether another process can go on: neither side has ended.
@@ -31,10 +31,10 @@ impl Secured {
         packer.finish()
     }
 
-    /// Whether an outlet has the bytes that are in records of this.
-    pub(in crate::transport) fn fits(&self, outlet: &Outlet) -> bool {
-        self.unsent_data.saturating_add(self.uncounted_data) <= outlet.queued()
-            && self.early_data <= outlet.sent()
+    /// Whether a send queue has the bytes that are in records of this.
+    pub(in crate::transport) fn fits(&self, send_queue: &SendQueue) -> bool {
+        self.unsent_data.saturating_add(self.uncounted_data) <= send_queue.queued()
+            && self.early_data <= send_queue.sent()
     }
 
     /// TLS that another process has packed; `None`: it has packed something else.

@@ -106,7 +106,7 @@ pub(crate) struct Peer {
 
 /// A request as the application got it.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) id: u16,
     pub(crate) keep: bool,
     pub(crate) params: Vec<(Vec<u8>, Vec<u8>)>,
@@ -186,7 +186,7 @@ impl Peer {
     }
 
     /// The next request, whole.
-    pub(crate) fn request(&mut self) -> Option<Asked> {
+    pub(crate) fn request(&mut self) -> Option<ReceivedRequest> {
         let mut asked = self.head()?;
         loop {
             match self.event()? {
@@ -198,8 +198,8 @@ impl Peer {
     }
 
     /// The next request up to its body.
-    pub(crate) fn head(&mut self) -> Option<Asked> {
-        let mut asked = Asked::default();
+    pub(crate) fn head(&mut self) -> Option<ReceivedRequest> {
+        let mut asked = ReceivedRequest::default();
         let mut block = Vec::new();
         loop {
             match self.event()? {
@@ -248,18 +248,18 @@ impl Peer {
         self.socket.write_all(bytes).is_ok()
     }
 
-    pub(crate) fn stdout(&mut self, asked: &Asked, bytes: &[u8]) -> bool {
+    pub(crate) fn stdout(&mut self, asked: &ReceivedRequest, bytes: &[u8]) -> bool {
         let mut records = Vec::new();
         application::push_stdout(&mut records, asked.id, bytes);
         self.write(&records)
     }
 
     /// Ends a request. The next one may come from now on.
-    pub(crate) fn end(&mut self, asked: &Asked) -> bool {
+    pub(crate) fn end(&mut self, asked: &ReceivedRequest) -> bool {
         self.finish(asked, ProtocolStatus::RequestComplete)
     }
 
-    pub(crate) fn finish(&mut self, asked: &Asked, status: ProtocolStatus) -> bool {
+    pub(crate) fn finish(&mut self, asked: &ReceivedRequest, status: ProtocolStatus) -> bool {
         let mut records = Vec::new();
         application::push_end(&mut records, asked.id, 0, status);
         self.reader.finish();
@@ -267,14 +267,14 @@ impl Peer {
     }
 
     /// Answers through the connection, with one write.
-    pub(crate) fn answer_at_once(&mut self, asked: &Asked, output: &[u8]) -> bool {
+    pub(crate) fn answer_at_once(&mut self, asked: &ReceivedRequest, output: &[u8]) -> bool {
         let mut records = Vec::new();
         application::push_stdout(&mut records, asked.id, output);
         self.end_with(asked, records)
     }
 
     /// Answers through the region, in two slices, with one write.
-    pub(crate) fn share_and_end(&mut self, asked: &Asked, ring: &Ring, output: &[u8]) -> bool {
+    pub(crate) fn share_and_end(&mut self, asked: &ReceivedRequest, ring: &Ring, output: &[u8]) -> bool {
         let len = output.len() as u32;
         self.region().write_all_at(output, u64::from(ring.at)).unwrap();
         let mut records = Vec::new();
@@ -284,19 +284,19 @@ impl Peer {
         self.end_with(asked, records)
     }
 
-    fn end_with(&mut self, asked: &Asked, mut records: Vec<u8>) -> bool {
+    fn end_with(&mut self, asked: &ReceivedRequest, mut records: Vec<u8>) -> bool {
         application::push_end(&mut records, asked.id, 0, ProtocolStatus::RequestComplete);
         self.reader.finish();
         self.write(&records)
     }
 
     /// Answers through the connection.
-    pub(crate) fn answer(&mut self, asked: &Asked, output: &[u8]) -> bool {
+    pub(crate) fn answer(&mut self, asked: &ReceivedRequest, output: &[u8]) -> bool {
         self.stdout(asked, output) && self.end(asked)
     }
 
     /// Reports that the client was answered on its own socket.
-    pub(crate) fn answered(&mut self, asked: &Asked, body_bytes: u64) -> bool {
+    pub(crate) fn answered(&mut self, asked: &ReceivedRequest, body_bytes: u64) -> bool {
         let answered = Answered {
             complete: true,
             may_go_on: true,
@@ -311,7 +311,7 @@ impl Peer {
     }
 
     /// Writes output through the region, in slices as large as it allows.
-    pub(crate) fn share(&mut self, asked: &Asked, ring: &mut Ring, mut output: &[u8]) -> bool {
+    pub(crate) fn share(&mut self, asked: &ReceivedRequest, ring: &mut Ring, mut output: &[u8]) -> bool {
         while !output.is_empty() {
             let len = ring.free.min(ring.size - ring.at).min(output.len() as u32);
             if len == 0 {
@@ -334,7 +334,7 @@ impl Peer {
         true
     }
 
-    pub(crate) fn slices(&mut self, asked: &Asked, slices: &[RegionSlice]) -> bool {
+    pub(crate) fn slices(&mut self, asked: &ReceivedRequest, slices: &[RegionSlice]) -> bool {
         let mut records = Vec::new();
         application::push_slices(&mut records, asked.id, slices);
         self.write(&records)

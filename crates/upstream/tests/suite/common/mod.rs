@@ -11,10 +11,10 @@ use std::sync::atomic::AtomicU64;
 
 use app::App;
 use baton_buf::{Aggregate, Buffer};
-use baton_http::origin::Asked;
+use baton_http::origin::RequestKind;
 use baton_process_table::{ProcessTable, socket_path};
 use baton_upstream::{
-    Application, BodyRest, ClientSocket, Endpoint, HandOver, Request, Settings, TemporaryCounters,
+    Application, BodyRest, ClientSocket, Endpoint, Request, Settings, SocketPass, TemporaryCounters,
     TemporarySpace,
 };
 
@@ -44,11 +44,11 @@ pub(crate) fn get(application: &Arc<Application>) -> Request {
         peers: None,
         turn: None,
         text: params,
-        asked: Asked::Usual,
+        asked: RequestKind::Usual,
         body: Aggregate::new(),
         idempotent: true,
         rest: None,
-        handover: None,
+        pass: None,
         takes_pipes: false,
         ends: None,
         client: None,
@@ -73,14 +73,14 @@ pub(crate) fn client() -> (Arc<ClientSocket>, TcpStream) {
 
 /// A request whose client can be handed over.
 pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>) -> Request {
-    let handover = HandOver {
+    let pass = SocketPass {
         client: Arc::clone(client),
         minor: 1,
         keep: true,
         head: false,
         fields: b"Server: test\r\n".to_vec(),
     };
-    Request { handover: Some(handover), ..get(application) }
+    Request { pass: Some(pass), ..get(application) }
 }
 
 /// A request with the beginning of its body; `left` bytes are still to be [pushed](driver::Driver::push).

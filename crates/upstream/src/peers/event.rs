@@ -9,7 +9,7 @@ use crate::Application;
 
 /// An origin that gets no requests for a while, or gets them again. `Display` tells the operator.
 #[derive(Clone, Debug)]
-pub struct PeerNews {
+pub struct PeerEvent {
     pub(super) origin: Arc<Application>,
     pub(super) change: Change,
 }
@@ -25,7 +25,7 @@ pub(super) enum Change {
     Up,
 }
 
-impl fmt::Display for PeerNews {
+impl fmt::Display for PeerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "origin {}: ", self.origin.name())?;
         match self.change {
@@ -42,15 +42,15 @@ impl fmt::Display for PeerNews {
 
 /// News that the caller has not heard of.
 #[derive(Debug, Default)]
-pub(crate) struct NewsQueue(VecDeque<PeerNews>);
+pub(crate) struct PeerEventQueue(VecDeque<PeerEvent>);
 
-impl NewsQueue {
-    pub(crate) fn push(&mut self, news: Option<PeerNews>) {
-        self.0.extend(news);
+impl PeerEventQueue {
+    pub(crate) fn push(&mut self, event: Option<PeerEvent>) {
+        self.0.extend(event);
         self.0.truncate(NEWS_MAX);
     }
 
-    pub(crate) fn poll(&mut self) -> Option<PeerNews> {
+    pub(crate) fn poll(&mut self) -> Option<PeerEvent> {
         self.0.pop_front()
     }
 }

@@ -12,8 +12,8 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, Shutdown};
 
 /// A way to the client and back.
-pub trait Line: Sink + Debug + Send + Sync {
-    /// The socket; `None`: the line is none.
+pub trait ByteStream: Sink + Debug + Send + Sync {
+    /// The socket; `None`: the stream is none.
     fn socket(&self) -> Option<&ClientSocket>;
 
     /// The socket, to share it.
@@ -46,13 +46,13 @@ pub trait Line: Sink + Debug + Send + Sync {
     /// Whether ranges of files leave by reference.
     fn sends_files(&self) -> bool;
 
-    /// Whether the line takes more. If not, the poller will say when it does.
+    /// Whether the stream takes more. If not, the poller will say when it does.
     fn is_writable(&self) -> bool;
 
     /// Has the kernel seal what is sent from now on. `false`: nothing has changed.
     fn seal(&self, keys: &KernelTransmit) -> bool;
 
-    /// Sends an alert on a line whose records the kernel seals, if it takes it now.
+    /// Sends an alert on a stream whose records the kernel seals, if it takes it now.
     fn send_alert(&self, alert: Alert);
 
     /// Ends the server's half of the connection. `false`: the client is gone.
@@ -62,7 +62,7 @@ pub trait Line: Sink + Debug + Send + Sync {
     fn reset(&self);
 }
 
-impl Line for ClientSocket {
+impl ByteStream for ClientSocket {
     fn socket(&self) -> Option<&ClientSocket> {
         Some(self)
     }

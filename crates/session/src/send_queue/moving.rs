@@ -6,12 +6,12 @@ use std::sync::Arc;
 use baton_buf::{Aggregate, Buffer, FileSlice, OpenFile, Piece, Sender};
 use baton_passport::parcel::{Packer, Unpacker};
 
-use super::Outlet;
+use super::SendQueue;
 
 /// Most files in one message: more than a response in parts of one file has, or a page of a few.
 pub(crate) const FILES_MAX: usize = 16;
 
-impl Outlet {
+impl SendQueue {
     /// Whether another process can send the rest: it is bytes, and ranges of files that are nothing but files.
     pub(crate) fn is_movable(&self) -> bool {
         let is_movable = |piece: &Piece| match piece {

@@ -15,7 +15,7 @@ use crate::link::{Link, write_all};
 
 /// A response that was offered the client's socket.
 #[derive(Debug)]
-pub(super) struct HandOver {
+pub(super) struct PassedSocket {
     stage: Stage,
     /// The client and the fields of the offer.
     about: offer::Client,
@@ -64,7 +64,7 @@ pub(super) enum Pushed {
     Declined,
 }
 
-impl Default for HandOver {
+impl Default for PassedSocket {
     fn default() -> Self {
         Self {
             stage: Stage::Idle,
@@ -84,7 +84,7 @@ impl Default for HandOver {
     }
 }
 
-impl HandOver {
+impl PassedSocket {
     /// A response to this client begins.
     pub(super) fn begin(&mut self, client: Client, about: offer::Client, fields: &[u8]) {
         self.stage = Stage::Head { client, searched: 0 };

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 
 /// An error with its likely cause and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct OperatorError {
     what: String,
     likely_cause: Option<String>,
     remedy: Option<String>,
 }
 
-impl Trouble {
+impl OperatorError {
     /// An error whose message contains the reason.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), likely_cause: None, remedy: None }
@@ -57,7 +57,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for OperatorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         if let Some(cause) = &self.likely_cause {
@@ -70,7 +70,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for OperatorError {}
 
 #[cfg(test)]
 mod tests {
@@ -80,7 +80,7 @@ mod tests {
     fn a_files_path_tells_what_is_missing() {
         let about = |path: &str, errno: Errno| {
             let error = io::Error::from(errno);
-            Trouble::of("open the log", &error).about_file(Path::new(path), &error).to_string()
+            OperatorError::of("open the log", &error).about_file(Path::new(path), &error).to_string()
         };
         assert!(about("/no/such/log", Errno::NOENT).ends_with("remedy: `mkdir -p /no/such`"));
         assert!(about("log", Errno::NOENT).ends_with("remedy: `mkdir -p .`"));

@@ -12,36 +12,36 @@ use super::need::Need;
 use crate::context::Context;
 use crate::job::Job;
 use crate::mover::FlowEvent;
-use crate::outlet::{Flush, Outlet, SendPolicy};
 use crate::protocol::LastClose;
+use crate::send_queue::{Flush, SendPolicy, SendQueue};
 use crate::transport::{Received, Transport};
 
 /// A client's connection, whatever is spoken on it.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct ClientConnection {
     pub(super) transport: Transport,
     /// The id of the listener that accepted it.
     pub(super) listener: usize,
-    pub(super) outlet: Outlet,
+    pub(super) send_queue: SendQueue,
     /// Input that the protocol has not taken: the beginning of a head or frame, or what came behind enough requests for
     /// one step. Holds no memory while it is empty.
     pub(super) inbox: Vec<u8>,
     /// Whether the inbox may hold a whole head or frame.
     pub(super) is_inbox_untried: bool,
-    pub(super) state: WireState,
+    pub(super) state: ConnectionState,
     pub(super) deadline_ms: u64,
     /// No other process can go on with the connection, whatever it does.
     pub(super) has_to_stay: bool,
-    /// What the outlet had sent when the deadline was set.
+    /// What the send queue had sent when the deadline was set.
     sent_at_deadline_start: u64,
 }
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WireState {
+pub(super) enum ConnectionState {
     /// The session takes and answers requests.
     Open,
-    /// The outlet holds the last response.
+    /// The send queue holds the last response.
     Ending(LastClose),
     /// The server's side is closed; the session discards what the client still sends.
     Lingering,
@@ -49,7 +49,7 @@ pub(super) enum WireState {
     Closed,
 }
 
-impl Wire {
+impl ClientConnection {
     pub(super) fn new(transport: Transport, listener: usize, ctx: &mut Context) -> Self {
         ctx.tally.add(Metric::ConnectionsAccepted, 1);
         Self::begin(transport, listener, ctx)
@@ -66,10 +66,10 @@ impl Wire {
         Self {
             transport,
             listener,
-            outlet: Outlet::default(),
+            send_queue: SendQueue::default(),
             inbox: Vec::new(),
             is_inbox_untried: false,
-            state: WireState::Open,
+            state: ConnectionState::Open,
             deadline_ms: u64::MAX,
             has_to_stay: false,
             sent_at_deadline_start: 0,
@@ -77,7 +77,7 @@ impl Wire {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.state == WireState::Open
+        self.state == ConnectionState::Open
     }
 
     /// The version of a passport with which another process can go on with the connection; `None`: none can.
@@ -105,20 +105,20 @@ impl Wire {
 
     /// Whether [`send`](Self::send) is next.
     pub(super) fn has_output(&self) -> bool {
-        !self.outlet.is_empty() || self.transport.is_unsettled()
+        !self.send_queue.is_empty() || self.transport.is_unsettled()
     }
 
-    /// Sends what the outlet holds. Returns how many bytes the kernel has taken.
+    /// Sends what the send queue holds. Returns how many bytes the kernel has taken.
     pub(super) fn send(&mut self, policy: &SendPolicy, scratch: &mut [u8], clock: &Clock) -> (u64, Flush) {
-        let last = matches!(self.state, WireState::Ending(_));
+        let last = matches!(self.state, ConnectionState::Ending(_));
         let before = self.sent();
-        let flush = self.transport.flush(&mut self.outlet, policy, scratch, last, clock);
+        let flush = self.transport.flush(&mut self.send_queue, policy, scratch, last, clock);
         (self.sent() - before, flush)
     }
 
     /// Bytes that the kernel has taken since the connection began.
     fn sent(&self) -> u64 {
-        self.outlet.sent() - self.transport.early_data()
+        self.send_queue.sent() - self.transport.early_data()
     }
 
     /// Bytes that were written to the client since the connection began, also by others.
@@ -160,7 +160,7 @@ impl Wire {
     pub(super) fn begin_lingering(&mut self) -> bool {
         let lingers = !self.transport.has_ended_input() && self.transport.end_output();
         if lingers {
-            self.state = WireState::Lingering;
+            self.state = ConnectionState::Lingering;
         }
         lingers
     }
@@ -193,9 +193,9 @@ impl Wire {
 
     /// Ends the connection at once, and drops what has not been sent.
     pub(super) fn finish(&mut self, ctx: &mut Context) -> Need {
-        self.outlet.clear();
-        if self.state != WireState::Closed {
-            self.state = WireState::Closed;
+        self.send_queue.clear();
+        if self.state != ConnectionState::Closed {
+            self.state = ConnectionState::Closed;
             ctx.note_flow(self.transport.flow(), FlowEvent::Gone);
             self.transport.say_end();
             ctx.tally.subtract(Metric::ConnectionsOpen, 1);

@@ -1,6 +1,6 @@
 //! An aggregate and a socket.
 //!
-//! The outlet writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
+//! The send queue writes what it holds with the fewest calls and copies that the kernel allows: neighbouring pieces in
 //! memory leave with one `send` or `sendmsg`, ranges of files with `sendfile` ([`Sender`]). What is known to follow is
 //! announced (`MSG_MORE`), so that a head shares its packet with the body behind it and a FIN rides on the last
 //! segment.
@@ -47,14 +47,14 @@ impl fmt::Display for SendfileMode {
     }
 }
 
-/// How an outlet sends; one per thread that runs steps, so that it can be tuned while the server runs.
+/// How a send queue sends; one per thread that runs steps, so that it can be tuned while the server runs.
 #[derive(Clone, Debug)]
 pub struct SendPolicy {
     /// Whether `sendfile` waits for the client.
     pub sendfile: SendfileMode,
     /// Bytes that one flush may send before other clients have a turn.
     pub quantum_bytes: u64,
-    /// Whether the outlet tests that a file's pages are in memory before it sends them, because this thread must not
+    /// Whether the send queue tests that a file's pages are in memory before it sends them, because this thread must not
     /// wait for a disk.
     pub test_residency: bool,
     /// Says what is in memory: [`is_resident`], but for a simulated disk.
@@ -102,7 +102,7 @@ pub(crate) enum Flush {
 
 /// What is still to be sent on one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Outlet {
+pub(crate) struct SendQueue {
     sender: Sender,
     /// The offset up to which the file in front is known to be in memory.
     resident_until: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Outlet {
 /// The least that is tested for a slow client: as much as the kernel reads ahead.
 const TESTED_BYTES_MIN: u64 = 128 * 1024;
 
-impl Outlet {
+impl SendQueue {
     /// Bytes handed to the kernel so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sender.sent()
@@ -332,23 +332,23 @@ mod tests {
     }
 
     fn everything_arrives(ours: &UnixStream, theirs: UnixStream, mut through: Option<&mut [u8]>) {
-        let mut outlet = Outlet::default();
+        let mut send_queue = SendQueue::default();
         let mut expected = Vec::new();
         for round in 0_u8..4 {
             for piece in 0_u8..100 {
                 let bytes = vec![round ^ piece; 1000];
                 expected.extend_from_slice(&bytes);
-                outlet.push(Buffer::new(bytes));
+                send_queue.push(Buffer::new(bytes));
             }
             let bytes = vec![round; 300_000];
             expected.extend_from_slice(&bytes);
-            outlet.push(FileSlice::new(file_of(&bytes), 0, bytes.len() as u64));
+            send_queue.push(FileSlice::new(file_of(&bytes), 0, bytes.len() as u64));
         }
         let total = expected.len();
         let mut theirs = Some(theirs);
         let mut reader = None;
         loop {
-            match outlet.flush(&ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
+            match send_queue.flush(&ours.as_fd(), &policy(), through.as_deref_mut(), false, 1) {
                 Flush::Done => break,
                 Flush::Full => {
                     // The reader starts only now: one that keeps up would test nothing.
@@ -365,7 +365,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(outlet.sent() as usize, total);
+        assert_eq!(send_queue.sent() as usize, total);
         let received = reader.expect("more than the socket holds").join();
         assert!(received.unwrap() == expected);
     }
@@ -374,26 +374,26 @@ mod tests {
     #[test]
     fn a_file_that_shrank_ends_the_response() {
         let (ours, _theirs) = pair();
-        let mut outlet = Outlet::default();
-        outlet.push(FileSlice::new(file_of(b"12345"), 0, 10));
+        let mut send_queue = SendQueue::default();
+        send_queue.push(FileSlice::new(file_of(b"12345"), 0, 10));
         assert!(matches!(
-            outlet.flush(&ours.as_fd(), &policy(), None, false, 1),
+            send_queue.flush(&ours.as_fd(), &policy(), None, false, 1),
             Flush::Over(Stop::FileShrank)
         ));
-        assert_eq!(outlet.sent(), 5);
+        assert_eq!(send_queue.sent(), 5);
     }
 
     #[test]
     fn no_client_gets_more_than_a_quantum_at_a_time() {
         let (ours, _theirs) = pair();
-        let mut outlet = Outlet::default();
-        outlet.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
+        let mut send_queue = SendQueue::default();
+        send_queue.push(FileSlice::new(file_of(&[7; 5000]), 0, 5000));
         let policy = SendPolicy { quantum_bytes: 2000, ..policy() };
         for sent in [2000, 4000] {
-            assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Quantum));
-            assert_eq!(outlet.sent(), sent);
+            assert!(matches!(send_queue.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Quantum));
+            assert_eq!(send_queue.sent(), sent);
         }
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
+        assert!(matches!(send_queue.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
     }
 
     /// A range that is not in memory is asked for, not waited for; once it has been brought in, it is sent.
@@ -402,14 +402,14 @@ mod tests {
         const LEN: u64 = 64 * 1024;
         let policy = SendPolicy { test_residency: true, ..policy() };
         let (ours, _theirs) = pair();
-        let mut outlet = Outlet::default();
-        outlet.push(FileSlice::new(cold_file(LEN), 0, LEN));
-        let Flush::NeedsPages(missing) = outlet.flush(&ours.as_fd(), &policy, None, false, 1) else {
-            panic!("the outlet did not ask");
+        let mut send_queue = SendQueue::default();
+        send_queue.push(FileSlice::new(cold_file(LEN), 0, LEN));
+        let Flush::NeedsPages(missing) = send_queue.flush(&ours.as_fd(), &policy, None, false, 1) else {
+            panic!("the send queue did not ask");
         };
-        assert_eq!((missing.offset(), missing.len(), outlet.sent()), (0, LEN, 0));
+        assert_eq!((missing.offset(), missing.len(), send_queue.sent()), (0, LEN, 0));
         crate::job::Job::PageIn { stream: None, slice: missing }.run();
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
+        assert!(matches!(send_queue.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Done));
     }
 
     /// Of a file for a slow client, little more is looked for than the client takes; for a faster one again more.
@@ -421,20 +421,20 @@ mod tests {
         named.as_file().write_all(&bytes).unwrap();
         let file = Arc::new(OpenFile::new(File::open(named.path()).unwrap().into()));
         let (ours, mut theirs) = pair();
-        let mut outlet = Outlet::default();
-        outlet.push(FileSlice::new(file, 0, LEN as u64));
+        let mut send_queue = SendQueue::default();
+        send_queue.push(FileSlice::new(file, 0, LEN as u64));
         let policy = SendPolicy { test_residency: true, ..policy() };
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Full));
-        let expected = (outlet.sent() * 2).max(TESTED_BYTES_MIN);
+        assert!(matches!(send_queue.flush(&ours.as_fd(), &policy, None, false, 1), Flush::Full));
+        let expected = (send_queue.sent() * 2).max(TESTED_BYTES_MIN);
         assert!(expected < LEN as u64, "the socket took all of it: the test tests nothing");
-        assert_eq!(outlet.tested_bytes_max, Some(expected));
+        assert_eq!(send_queue.tested_bytes_max, Some(expected));
         let mut received = vec![0; LEN];
         let mut until = 0;
         loop {
             until += theirs.read(&mut received[until..]).unwrap();
-            match outlet.flush(&ours.as_fd(), &policy, None, false, 2) {
+            match send_queue.flush(&ours.as_fd(), &policy, None, false, 2) {
                 Flush::Done => break,
-                Flush::Full => assert!(outlet.tested_bytes_max.unwrap() < LEN as u64),
+                Flush::Full => assert!(send_queue.tested_bytes_max.unwrap() < LEN as u64),
                 other => panic!("{other:?}"),
             }
         }
@@ -446,8 +446,11 @@ mod tests {
     fn a_client_that_is_gone_is_noticed() {
         let (ours, theirs) = pair();
         drop(theirs);
-        let mut outlet = Outlet::default();
-        outlet.push(Buffer::new(b"hello".to_vec()));
-        assert!(matches!(outlet.flush(&ours.as_fd(), &policy(), None, true, 1), Flush::Over(Stop::PeerGone)));
+        let mut send_queue = SendQueue::default();
+        send_queue.push(Buffer::new(b"hello".to_vec()));
+        assert!(matches!(
+            send_queue.flush(&ours.as_fd(), &policy(), None, true, 1),
+            Flush::Over(Stop::PeerGone)
+        ));
     }
 }

@@ -8,7 +8,7 @@ use baton_passport::{Address, Passport, UNREAD_BYTES_MAX};
 use baton_telemetry::log::Outcome;
 use baton_upstream::Chosen;
 
-use super::{Http1Driver, Need, Wire};
+use super::{ClientConnection, Http1Driver, Need};
 use crate::context::Context;
 
 impl Http1Driver {
@@ -18,38 +18,38 @@ impl Http1Driver {
         &mut self,
         at: usize,
         chosen: &Chosen,
-        wire: &mut Wire,
+        connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {
         let (Some(node), Some(mover)) = (chosen.node(), ctx.mover.clone()) else { return false };
         let is_alone = self.exchanges.len() == 1
             && !self.protocol.is_lent()
             && !self.protocol.has_body_ahead()
-            && wire.is_open()
-            && !wire.has_output()
-            && wire.transport.may_be_handed_off();
+            && connection.is_open()
+            && !connection.has_output()
+            && connection.transport.may_be_handed_off();
         let text = is_alone.then(|| self.exchanges[at].exchange.text(chosen.body())).flatten();
         let Some(text) = text else { return false };
-        let unread = [&text[..], &wire.inbox].concat();
-        let Some(passport) = passport(self.protocol.requests() - 1, unread, wire) else { return false };
-        if !mover.hand_off(node, passport, wire.transport.socket()) {
+        let unread = [&text[..], &connection.inbox].concat();
+        let Some(passport) = passport(self.protocol.requests() - 1, unread, connection) else { return false };
+        if !mover.hand_off(node, passport, connection.transport.socket()) {
             return false;
         }
-        chosen.note_handed_over();
+        chosen.note_handed_off();
         let record = &mut self.exchanges[at].exchange.record;
         record.note_trail(Arc::clone(chosen.application()), chosen.trail());
-        self.leave(Outcome::HandedOver, wire, ctx);
+        self.leave(Outcome::HandedOff, connection, ctx);
         true
     }
 
     /// Whether a request on a connection that a front-end has handed over is to go back there: it is not answered from memory. Then
     /// it is as if it had not been read.
-    pub(super) fn is_for_front_end(&mut self, wire: &Wire, ctx: &Context) -> bool {
-        let is_later = wire.transport.flow().is_some() && !wire.transport.has_counted_request();
+    pub(super) fn is_for_front_end(&mut self, connection: &ClientConnection, ctx: &Context) -> bool {
+        let is_later = connection.transport.flow().is_some() && !connection.transport.has_counted_request();
         if !is_later || !ctx.plan.returns_connections() || ctx.mover.is_none() {
             return false;
         }
-        let is_alone = self.exchanges.len() == 1 && !wire.has_output() && wire.is_open();
+        let is_alone = self.exchanges.len() == 1 && !connection.has_output() && connection.is_open();
         if std::mem::take(&mut self.keeps_next) || !is_alone || self.waiting_request().is_none() {
             return false;
         }
@@ -66,40 +66,42 @@ impl Http1Driver {
 
     /// Gives the connection back to the front-end, with the request in the inbox if there is one. `None`: it stays, and answers
     /// that itself.
-    pub(super) fn give_back(&mut self, wire: &mut Wire, ctx: &mut Context) -> Option<Need> {
-        wire.retry_inbox();
-        self.keeps_next = wire.is_inbox_untried;
-        let (mover, flow) = (ctx.mover.clone()?, wire.transport.flow()?);
-        let passport = passport(self.protocol.requests(), wire.inbox.clone(), wire)?;
-        let socket = wire.transport.socket();
-        if !wire.transport.is_of_front_end() || !mover.give_back(flow, passport, socket, ctx.clock.now_ms()) {
+    pub(super) fn give_back(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need> {
+        connection.retry_inbox();
+        self.keeps_next = connection.is_inbox_untried;
+        let (mover, flow) = (ctx.mover.clone()?, connection.transport.flow()?);
+        let passport = passport(self.protocol.requests(), connection.inbox.clone(), connection)?;
+        let socket = connection.transport.socket();
+        if !connection.transport.is_of_front_end()
+            || !mover.give_back(flow, passport, socket, ctx.clock.now_ms())
+        {
             return None;
         }
-        wire.transport.leave_flow();
+        connection.transport.leave_flow();
         // The front-end makes a request of it.
-        wire.inbox.clear();
-        self.leave(Outcome::HandedOver, wire, ctx);
+        connection.inbox.clear();
+        self.leave(Outcome::HandedOff, connection, ctx);
         Some(Need::Finished)
     }
 
     /// Another host goes on with the connection.
-    fn leave(&mut self, outcome: Outcome, wire: &mut Wire, ctx: &mut Context) {
-        wire.transport.socket().note_left();
-        wire.inbox = Vec::new();
-        self.exchanges.log_all(outcome, wire, ctx);
-        wire.finish(ctx);
+    fn leave(&mut self, outcome: Outcome, connection: &mut ClientConnection, ctx: &mut Context) {
+        connection.transport.socket().note_left();
+        connection.inbox = Vec::new();
+        self.exchanges.log_all(outcome, connection, ctx);
+        connection.finish(ctx);
     }
 }
 
 /// What another host has to know of the connection. `None`: there is too much unread, or the address is not known.
-fn passport(requests: u64, unread: Vec<u8>, wire: &Wire) -> Option<Passport> {
+fn passport(requests: u64, unread: Vec<u8>, connection: &ClientConnection) -> Option<Passport> {
     (unread.len() <= UNREAD_BYTES_MAX).then_some(())?;
     Some(Passport {
         // The address itself, not what the listener is bound to: the other host has it, too.
-        listener: Address::Tcp(wire.transport.local()?),
-        peer: wire.transport.peer(),
+        listener: Address::Tcp(connection.transport.local()?),
+        peer: connection.transport.peer(),
         requests,
-        written: wire.written(),
+        written: connection.written(),
         was_passed: false,
         flow: None,
         stay: false,

@@ -19,7 +19,7 @@ use crate::{ClientSocket, Request};
 
 /// The unsent bytes of a request, and of control records behind it.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct SendQueue {
     /// Whole records or chunks, or bytes as they are.
     sender: Sender,
     /// Reused memory for records.
@@ -48,7 +48,7 @@ pub(crate) enum Descriptor {
     Region(OwnedFd),
 }
 
-impl Default for Outgoing {
+impl Default for SendQueue {
     fn default() -> Self {
         Self {
             sender: Sender::default(),
@@ -65,7 +65,7 @@ impl Default for Outgoing {
     }
 }
 
-impl Outgoing {
+impl SendQueue {
     /// Begins a FastCGI request. `block`: its parameters, perhaps with an offer in front. `splits`: sends it with two calls,
     /// so that [`is_begun`](Self::is_begun) can tell whether the application has read the first.
     pub(crate) fn push_fastcgi(&mut self, id: u16, keep: bool, block: &[u8], splits: bool, asked: &Request) {
@@ -304,7 +304,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 #[cfg(test)]
 mod tests {
     use baton_fcgi::application::{Part, RequestReader};
-    use baton_http::origin::Asked;
+    use baton_http::origin::RequestKind;
     use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 
     use super::*;
@@ -322,19 +322,19 @@ mod tests {
             peers: None,
             turn: None,
             text: Vec::new(),
-            asked: Asked::Usual,
+            asked: RequestKind::Usual,
             body,
             idempotent: false,
             rest: None,
-            handover: None,
+            pass: None,
             takes_pipes: false,
             ends: None,
             client: None,
         };
-        let mut outgoing = Outgoing::default();
-        outgoing.push_fastcgi(1, true, b"\x01\x01AB", splits, &asked);
+        let mut send_queue = SendQueue::default();
+        send_queue.push_fastcgi(1, true, b"\x01\x01AB", splits, &asked);
         let mut ours = Channel::new(ours, Vec::new(), None);
-        assert!(outgoing.flush(&mut ours).unwrap());
+        assert!(send_queue.flush(&mut ours).unwrap());
         let mut reader = RequestReader::new();
         let mut buffer = [0; 4096];
         let received = std::iter::from_fn(|| {

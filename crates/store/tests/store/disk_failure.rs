@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use baton_buf::Slice;
-use baton_store::{DiskState, DiskTrouble, Key, NotStored, Reuse, Store, StoreSettings, prepare_folder};
+use baton_store::{DiskFailure, DiskState, Key, NotStored, Reuse, Store, StoreSettings, prepare_folder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::common::*;
@@ -23,7 +23,7 @@ fn two_stores_do_not_share_a_folder() {
     put(&first, 0).unwrap();
     let second = Store::open(settings(folder.path())).unwrap();
     assert!(sync(&second).is_err());
-    assert_eq!(second.stats().disk, DiskState::Failing(DiskTrouble::Locked));
+    assert_eq!(second.stats().disk, DiskState::Failing(DiskFailure::Locked));
     put_object(&second, 2, 1);
     assert_eq!(get_record(&second, 2), Some((1, record(2, 1))), "it works in memory");
     drop(first);
@@ -86,7 +86,7 @@ fn a_disk_that_is_full_for_a_while() {
     }
     let folder = tempfile::tempdir().unwrap();
     let run = Command::new(std::env::current_exe().unwrap())
-        .args(["trouble::a_disk_that_is_full_for_a_while", "--exact", "--nocapture"])
+        .args(["disk_failure::a_disk_that_is_full_for_a_while", "--exact", "--nocapture"])
         .env(FOLDER, folder.path())
         .output()
         .unwrap();
@@ -133,7 +133,7 @@ fn fill_the_disk(folder: &Path) {
     set_limit(1);
     put_object(&store, 1, 1);
     assert!(sync(&store).is_err());
-    assert_eq!(store.stats().disk, DiskState::Failing(DiskTrouble::Full));
+    assert_eq!(store.stats().disk, DiskState::Failing(DiskFailure::Full));
     assert!(put(&store, 997).is_err());
     assert_eq!(get(&store, &id(1, 1, 0)), Some(content(&id(1, 1, 0), 5000)), "what is there is served");
     put_object(&store, 2, 2);
@@ -162,7 +162,7 @@ fn a_folder_that_others_can_write_to_is_refused() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let store = Store::open(settings(folder.path())).unwrap();
     assert!(sync(&store).is_err());
-    assert_eq!(store.stats().disk, DiskState::Failing(DiskTrouble::Denied));
+    assert_eq!(store.stats().disk, DiskState::Failing(DiskFailure::Denied));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn links_are_not_followed() {
         symlink(&victim, folder.join(name)).unwrap();
         let store = Store::open(settings(&folder)).unwrap();
         assert!(sync(&store).is_err());
-        assert_eq!(store.stats().disk, DiskState::Failing(DiskTrouble::Denied), "{name}");
+        assert_eq!(store.stats().disk, DiskState::Failing(DiskFailure::Denied), "{name}");
         drop(store);
         fs::remove_dir_all(&folder).unwrap();
     }

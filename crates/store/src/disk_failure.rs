@@ -4,12 +4,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use baton_report::Trouble;
+use baton_report::OperatorError;
 use rustix::io::Errno;
 
 /// Why the store works in memory alone for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskTrouble {
+pub enum DiskFailure {
     /// No space is left, but for the reserve.
     Full,
     /// The file system is mounted read-only.
@@ -26,7 +26,7 @@ pub enum DiskTrouble {
     Io,
 }
 
-impl DiskTrouble {
+impl DiskFailure {
     /// The word for it in logs and metrics.
     pub fn word(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl DiskTrouble {
 /// An operation on the folder that failed.
 #[derive(Debug)]
 pub(crate) struct DiskError {
-    pub(crate) reason: DiskTrouble,
+    pub(crate) reason: DiskFailure,
     operation: &'static str,
     error: io::Error,
 }
@@ -61,7 +61,7 @@ impl DiskError {
     }
 
     /// The failed operation with a reason that the error does not tell.
-    pub(crate) fn because(self, reason: DiskTrouble) -> Self {
+    pub(crate) fn because(self, reason: DiskFailure) -> Self {
         Self { reason, ..self }
     }
 
@@ -70,52 +70,53 @@ impl DiskError {
     }
 
     /// What the operator is told.
-    pub(crate) fn message(&self, folder: &Path) -> Trouble {
+    pub(crate) fn message(&self, folder: &Path) -> OperatorError {
         let what = format!("{} in the cache folder {}", self.operation, folder.display());
-        let trouble = Trouble::of(what, &self.error);
+        let trouble = OperatorError::of(what, &self.error);
         match self.reason {
-            DiskTrouble::Locked => {
-                Trouble::new(format!("the cache folder {} is in use by another process", folder.display()))
-                    .cause("another server has the same folder, or an earlier one has not ended yet")
-                    .remedy("give each server a folder of its own")
-            }
-            DiskTrouble::Full => trouble
+            DiskFailure::Locked => OperatorError::new(format!(
+                "the cache folder {} is in use by another process",
+                folder.display()
+            ))
+            .cause("another server has the same folder, or an earlier one has not ended yet")
+            .remedy("give each server a folder of its own"),
+            DiskFailure::Full => trouble
                 .cause("the file system has no space left, but for the reserve")
                 .remedy("free space, or lower the bytes of the cache or its reserve"),
-            DiskTrouble::ReadOnly => {
+            DiskFailure::ReadOnly => {
                 trouble.cause("the file system is mounted read-only").remedy("choose a folder on another one")
             }
-            DiskTrouble::Denied if matches!(self.errno(), Some(Errno::LOOP | Errno::NOTDIR)) => trouble
+            DiskFailure::Denied if matches!(self.errno(), Some(Errno::LOOP | Errno::NOTDIR)) => trouble
                 .cause("a symbolic link lies where the folder or one of its files belongs")
                 .remedy(format!("remove the link, or choose another folder than {}", folder.display())),
-            DiskTrouble::Denied => trouble
+            DiskFailure::Denied => trouble
                 .cause(format!(
                     "user {} does not own the folder, or others may write to it",
                     rustix::process::geteuid().as_raw()
                 ))
                 .remedy(format!("`chmod 700 {0}`, and `chown` it to that user", folder.display())),
-            DiskTrouble::Gone => trouble
+            DiskFailure::Gone => trouble
                 .cause("the folder was removed, or its file system is not mounted")
                 .remedy(format!("`mkdir -p {}`", folder.display())),
-            DiskTrouble::Unsupported => trouble
+            DiskFailure::Unsupported => trouble
                 .cause(
                     "the file system cannot deallocate ranges of files without changing what is being sent",
                 )
                 .remedy("choose a folder on ext4, XFS, Btrfs or tmpfs"),
-            DiskTrouble::Io => trouble,
+            DiskFailure::Io => trouble,
         }
     }
 }
 
-fn reason(error: &io::Error) -> DiskTrouble {
+fn reason(error: &io::Error) -> DiskFailure {
     match Errno::from_io_error(error) {
-        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => DiskTrouble::Full,
-        Some(Errno::ROFS) => DiskTrouble::ReadOnly,
-        Some(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::NOTDIR) => DiskTrouble::Denied,
-        Some(Errno::NOENT | Errno::STALE | Errno::NODEV | Errno::NXIO) => DiskTrouble::Gone,
-        Some(Errno::OPNOTSUPP | Errno::NOSYS) => DiskTrouble::Unsupported,
-        Some(Errno::WOULDBLOCK) => DiskTrouble::Locked,
-        _ => DiskTrouble::Io,
+        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => DiskFailure::Full,
+        Some(Errno::ROFS) => DiskFailure::ReadOnly,
+        Some(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::NOTDIR) => DiskFailure::Denied,
+        Some(Errno::NOENT | Errno::STALE | Errno::NODEV | Errno::NXIO) => DiskFailure::Gone,
+        Some(Errno::OPNOTSUPP | Errno::NOSYS) => DiskFailure::Unsupported,
+        Some(Errno::WOULDBLOCK) => DiskFailure::Locked,
+        _ => DiskFailure::Io,
     }
 }
 

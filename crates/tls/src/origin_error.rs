@@ -8,7 +8,7 @@ use crate::Alert;
 
 /// The reason in a closed list: the word for log and metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OriginTrouble {
+pub enum OriginTlsError {
     /// The origin's bytes are not TLS.
     NotTls,
     /// No authority that is trusted has issued its certificate.
@@ -33,7 +33,7 @@ pub enum OriginTrouble {
     Internal,
 }
 
-impl OriginTrouble {
+impl OriginTlsError {
     /// The reason in one word.
     pub fn word(self) -> &'static str {
         match self {
@@ -74,21 +74,21 @@ impl OriginTrouble {
     }
 }
 
-fn of_certificate(error: &CertificateError) -> OriginTrouble {
+fn of_certificate(error: &CertificateError) -> OriginTlsError {
     match error {
-        CertificateError::UnknownIssuer => OriginTrouble::UnknownIssuer,
+        CertificateError::UnknownIssuer => OriginTlsError::UnknownIssuer,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            OriginTrouble::WrongName
+            OriginTlsError::WrongName
         }
         CertificateError::Expired
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => OriginTrouble::NotInForce,
-        _ => OriginTrouble::BadCertificate,
+        | CertificateError::NotValidYetContext { .. } => OriginTlsError::NotInForce,
+        _ => OriginTlsError::BadCertificate,
     }
 }
 
-impl fmt::Display for OriginTrouble {
+impl fmt::Display for OriginTlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotTls => "it does not speak TLS on this port: is its address one for http?",
@@ -112,4 +112,4 @@ impl fmt::Display for OriginTrouble {
     }
 }
 
-impl std::error::Error for OriginTrouble {}
+impl std::error::Error for OriginTlsError {}
