@@ -230,7 +230,7 @@ impl Route {
     /// methods and addresses may be named that a route of its own could not have.
     pub fn write(&self, of_site: &Guards) -> Vec<(&'static str, toml::Value)> {
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
-        let is_left_out = |name| ["when", "error_pages", "intercept"].contains(&name);
+        let is_left_out = |name| ["when", "internal", "error_pages", "intercept"].contains(&name);
         let keys = keys.filter(|(setting, value)| !is_left_out(setting.name) || *value != setting.default);
         let guards = Guards::settings().into_iter().zip(self.guards.write()).zip(of_site.write());
         let own = guards.filter(|((_, value), of_site)| value != of_site).map(|(own, _)| own);

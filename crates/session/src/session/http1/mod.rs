@@ -200,8 +200,8 @@ impl Driver for Http1Driver {
         let last = self.exchanges.len().saturating_sub(1);
         assert!(!(0..last).any(is_waiting), "only the last request waits");
         let queued = self.exchanges.iter().map(|entry| entry.exchange.record.queued());
-        let in_outlet = connection.send_queue.queued() + connection.transport.early_data();
-        assert_eq!(queued.sum::<u64>(), in_outlet, "the records share the send queue");
+        let in_queue = connection.send_queue.queued() + connection.transport.early_data();
+        assert_eq!(queued.sum::<u64>(), in_queue, "the records share the send queue");
         assert!(self.wants_body().is_none() || self.protocol.is_lent(), "what is wanted is lent");
     }
 }

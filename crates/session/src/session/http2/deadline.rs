@@ -20,7 +20,7 @@ impl Http2Driver {
         let now_ms = ctx.clock.now_ms();
         let is_in_head = !connection.inbox.is_empty() || !self.connection.is_idle();
         self.head_since_ms = is_in_head.then(|| self.head_since_ms.unwrap_or(now_ms));
-        if connection.send_queue.is_empty() || self.is_outlet_blocked {
+        if connection.send_queue.is_empty() || self.is_send_queue_blocked {
             self.send_due_ms = None;
         } else if self.send_due_ms.is_none() {
             connection.set_timeout(limits.send_timeout_ms, ctx);

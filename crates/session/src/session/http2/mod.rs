@@ -55,7 +55,7 @@ pub(super) struct Http2Driver {
     /// The socket takes no more for now.
     is_full: bool,
     /// The send queue waits for a job of its own.
-    is_outlet_blocked: bool,
+    is_send_queue_blocked: bool,
     /// Streams whose requests are over, and whose jobs are not.
     abandoned: Vec<h2::StreamId>,
     /// Requests that applications are to be told to give up.
@@ -103,7 +103,7 @@ impl Driver for Http2Driver {
 
     fn can_send(&self, connection: &ClientConnection) -> bool {
         !self.is_full
-            && !self.is_outlet_blocked
+            && !self.is_send_queue_blocked
             && (!connection.send_queue.is_empty() || self.connection.wants_to_send())
     }
 
@@ -135,7 +135,7 @@ impl Driver for Http2Driver {
 
     fn handle_job_done(&mut self, of: Option<StreamId>, _wire: &mut ClientConnection, _ctx: &Context) {
         let Some(stream) = of else {
-            self.is_outlet_blocked = false;
+            self.is_send_queue_blocked = false;
             return;
         };
         if let Some(at) = self.exchanges.position(stream) {
@@ -245,7 +245,7 @@ impl Http2Driver {
             ledger_sent: 0,
             requests_left: 0,
             is_full: false,
-            is_outlet_blocked: false,
+            is_send_queue_blocked: false,
             abandoned: Vec::new(),
             to_abandon: Vec::new(),
             requests: 0,

@@ -15,7 +15,7 @@ impl Http2Driver {
             && self.abandoned.is_empty()
             && self.to_abandon.is_empty()
             && self.cold.is_empty()
-            && !self.is_outlet_blocked
+            && !self.is_send_queue_blocked
             && self.connection.is_movable()
     }
 

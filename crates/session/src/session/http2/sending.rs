@@ -24,7 +24,7 @@ impl Http2Driver {
             self.is_full = matches!(flush, Flush::Full);
             match connection.need_after(flush, ctx) {
                 Ok(Some(need @ Need::Job(..))) => {
-                    self.is_outlet_blocked = true;
+                    self.is_send_queue_blocked = true;
                     return Some(need);
                 }
                 Ok(Some(Need::Turn)) => return Some(Need::Turn),
