@@ -78,8 +78,9 @@ impl PageIn {
 impl Work {
     fn run(&self, shared: &Arc<Shared>) {
         while let Some((id, done)) = self.next() {
-            if let Some(id) = id
-                && let Some(Found::Disk { block, file: _file, volume }) = shared.table.of(&id.key).find(&id)
+            // The lock of the table is not held while the disk is read.
+            let found = id.and_then(|id| Some((id, shared.table.of(&id.key).find(&id)?)));
+            if let Some((id, Found::Disk { block, file: _file, volume })) = found
                 && !block.is_verified
             {
                 // The block is verified or forgotten after this; the caller looks again.
