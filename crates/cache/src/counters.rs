@@ -66,7 +66,7 @@ impl DiskStats {
             DiskState::Opening => "opening",
             DiskState::Working => "working",
             DiskState::Limited => "full",
-            DiskState::Failing(trouble) => trouble.word(),
+            DiskState::Failing(error) => error.word(),
         }
     }
 }

@@ -71,8 +71,8 @@ impl SharedCache {
     ) -> io::Result<Arc<Self>> {
         let identity = match settings.disk.as_ref().map(|disk| Identity::of_folder(&disk.folder)) {
             Some(Ok(identity)) => identity,
-            Some(Err(trouble)) => {
-                log::warning(format_args!("{trouble}\nwhat the folder has is not found again"));
+            Some(Err(error)) => {
+                log::warning(format_args!("{error}\nwhat the folder has is not found again"));
                 Identity::random()?
             }
             None => Identity::random()?,

@@ -206,8 +206,8 @@ impl Shared {
                 let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
                 notice(format_args!("{host}: its addresses are now {}", addresses.join(", ")));
             }
-            Some(Change::Failing { trouble, keeps }) => {
-                warning(format_args!("{host}: cannot be looked up: {trouble}{}", kept(keeps)));
+            Some(Change::Failing { error, keeps }) => {
+                warning(format_args!("{host}: cannot be looked up: {error}{}", kept(keeps)));
             }
             Some(Change::Absent { keeps }) => {
                 warning(format_args!("{host}: DNS and the system know no address of it{}", kept(keeps)));

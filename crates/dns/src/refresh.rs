@@ -26,7 +26,7 @@ pub enum Change {
     /// Lookups fail from now on; `keeps`: the last answer counts.
     Failing {
         /// Why.
-        trouble: LookupError,
+        error: LookupError,
         /// Whether there is a last answer.
         keeps: bool,
     },
@@ -88,10 +88,10 @@ impl Refresh {
                 }
                 is_new.then(|| Change::Absent { keeps: !self.addresses.is_empty() })
             }
-            Outcome::Failed(trouble) => {
+            Outcome::Failed(error) => {
                 self.failures = self.failures.saturating_add(1);
                 let keeps = !self.addresses.is_empty();
-                (!had_failed).then_some(Change::Failing { trouble: *trouble, keeps })
+                (!had_failed).then_some(Change::Failing { error: *error, keeps })
             }
         }
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(refresh.handle(&found(&[2, 1], 1), 0), None, "turned round");
         assert_eq!(refresh.handle(&found(&[2, 3], 1), 0), change(&[2, 3]));
         let failed = Outcome::Failed(LookupError::TimedOut);
-        let told = Change::Failing { trouble: LookupError::TimedOut, keeps: true };
+        let told = Change::Failing { error: LookupError::TimedOut, keeps: true };
         assert_eq!(refresh.handle(&failed, 0), Some(told));
         assert_eq!(refresh.handle(&failed, 0), None);
         assert_eq!(refresh.handle(&found(&[2, 3], 1), 0), Some(Change::Recovered));

@@ -38,8 +38,8 @@ pub(super) fn prepare(config: &Config, user: &WorkerUser, processes: usize) -> R
     };
     let parts = (0..processes).map(|index| disk.of_process(index, processes).folder);
     for folder in std::iter::once(disk.folder.clone()).chain(parts) {
-        if let Err(trouble) = prepare_folder(&folder, owner) {
-            log::warning(format_args!("{trouble}\nthe shared cache stays in memory"));
+        if let Err(error) = prepare_folder(&folder, owner) {
+            log::warning(format_args!("{error}\nthe shared cache stays in memory"));
             return Ok(());
         }
     }
@@ -52,9 +52,9 @@ fn remove_unused(folder: &Path, processes: usize) {
     for entry in entries.flatten() {
         let index = entry.file_name().to_str().and_then(|name| name.parse::<usize>().ok());
         if index.is_some_and(|index| index >= processes)
-            && let Err(trouble) = remove_folder(&entry.path())
+            && let Err(error) = remove_folder(&entry.path())
         {
-            log::warning(trouble);
+            log::warning(error);
         }
     }
 }

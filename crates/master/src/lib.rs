@@ -89,9 +89,9 @@ pub fn run(config: Config, source: ConfigSource) -> Result<ExitCode, OperatorErr
         predecessor.as_ref().map_or(Ok(InheritedSockets::default()), Predecessor::take_sockets);
     let prepared =
         inherited_sockets.and_then(|inherited_sockets| master::prepare(config, source, inherited_sockets));
-    let mut master = prepared.inspect_err(|trouble| {
+    let mut master = prepared.inspect_err(|error| {
         if let Some(predecessor) = &predecessor {
-            predecessor.tell_failed(&trouble.to_string());
+            predecessor.tell_failed(&error.to_string());
         }
     })?;
     master.begin(predecessor);

@@ -30,7 +30,7 @@ pub(crate) struct Upload {
     /// This body has been admitted: the request is delegated now.
     admission: Option<Admission>,
     /// Why the rest cannot be kept.
-    trouble: Option<NoRoom>,
+    error: Option<NoRoom>,
 }
 
 /// When a request is delegated whose body is not complete.
@@ -46,13 +46,13 @@ pub(crate) enum Begins {
 
 impl Upload {
     pub(crate) fn new(settings: UploadSettings, client: Option<ClientKey>, begins: Begins) -> Self {
-        let (memory, file, len, admission, trouble) = (Vec::new(), None, 0, None, None);
-        Self { settings, client, memory, file, len, begins, admission, trouble }
+        let (memory, file, len, admission, error) = (Vec::new(), None, 0, None, None);
+        Self { settings, client, memory, file, len, begins, admission, error }
     }
 
     /// Why the body could not be kept, if it could not.
-    pub(crate) fn trouble(&self) -> Option<NoRoom> {
-        self.trouble
+    pub(crate) fn error(&self) -> Option<NoRoom> {
+        self.error
     }
 
     /// The bytes, ready to be sent, and the permission to send them before the rest has arrived.
@@ -97,9 +97,9 @@ impl Upload {
 impl BodySink for Upload {
     fn take(&mut self, data: &[u8]) -> bool {
         if let Err(why) = self.keep(data) {
-            self.trouble = Some(why);
+            self.error = Some(why);
         }
-        self.trouble.is_none()
+        self.error.is_none()
     }
 
     fn has_enough(&self) -> bool {
@@ -166,6 +166,6 @@ mod tests {
         let mut kept = upload(Path::new("/nonexistent"));
         assert!(BodySink::take(&mut kept, b"12345678"));
         assert!(!BodySink::take(&mut kept, b"9"));
-        assert_eq!(kept.trouble(), Some(NoRoom::Failed(Errno::NOENT)));
+        assert_eq!(kept.error(), Some(NoRoom::Failed(Errno::NOENT)));
     }
 }

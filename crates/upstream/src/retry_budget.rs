@@ -1,6 +1,6 @@
 //! How many requests may be sent a second time.
 //!
-//! A count for each request would multiply the load of an origin that is in trouble already. A share of all requests
+//! A count for each request would multiply the load of an origin that is in error already. A share of all requests
 //! bounds it.
 
 /// Retries that are left.

@@ -12,7 +12,7 @@ const DAY: u64 = 24 * HOUR;
 /// Histories begin here, in true time.
 const START: u64 = 1_800_000_000;
 
-/// An authority, its servers' trouble, and a server with some certificates.
+/// An authority, its servers' error, and a server with some certificates.
 struct World {
     /// True time, which the authority knows.
     now: u64,

@@ -27,7 +27,10 @@ fn a_file_is_sent_for_its_name(server: &Server, below: &str) {
     let of_route = client.ask("GET", &format!("{below}/inner"), "");
     assert_eq!((of_route.status, of_route.text()), (200, ALPHABET), "a file of an internal route");
     let guarded = client.ask("GET", &format!("{below}/inner-guarded"), "");
-    assert_eq!(guarded.status, 502, "a file of a route with guards of its own, like any that may not be named");
+    assert_eq!(
+        guarded.status, 502,
+        "a file of a route with guards of its own, like any that may not be named"
+    );
     assert_eq!(client.ask("GET", "/inner/letters.txt", "").status, 404);
     let head = client.ask("HEAD", &format!("{below}/sendfile"), "");
     assert_eq!(head.field("content-length"), Some("26"));

@@ -171,7 +171,7 @@ impl Server {
     /// wait for.
     pub(crate) fn status_text(&self) -> String {
         let answer = control::request(&control_socket(self.folder()), control::Command::Status);
-        answer.unwrap_or_else(|trouble| panic!("no status: {trouble}"))
+        answer.unwrap_or_else(|error| panic!("no status: {error}"))
     }
 
     /// The same as data.

@@ -86,7 +86,7 @@ fn processes_keep_what_they_need() {
             // It has listed the interfaces, and loaded its program.
             wait_until("the mover is ready", || {
                 let mover = server.status()["mover"].clone();
-                assert_eq!(mover["trouble"], Value::Null, "{start:?}");
+                assert_eq!(mover["error"], Value::Null, "{start:?}");
                 mover["connected"] == true && mover["pid"].as_i64().is_some_and(|pid| pid > 0)
             });
         }

@@ -111,7 +111,7 @@ impl<'a> Routed<'a> {
 
     /// Refuses the rest of a request's body.
     pub(super) fn body_refused(&self, ctx: &Context, upload: Option<&Upload>) -> Response {
-        let (status, outcome) = match upload.and_then(Upload::trouble) {
+        let (status, outcome) = match upload.and_then(Upload::error) {
             None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
             Some(why) => {
                 ctx.warn(format_args!("cannot keep the body of a request: {why}"));

@@ -6,7 +6,7 @@ use crate::{Identity, KeyAlgorithm, PemFile};
 fn refused(chain: &str, key: &str) -> String {
     let file = |name: &str, text: &str| PemFile::new(name, text.as_bytes().to_vec());
     let loaded = Identity::load(&file("c.pem", chain), &file("k.pem", key));
-    loaded.err().map(|trouble| trouble.to_string()).unwrap_or_default()
+    loaded.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]

@@ -27,9 +27,9 @@ fn carry(ends: [&mut MemberChannel; 2]) -> [Result<Vec<u8>, MemberTlsError>; 2] 
             from.take_output(&mut bytes);
             let slot = &mut got[usize::from(!is_back)];
             if let Ok(data) = slot
-                && let Err(trouble) = to.feed(&bytes, data)
+                && let Err(error) = to.feed(&bytes, data)
             {
-                *slot = Err(trouble);
+                *slot = Err(error);
             }
         }
     }
@@ -118,8 +118,8 @@ fn a_stranger_without_a_certificate_is_refused() {
         while client.wants_write() {
             client.write_tls(&mut bytes).unwrap();
         }
-        if let Err(trouble) = server.feed(&bytes, &mut Vec::new()) {
-            refused = Some(trouble);
+        if let Err(error) = server.feed(&bytes, &mut Vec::new()) {
+            refused = Some(error);
             break;
         }
         let mut answer = Vec::new();

@@ -103,7 +103,7 @@ fn files_without_authorities_or_lists_are_refused() {
     let issued = authority.issue(&["one"]);
     let load = |authorities: &PemFile, revoked: Option<&PemFile>| {
         let loaded = ClientPolicy::load(ClientCertificates::Require, authorities, revoked);
-        loaded.err().map(|trouble| trouble.to_string()).unwrap_or_default()
+        loaded.err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert!(load(&issued.key_file(), None).starts_with("k.pem: no certificate in it"));
     assert!(load(&authority.file(), Some(&authority.file())).starts_with("ca.pem: no revocation list in it"));

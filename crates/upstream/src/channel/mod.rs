@@ -102,10 +102,10 @@ impl Channel {
                     let sealed = Sealed::new(*established, std::mem::take(unsent));
                     self.layer = Layer::Sealed(Box::new(sealed));
                 }
-                OriginNeeds::Failed(trouble) => {
+                OriginNeeds::Failed(error) => {
                     // The alert. The connection ends in any case.
                     let _ = unsent.flush(&self.socket, false);
-                    return Err(trouble);
+                    return Err(error);
                 }
             }
         }

@@ -171,14 +171,14 @@ fn an_application_that_is_not_trusted_gets_no_request() {
     let app = Secured::start(|_| panic!("it got one"));
     let stranger = Secured::start(|_| {});
     let mut driver = Driver::new();
-    for (id, name, authority, trouble) in [
+    for (id, name, authority, error) in [
         (1, "app.test", &stranger.authority, OriginTlsError::UnknownIssuer),
         (2, "other.test", &app.authority, OriginTlsError::WrongName),
     ] {
         let policy = OriginPolicy::new(name, Trust::Authorities(authority), None).unwrap();
         let application = app.application(policy, |_| {});
         let why = driver.ask(id, get(&application)).why();
-        assert_eq!((why, why.status(), why.label()), (FailureReason::Tls(trouble), 502, "tls-failed"));
+        assert_eq!((why, why.status(), why.label()), (FailureReason::Tls(error), 502, "tls-failed"));
     }
 }
 
