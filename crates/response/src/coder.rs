@@ -31,6 +31,8 @@ pub struct Coder {
     coded: u64,
     /// The client cannot decode all that was coded.
     is_held_back: bool,
+    /// What is next is in a file, and a job reads it.
+    is_reading: bool,
     _permit: Permit,
 }
 
@@ -55,6 +57,7 @@ impl Coder {
             owed: declared,
             coded: 0,
             is_held_back: false,
+            is_reading: false,
             _permit: permit,
         })
     }
@@ -114,13 +117,23 @@ impl Coder {
         Ok(coded)
     }
 
-    /// What is next is in a file: the part of it for [`handle_read`](Self::handle_read).
-    pub fn to_read(&self) -> Option<FileSlice> {
-        self.file_at_front().map(|slice| slice.prefix(TURN_BYTES))
+    /// What is next is in a file: the part of it for [`handle_read`](Self::handle_read), which has to follow.
+    pub fn to_read(&mut self) -> Option<FileSlice> {
+        debug_assert!(!self.is_reading, "a part is read once");
+        let slice = self.file_at_front().map(|slice| slice.prefix(TURN_BYTES));
+        self.is_reading = slice.is_some();
+        slice
+    }
+
+    /// Whether what was [to be read](Self::to_read) has not been: nothing can be coded until then.
+    pub fn is_reading(&self) -> bool {
+        self.is_reading
     }
 
     /// What was [to be read](Self::to_read); `None`: it cannot be.
     pub fn handle_read(&mut self, bytes: Option<Slice>) {
+        debug_assert!(self.is_reading, "a part that was to be read");
+        self.is_reading = false;
         match bytes {
             Some(bytes) => {
                 self.pending.take_front(bytes.len() as u64);
@@ -214,7 +227,9 @@ pub const TURN_BYTES: u64 = 64 << 10;
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::sync::Arc;
 
+    use baton_buf::OpenFile;
     use baton_telemetry::metrics::Counters;
 
     use super::*;
@@ -235,6 +250,26 @@ mod tests {
             other => panic!("{other:?}"),
         });
         memory.flatten().collect()
+    }
+
+    /// Bug: what was in a file was read once for each event that came while it was read, and came twice in the body.
+    #[test]
+    fn a_part_of_a_file_is_read_once() {
+        let tally = &mut tally();
+        let mut coder = Coder::new(Coding::Gzip, None, tally).unwrap();
+        let file = Arc::new(OpenFile::new(tempfile::tempfile().unwrap().into()));
+        let mut first = Aggregate::new();
+        first.push(FileSlice::new(file, 0, 4));
+        coder.take(first);
+        assert_eq!(coder.to_read().map(|slice| slice.len()), Some(4));
+        coder.take(body(b", then this"));
+        assert!(coder.is_reading() && bytes_of(&coder.code(tally).unwrap()).is_empty());
+        coder.handle_read(Some(Slice::from(b"this".to_vec())));
+        assert!(!coder.is_reading() && coder.to_read().is_none());
+        let coded = bytes_of(&coder.finish(tally).unwrap());
+        let mut decoded = String::new();
+        flate2::read::GzDecoder::new(&coded[..]).read_to_string(&mut decoded).unwrap();
+        assert_eq!(decoded, "this, then this");
     }
 
     /// Goal: one response does not keep the others waiting. Method: more than a turn at once, counted turn by turn.

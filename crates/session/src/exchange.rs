@@ -461,6 +461,9 @@ impl Exchange {
     /// Codes the next part of a response that is there as a whole.
     fn code_on(&mut self, env: &mut Env<'_>) -> Wants {
         let State::Coding(coder) = &mut self.state else { return Wants::Nothing };
+        if coder.is_reading() {
+            return Wants::JobUnderWay;
+        }
         if coder.takes_turn() {
             return Wants::Turn;
         }

@@ -14,6 +14,10 @@ impl Delegated {
     /// Codes a part of what has come; `None`: there is nothing to code, and the next event is needed.
     pub(super) fn advance_coder(&mut self, env: &mut Env<'_>, record: &mut Record) -> Option<Wants> {
         let coder = self.coder.as_mut()?;
+        // An event of the gateway may have come meanwhile.
+        if coder.is_reading() {
+            return Some(Wants::JobUnderWay);
+        }
         let takes_turn = coder.takes_turn();
         if !takes_turn && let Some(slice) = coder.to_read() {
             return Some(Wants::Job(Job::Read(env.stream, slice)));
