@@ -239,5 +239,5 @@ fn a_request_that_moves_on_takes_no_share_of_the_peer_that_it_leaves() {
     let mut other = bench.accept().expect("its connection");
     bench.answer(&mut other);
     bench.round(1_010);
-    assert_eq!(bench.take(second).len(), 4);
+    assert_eq!(bench.take(second).len(), 5);
 }
