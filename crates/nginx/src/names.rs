@@ -74,6 +74,7 @@ const TRANSLATED: &[&str] = &[
     "expires",
     "fastcgi_connect_timeout",
     "fastcgi_hide_header",
+    "fastcgi_intercept_errors",
     "fastcgi_param",
     "fastcgi_pass",
     "fastcgi_read_timeout",
@@ -97,6 +98,7 @@ const TRANSLATED: &[&str] = &[
     "location",
     "proxy_connect_timeout",
     "proxy_hide_header",
+    "proxy_intercept_errors",
     "proxy_pass",
     "proxy_read_timeout",
     "proxy_redirect",
@@ -208,8 +210,6 @@ const NEEDLESS_WITH: &[(&str, &[&str])] = &[
     ("max_ranges", &[]),
     ("merge_slashes", &["on"]),
     ("proxy_http_version", &["1.0", "1.1"]),
-    ("proxy_intercept_errors", &["off"]),
-    ("fastcgi_intercept_errors", &["off"]),
     ("real_ip_recursive", &["on"]),
 ];
 

@@ -68,6 +68,7 @@ pub(crate) fn furnished() -> Folder {
         let shown = "$_SERVER['SCRIPT_NAME'] . ' ' . $_SERVER['REQUEST_URI'] . ' ' . ($_SERVER['HTTPS'] ?? '') . json_encode($_GET) . json_encode($_POST)";
         folder.write(name, format!("<?php header('X-Script: ' . basename(__FILE__)); echo {shown};"));
     }
+    folder.write("gone.php", "<?php http_response_code(404); echo 'of the script';");
     let users = "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdOzBuTS8nPMlVDhZMLM5VCKGsKYLD0Hhy\n";
     fs::write(folder.base().join("htpasswd"), users).expect("a file");
     folder

@@ -9,6 +9,7 @@ use super::guards::Access;
 use super::passwords::PASSWORDS;
 use super::route::{By, Level, Route, closed_with, encoded, place_of, rewritten_to};
 use super::scope::Scope;
+use super::server::page_of;
 use super::translator::Translator;
 use crate::note::Weight;
 use crate::redirect::{self, Answer};
@@ -394,7 +395,7 @@ impl<'t> Translator<'t> {
                 {
                     route.keys = rewritten_to(format!("{}$uri", place_of(name)));
                 }
-                Some(known) => self.answer(answer, &known, spot, route),
+                Some(known) => self.answer(&known, spot, route),
                 None => self.close_answer(answer, route),
             };
         }
@@ -406,7 +407,7 @@ impl<'t> Translator<'t> {
             }
             match (redirect::of_rewrite(rewrite, site.is_https), redirect::of_whole_rewrite(rewrite)) {
                 (Some((from, answer)), _) if from == "/" || from == path.trim_end_matches('/') => {
-                    return self.answer(rewrite, &answer, spot, route);
+                    return self.answer(&answer, spot, route);
                 }
                 (_, Some(to)) => {
                     route.keys = rewritten_to(to);
@@ -422,6 +423,7 @@ impl<'t> Translator<'t> {
                     if let Some(cache) = self.cache(&spot.scope, "proxy") {
                         route.keys.set("cache", cache);
                     }
+                    self.intercept("proxy_intercept_errors", spot, site, route);
                 }
                 None => {
                     self.leave_out(pass);
@@ -451,6 +453,7 @@ impl<'t> Translator<'t> {
                         if let Some(cache) = self.cache(&spot.scope, key) {
                             route.keys.set("cache", cache);
                         }
+                        self.intercept("fastcgi_intercept_errors", spot, site, route);
                     }
                     None => {
                         self.leave_out(pass);
@@ -470,6 +473,7 @@ impl<'t> Translator<'t> {
             route.keys = closed_with(404);
             return;
         }
+        self.own_error_pages(spot, site, route);
         let says_fields = !spot.own.all(&["add_header", "expires"]).is_empty();
         if says_fields {
             self.fields(&spot.scope, true, &mut route.keys);
@@ -534,7 +538,34 @@ impl<'t> Translator<'t> {
         }
     }
 
-    fn answer(&mut self, directive: &Directive, answer: &Answer, spot: &Spot<'t>, route: &mut Route) {
+    fn own_error_pages(&mut self, spot: &Spot<'t>, site: &Surroundings<'t>, route: &mut Route) {
+        if !spot.own.all(&["error_page"]).is_empty() {
+            self.error_pages(&spot.scope, site, &mut route.keys);
+        }
+    }
+
+    /// The error pages of a location, and whether they take the place of errors of what answers there: if `name` is `on`.
+    fn intercept(&mut self, name: &str, spot: &Spot<'t>, site: &Surroundings<'t>, route: &mut Route) {
+        self.own_error_pages(spot, site, route);
+        let Some(directive) = spot.scope.find(name).filter(|one| one.argument(0) == "on") else { return };
+        // A 401 passes always: it says how to log in.
+        let is_taken = |page: &&Directive| {
+            page_of(page)
+                .is_some_and(|(codes, _)| codes.iter().all(|code| *code != 401 && (400..600).contains(code)))
+        };
+        let pages = spot.scope.all(&["error_page"]);
+        match pages.is_empty() || pages.iter().all(is_taken) {
+            true if pages.is_empty() => {}
+            true => route.keys.set("intercept", true),
+            false => {
+                let text =
+                    "an `error_page` here is for 401, or no file: errors of what answers stay as they are";
+                self.note(directive, Weight::LeftOut, text);
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer, spot: &Spot<'t>, route: &mut Route) {
         let mut keys = Keys::default();
         match answer {
             Answer::Https { status } => route.to_https = Some(*status),
@@ -552,8 +583,8 @@ impl<'t> Translator<'t> {
                 route.keys.set("respond", keys);
             }
             Answer::Closed => {
-                route.keys = closed_with(404);
-                self.note(directive, Weight::Remark, "clients get a 404 instead of no answer");
+                keys.set("status", CLOSED_WITHOUT_ANSWER);
+                route.keys.set("respond", keys);
             }
         }
         self.fields_of(spot, route);
@@ -629,3 +660,6 @@ const HIDDEN_NAMES: &[&str] = &[
     r"^/\.(?!well-known)",
     r"^/\.(?!well-known).*",
 ];
+
+/// The status with which both nginx and Baton close the connection and say nothing.
+const CLOSED_WITHOUT_ANSWER: u64 = 444;

@@ -342,13 +342,12 @@ impl<'t> Translator<'t> {
         keys.set("client_certificates", table);
     }
 
-    fn error_pages(&mut self, scope: &Scope<'t>, site: &Surroundings<'t>, keys: &mut Keys) {
+    /// Takes over the error pages that hold in a scope.
+    pub(super) fn error_pages(&mut self, scope: &Scope<'t>, site: &Surroundings<'t>, keys: &mut Keys) {
         let mut pages = Keys::default();
         for directive in scope.all(&["error_page"]) {
-            let Some((target, codes)) = directive.arguments.split_last() else { continue };
-            let is_page = target.starts_with('/') && is_constant(target) && !target.contains('?');
-            let codes: Vec<_> = codes.iter().filter_map(|code| code.parse::<u16>().ok()).collect();
-            let has_other_status = directive.arguments.iter().any(|word| word.starts_with('='));
+            let codes: Vec<_> =
+                directive.arguments.iter().filter_map(|code| code.parse::<u16>().ok()).collect();
             let is_followed = |code: &u16| match (site.named_for(u64::from(*code), scope), code) {
                 (Some(_), 404) => true,
                 (Some(_), code) => returns(scope.innermost(), *code),
@@ -358,10 +357,10 @@ impl<'t> Translator<'t> {
             if !codes.is_empty() && (codes.iter().all(is_followed) || goes_on) {
                 continue;
             }
-            if !is_page || has_other_status || target.ends_with(".php") {
+            let Some((codes, target)) = page_of(directive) else {
                 self.leave_out(directive);
                 continue;
-            }
+            };
             let Some(file) = self.file_of(target, site, scope).filter(|file| self.includes.exists(file))
             else {
                 self.note(directive, Weight::LeftOut, format!("there is no file for \"{target}\": left out"));
@@ -518,6 +517,15 @@ fn says_fields(spot: &Spot<'_>) -> bool {
 
 fn whole_over_tls(status: u64) -> Route {
     Route::whole(Keys::default(), Some(status))
+}
+
+/// The statuses and the path of an `error_page` that is a file and changes no status.
+pub(super) fn page_of(directive: &Directive) -> Option<(Vec<u16>, &str)> {
+    let (target, codes) = directive.arguments.split_last()?;
+    let is_file = target.starts_with('/') && is_constant(target) && !target.contains('?');
+    // One with `=` is no number.
+    let codes: Option<Vec<u16>> = codes.iter().map(|code| code.parse().ok()).collect();
+    codes.filter(|_| is_file && !target.ends_with(".php")).map(|codes| (codes, target.as_str()))
 }
 
 fn error_pages(scope: &Scope<'_>) -> Vec<String> {
