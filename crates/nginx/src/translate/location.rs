@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use baton_pattern::Pattern;
 
+use super::error_page::page_of;
 use super::expression::{may_match, quoted, restricted, widened};
 use super::guards::Access;
 use super::passwords::PASSWORDS;
 use super::route::{By, Level, Route, closed_with, encoded, place_of, rewritten_to};
 use super::scope::Scope;
-use super::server::page_of;
 use super::translator::Translator;
 use crate::note::Weight;
 use crate::redirect::{self, Answer};

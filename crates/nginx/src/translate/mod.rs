@@ -4,6 +4,7 @@ mod address_maps;
 mod cache;
 mod compression;
 mod elsewhere;
+mod error_page;
 mod expression;
 mod files;
 mod guards;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::error_page::page_of;
 use super::guards::Access;
 use super::index_files::{guard_of_folders, is_about_file};
 use super::listen::Listens;
@@ -517,15 +518,6 @@ fn says_fields(spot: &Spot<'_>) -> bool {
 
 fn whole_over_tls(status: u64) -> Route {
     Route::whole(Keys::default(), Some(status))
-}
-
-/// The statuses and the path of an `error_page` that is a file and changes no status.
-pub(super) fn page_of(directive: &Directive) -> Option<(Vec<u16>, &str)> {
-    let (target, codes) = directive.arguments.split_last()?;
-    let is_file = target.starts_with('/') && is_constant(target) && !target.contains('?');
-    // One with `=` is no number.
-    let codes: Option<Vec<u16>> = codes.iter().map(|code| code.parse().ok()).collect();
-    codes.filter(|_| is_file && !target.ends_with(".php")).map(|codes| (codes, target.as_str()))
 }
 
 fn error_pages(scope: &Scope<'_>) -> Vec<String> {
