@@ -68,6 +68,8 @@ pub(crate) struct Queue {
 struct State {
     ops: VecDeque<Op>,
     bytes: u64,
+    /// Bytes of operations that were taken since the writer last waited: it waits once its journal is in the file.
+    taken_bytes: u64,
     phase: Phase,
     is_ending: bool,
     missed: JournalGaps,
@@ -111,6 +113,7 @@ impl Queue {
         let state = State {
             ops: VecDeque::new(),
             bytes: 0,
+            taken_bytes: 0,
             phase: if has_disk { Phase::Opening } else { Phase::Off },
             is_ending: false,
             missed: JournalGaps::default(),
@@ -118,9 +121,10 @@ impl Queue {
         Self { state: Mutex::new(state), changed: Condvar::new(), bytes_max }
     }
 
-    /// Bytes that wait.
+    /// Bytes that a process which ends now would lose.
     pub(crate) fn bytes(&self) -> u64 {
-        self.lock().bytes
+        let state = self.lock();
+        state.bytes + state.taken_bytes
     }
 
     /// Adds an operation. A refused [`Op::Object`] or [`Op::Block`] changes nothing. What else is refused is missed: the
@@ -185,12 +189,14 @@ impl Queue {
         }
         let op = state.ops.pop_front()?;
         state.bytes -= op.bytes();
+        state.taken_bytes += op.bytes();
         Some(op)
     }
 
     /// Waits until there is an operation, or until `deadline`.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> WaitOutcome {
         let mut state = self.lock();
+        state.taken_bytes = 0;
         loop {
             if state.phase == Phase::Open && !state.ops.is_empty() {
                 return WaitOutcome::Go;

@@ -15,7 +15,7 @@ pub struct Stats {
     pub disk_bytes: u64,
     /// Bytes of memory for held blocks, and for records that no disk takes.
     pub memory_bytes: u64,
-    /// Bytes that wait for the disk.
+    /// Bytes that wait for the disk, or whose entries in the journal do: they are lost if the process is killed.
     pub queue_bytes: u64,
     /// Blocks written.
     pub blocks_written: u64,
