@@ -390,9 +390,14 @@ mod tests {
     #[test]
     fn a_socket_for_both_families_is_taken_for_both_addresses() {
         for dual in [true, false] {
+            // Its port is free for both families: other tests may have taken it for one.
+            let free = std::net::TcpListener::bind("[::]:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
             let socket = rustix::net::socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();
             sockopt::set_ipv6_v6only(&socket, !dual).unwrap();
-            rustix::net::bind(&socket, &"[::]:0".parse::<SocketAddr>().unwrap()).unwrap();
+            sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+            rustix::net::bind(&socket, &format!("[::]:{port}").parse::<SocketAddr>().unwrap()).unwrap();
             rustix::net::listen(&socket, 1).unwrap();
             let passed = InheritedSocket::from_service_manager(socket).unwrap();
             let ListenAddress::Tcp(v6) = passed.address.clone() else { panic!("not TCP") };
