@@ -40,7 +40,7 @@ use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
 use baton_response::{Coder, Page, Ready, Response, Rules};
 use baton_shares::ClientKey;
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
 use baton_site::plan::{Action, Otherwise, Plan, UNANSWERED};
@@ -173,8 +173,8 @@ impl Exchange {
         self.record.identity = site
             .and_then(|site| site.real_address.as_ref())
             .and_then(|rule| Identity::behind(rule, env.client.peer(), head));
-        let asker = self.asker(env.client, head);
-        let is_logged = site.and_then(|site| site.log_when.as_ref()).is_none_or(|when| when.holds(&asker));
+        let view = self.view(env.client, head);
+        let is_logged = site.and_then(|site| site.log_when.as_ref()).is_none_or(|when| when.holds(&view));
         let log = &mut env.ctx.log;
         let note = || if is_logged { log.note(head, site.map(|site| &site.log)) } else { None };
         self.record.identify(site_index.unwrap_or(usize::MAX), note);
@@ -215,8 +215,8 @@ impl Exchange {
         head: &RequestHead<'_>,
         authentication: Authentication<'_>,
     ) {
-        let asker = self.asker(env.client, head);
-        let (route, refused) = match plan.sites()[site_index].route(&asker, &mut env.ctx.path) {
+        let view = self.view(env.client, head);
+        let (route, refused) = match plan.sites()[site_index].route(&view, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
@@ -225,7 +225,7 @@ impl Exchange {
         routed.refused = refused;
         let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));
         if let Some(guards) = routed.guards {
-            let address = asker.address;
+            let address = view.address;
             let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
             let access_request =
                 AccessRequest { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
@@ -296,8 +296,8 @@ impl Exchange {
     }
 
     /// The request, as conditions see it.
-    fn asker<'h>(&self, client: &Transport, head: &'h RequestHead<'h>) -> Asker<'h> {
-        Asker { head, address: self.address(client).map(|address| address.ip()) }
+    fn view<'h>(&self, client: &Transport, head: &'h RequestHead<'h>) -> RequestView<'h> {
+        RequestView { head, address: self.address(client).map(|address| address.ip()) }
     }
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.
@@ -323,8 +323,8 @@ impl Exchange {
         let source = match source {
             Ok(Source::Elsewhere(delegate, program)) => {
                 let from = (routed, &self.rewrites);
-                let asker = self.asker(env.client, head);
-                let ask = match cached::look(env, plan, from, &asker, delegate, &mut self.record) {
+                let view = self.view(env.client, head);
+                let ask = match cached::look(env, plan, from, &view, delegate, &mut self.record) {
                     Looked::Ask(ask) => ask,
                     Looked::Answer(response, rules) => return self.send(env, &rules, Some(head), response),
                 };

@@ -67,9 +67,9 @@ pub enum Wanted {
     },
 }
 
-/// The request of which conditions are asked.
+/// What conditions see of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct RequestView<'a> {
     /// The head.
     pub head: &'a RequestHead<'a>,
     /// The client's address; `None`: a Unix socket.
@@ -83,13 +83,13 @@ impl Condition {
     }
 
     /// Whether it holds.
-    pub fn holds(&self, asker: &Asker<'_>) -> bool {
-        self.failed(asker).is_none()
+    pub fn holds(&self, view: &RequestView<'_>) -> bool {
+        self.failed(view).is_none()
     }
 
     /// The first test that fails; `None`: the condition holds.
-    pub fn failed(&self, asker: &Asker<'_>) -> Option<&Test> {
-        self.tests.iter().find(|test| !test.holds(asker))
+    pub fn failed(&self, view: &RequestView<'_>) -> Option<&Test> {
+        self.tests.iter().find(|test| !test.holds(view))
     }
 }
 
@@ -102,25 +102,25 @@ impl fmt::Display for Condition {
 }
 
 impl Test {
-    fn holds(&self, asker: &Asker<'_>) -> bool {
+    fn holds(&self, view: &RequestView<'_>) -> bool {
         let (any, none) = match &self.wanted {
-            Wanted::Present => return self.subject.some(asker, &mut |_| true),
-            Wanted::Absent => return !self.subject.some(asker, &mut |_| true),
+            Wanted::Present => return self.subject.some(view, &mut |_| true),
+            Wanted::Absent => return !self.subject.some(view, &mut |_| true),
             Wanted::Address { any, none } => {
-                let address = asker.address;
+                let address = view.address;
                 return any.as_ref().is_none_or(|any| any.contains(address)) && !none.contains(address);
             }
             Wanted::Text { any, none } => (any, none),
         };
-        let has = |patterns: &TextPatterns| self.subject.some(asker, &mut |value| patterns.match_any(value));
+        let has = |patterns: &TextPatterns| self.subject.some(view, &mut |value| patterns.match_any(value));
         any.as_ref().is_none_or(has) && !none.as_ref().is_some_and(has)
     }
 }
 
 impl Subject {
     /// Whether one of its values in a request is wanted.
-    fn some(&self, asker: &Asker<'_>, wants: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        let head = asker.head;
+    fn some(&self, view: &RequestView<'_>, wants: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let head = view.head;
         match self {
             Self::Header(name) => head.fields().any(|(own, value)| is_same_field(own, name) && wants(value)),
             Self::Cookie(name) => {
@@ -193,7 +193,7 @@ mod tests {
         let text = format!("{line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
         let condition = Condition::new(vec![Test { subject, wanted, text: String::new() }]);
-        condition.holds(&Asker { head: &head, address: Some("192.0.2.1".parse().unwrap()) })
+        condition.holds(&RequestView { head: &head, address: Some("192.0.2.1".parse().unwrap()) })
     }
 
     #[test]

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use baton_http::{
-    FieldVariable, RequestHead, VariableSource, as_uri, decode_any_path, encode_path, push_decimal,
-};
+use baton_http::{FieldVariable, RequestHead, VariableSource, as_uri, encode_path, push_decimal};
 
-use crate::matcher::{Matcher, make_absolute};
+use crate::matcher::{Matcher, group_of};
 
 /// What is known of a request, and of its answer by now.
 #[derive(Clone, Copy, Debug)]
@@ -86,18 +84,9 @@ impl RequestFacts<'_> {
     /// Encoded as a path has it, as everything that a group has matched is in templates.
     fn push_group(&self, name: &str, out: &mut Vec<u8>) {
         let mut decoded = Vec::new();
-        let Some(pattern) = self.matcher.and_then(Matcher::as_pattern) else { return };
-        if decode_any_path(self.head.path, &mut decoded).is_err() {
-            return;
-        }
-        make_absolute(&mut decoded);
-        let Some(captures) = pattern.captures(&decoded) else { return };
-        let group = match name.parse::<usize>() {
-            Ok(number) => captures.get(number),
-            Err(_) => captures.name(name),
-        };
-        if let Some(group) = group {
-            out.extend_from_slice(&encode_path(group.as_bytes()));
+        let captures = self.matcher.and_then(|matcher| matcher.captures(self.head.path, &mut decoded));
+        if let Some(group) = captures.as_ref().and_then(|captures| group_of(captures, name)) {
+            out.extend_from_slice(&encode_path(group));
         }
     }
 }

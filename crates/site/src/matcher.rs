@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use baton_http::path_below;
-use baton_pattern::Pattern;
+use baton_http::{decode_any_path, path_below};
+use baton_pattern::{Captures, Pattern};
 
 /// Which requests of its site a route answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,15 @@ impl Matcher {
     /// Whether patterns that match come first.
     pub fn yields_to_patterns(&self) -> bool {
         self.by == By::Prefix { before_patterns: false }
+    }
+
+    /// What the groups of its pattern have matched of a path as it was sent, which is decoded into `decoded`. `None`: it has no
+    /// pattern, or another path.
+    pub fn captures<'d>(&self, path: &[u8], decoded: &'d mut Vec<u8>) -> Option<Captures<'d>> {
+        let pattern = self.as_pattern()?;
+        decode_any_path(path, decoded).ok()?;
+        make_absolute(decoded);
+        pattern.captures(decoded)
     }
 
     /// The pattern that its paths match.
@@ -181,16 +190,23 @@ pub fn find_where<'r, R: AsRef<Matcher>>(
     patterns.iter().find(matches).or(plain)
 }
 
+/// What a group has matched, by its number or name.
+pub(crate) fn group_of<'d>(captures: &Captures<'d>, name: &str) -> Option<&'d [u8]> {
+    let group = match name.parse::<usize>() {
+        Ok(number) => captures.get(number),
+        Err(_) => captures.name(name),
+    };
+    group.map(|group| group.as_bytes())
+}
+
 /// Gives a decoded path its first slash, for patterns.
-pub fn make_absolute(decoded: &mut Vec<u8>) {
+fn make_absolute(decoded: &mut Vec<u8>) {
     decoded.insert(0, b'/');
     join_slashes(decoded);
 }
 
 #[cfg(test)]
 mod tests {
-    use baton_http::decode_any_path;
-
     use super::*;
 
     fn found(places: &[Matcher], path: &str) -> String {

@@ -18,7 +18,7 @@ use baton_telemetry::log::SiteLog;
 use baton_upstream::{Application, Peers, TemporaryFiles};
 
 use crate::address_range::AddressSet;
-use crate::condition::{Asker, Condition};
+use crate::condition::{Condition, RequestView};
 use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
 use crate::guards::{Guards, RealAddress};
@@ -508,15 +508,19 @@ impl Site {
     ///
     /// # Errors
     /// If the path is invalid, or ambiguous.
-    pub fn route(&self, asker: &Asker<'_>, decoded: &mut Vec<u8>) -> Result<Option<&Route>, PathRefusal> {
+    pub fn route(
+        &self,
+        view: &RequestView<'_>,
+        decoded: &mut Vec<u8>,
+    ) -> Result<Option<&Route>, PathRefusal> {
         if let [only] = &self.routes[..]
             && only.matcher.is_whole()
             && only.when.is_none()
         {
             return Ok(Some(only));
         }
-        decode_any_path(asker.head.path, decoded)?;
-        let admits = |route: &Route| route.when.as_ref().is_none_or(|when| when.holds(asker));
+        decode_any_path(view.head.path, decoded)?;
+        let admits = |route: &Route| route.when.as_ref().is_none_or(|when| when.holds(view));
         Ok(matcher::find_where(&self.routes, decoded, admits))
     }
 }
@@ -604,7 +608,7 @@ mod tests {
         let routed = |path: &str| {
             let text = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
             let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-            let route = plan.sites()[0].route(&Asker { head: &head, address: None }, &mut Vec::new());
+            let route = plan.sites()[0].route(&RequestView { head: &head, address: None }, &mut Vec::new());
             route.map(|route| route.unwrap().matcher.path().to_owned())
         };
         let path_of = |path: &str| routed(path).unwrap();

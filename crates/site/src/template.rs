@@ -11,7 +11,7 @@ use baton_http::{
     RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below, variable_name,
 };
 
-use crate::matcher::{Matcher, make_absolute};
+use crate::matcher::{Matcher, group_of};
 
 /// A text with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,12 +227,7 @@ impl Template {
     fn fill(&self, asked: &RequestParts<'_>) -> String {
         let mut decoded = Vec::new();
         let needs_groups = self.variables().any(|variable| matches!(variable, Variable::Group(_)));
-        let pattern = asked.matcher.as_pattern().filter(|_| needs_groups);
-        let captures = pattern.and_then(|pattern| {
-            decode_any_path(asked.path, &mut decoded).ok()?;
-            make_absolute(&mut decoded);
-            pattern.captures(&decoded)
-        });
+        let captures = needs_groups.then(|| asked.matcher.captures(asked.path, &mut decoded)).flatten();
         let mut filled = String::new();
         for part in &self.parts {
             let variable = match part {
@@ -265,11 +260,8 @@ impl Template {
                 Variable::Host => asked.host.unwrap_or("localhost").to_owned(),
                 Variable::Query => asked.query.map_or_else(String::new, |query| text(query).into_owned()),
                 Variable::Group(name) => {
-                    let group = captures.as_ref().and_then(|captures| match name.parse::<usize>() {
-                        Ok(number) => captures.get(number),
-                        Err(_) => captures.name(name),
-                    });
-                    group.map_or_else(String::new, |group| encode(group.as_bytes()))
+                    let group = captures.as_ref().and_then(|captures| group_of(captures, name));
+                    group.map_or_else(String::new, encode)
                 }
             });
         }

@@ -1,8 +1,8 @@
 //! An authority of one user, for development: it signs for names that mean nothing outside this network.
 //!
-//! Whoever trusts it would trust every certificate that its key signs. So the authority itself says, by name constraints
-//! (RFC 5280 section 4.2.1.10), for which names clients may believe it: with a stolen key, no site of the Internet can be
-//! imitated.
+//! Clients that trust it would trust every certificate that its key signs. So the authority itself says, by name
+//! constraints (RFC 5280 section 4.2.1.10), for which names they may believe it: with a stolen key, no site of the Internet
+//! can be imitated.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};

@@ -16,7 +16,7 @@ use baton_http::response::Client;
 use baton_http::{BodyFraming, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
 use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
 use baton_shares::ClientKey;
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::documents::Instead;
 use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
@@ -112,7 +112,7 @@ impl DelegatedRequest {
     /// Whether a rule keeps the request from the shared cache.
     pub(super) fn bypasses_cache(&self, client: &Transport) -> bool {
         let address = self.client_address(client).map(|address| address.ip());
-        self.routed().bypasses_cache(&Asker { head: &self.head.get(), address })
+        self.routed().bypasses_cache(&RequestView { head: &self.head.get(), address })
     }
 
     /// Whether some responses give way to pages of the server.

@@ -6,7 +6,7 @@ use baton_cache::{Ask, Bypass, CacheWord, CachedAnswer, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
 use baton_response::{Author, Body, Page, Response, Rules};
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::plan::{Delegate, Plan};
 use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
@@ -30,15 +30,15 @@ pub(super) fn look<'a>(
     env: &mut Env<'_>,
     plan: &Plan,
     (routed, rewrites): (&Routed<'a>, &Rewrites),
-    asker: &Asker<'_>,
+    view: &RequestView<'_>,
     delegate: &'a Delegate,
     record: &mut Record,
 ) -> Looked<'a> {
     let (Some(route), Some(cache)) = (&delegate.cache, env.ctx.shared_cache.clone()) else {
         return Looked::Ask(None);
     };
-    let head = asker.head;
-    if routed.bypasses_cache(asker) {
+    let head = view.head;
+    if routed.bypasses_cache(view) {
         record.note_cache(CacheWord::Forward(Bypass::Rule.forward()).as_str());
         return Looked::Ask(None);
     }

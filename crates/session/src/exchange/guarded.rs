@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_http::{RequestHead, Status};
 use baton_response::Page;
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::guards::{Guards, RateLimit, RealAddress, Standing, Verification};
 
 /// Who has made a request, where that is not just the other end of the connection.
@@ -76,8 +76,8 @@ pub(super) fn judge<'a>(
     if guards.access.as_ref().is_some_and(|access| !access.admits(access_request.address)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
-    let asker = Asker { head: access_request.head, address: access_request.address };
-    if guards.denied.as_ref().is_some_and(|denied| denied.holds(&asker)) {
+    let view = RequestView { head: access_request.head, address: access_request.address };
+    if guards.denied.as_ref().is_some_and(|denied| denied.holds(&view)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
     let (is_redirected, counted) = match &authentication {

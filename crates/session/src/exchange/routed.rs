@@ -2,7 +2,7 @@
 
 use baton_http::{Method, PathRefusal, RequestHead, Status};
 use baton_response::{Page, Response, Rules};
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::cors::Cors;
 use baton_site::guards::{AllowedMethods, Guards};
 use baton_site::plan::{Action, Delegate, Otherwise, Plan, Route, Site, UNANSWERED};
@@ -84,8 +84,8 @@ impl<'a> Routed<'a> {
     }
 
     /// Whether the shared cache has nothing to do with the request.
-    pub(super) fn bypasses_cache(&self, asker: &Asker<'_>) -> bool {
-        self.route.and_then(|route| route.cache_bypass.as_ref()).is_some_and(|when| when.holds(asker))
+    pub(super) fn bypasses_cache(&self, view: &RequestView<'_>) -> bool {
+        self.route.and_then(|route| route.cache_bypass.as_ref()).is_some_and(|when| when.holds(view))
     }
 
     /// Whether the connection ends in place of an answer.

@@ -15,7 +15,7 @@ use baton_http::RequestHead;
 use baton_shares::ClientKey;
 use baton_sys::shared_table::{Shape, SharedTable};
 
-use crate::condition::{Asker, Condition};
+use crate::condition::{Condition, RequestView};
 
 /// How often requests with the same key pass.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl RateLimit {
         user: Option<&str>,
         now_ms: u64,
     ) -> Result<(), Exceeded> {
-        if self.when.as_ref().is_some_and(|when| !when.holds(&Asker { head, address })) {
+        if self.when.as_ref().is_some_and(|when| !when.holds(&RequestView { head, address })) {
             return Ok(());
         }
         let by_address = || self.table.tag(&self.scope, b'a', address.map(ClientKey::of));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use baton_http::RequestHead;
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::guards::{Access, Guards, RateKey};
 use baton_site::plan::Site;
 
@@ -35,13 +35,18 @@ pub(super) fn client_behind(
 }
 
 /// Tells what there is, and what it means for the client. Returns whether that gets nothing else.
-pub(super) fn refuse(lines: &mut Lines, guards: Option<&Guards>, asker: &Asker<'_>, response: &str) -> bool {
+pub(super) fn refuse(
+    lines: &mut Lines,
+    guards: Option<&Guards>,
+    view: &RequestView<'_>,
+    response: &str,
+) -> bool {
     let Some(guards) = guards else { return false };
-    let client = asker.address;
+    let client = view.address;
     if let (Some(access), Some(client)) = (&guards.access, client) {
         lines.add("access", format!("{} (--from ADDRESS asks for another client)", verdict(access, client)));
     }
-    let is_denied = guards.denied.as_ref().is_some_and(|denied| denied.holds(asker));
+    let is_denied = guards.denied.as_ref().is_some_and(|denied| denied.holds(view));
     if let Some(denied) = &guards.denied {
         lines.add("denied", format!("{}: {denied}", if is_denied { "yes" } else { "no" }));
     }
@@ -61,7 +66,7 @@ pub(super) fn refuse(lines: &mut Lines, guards: Option<&Guards>, asker: &Asker<'
         );
         if let Some(when) = &limit.when {
             let verdict =
-                if when.holds(asker) { "this request is counted" } else { "this request is not counted" };
+                if when.holds(view) { "this request is counted" } else { "this request is not counted" };
             lines.add("rate", format!("{verdict}: {when}"));
         }
     }

@@ -27,7 +27,7 @@ use baton_http::origin::HostRule;
 use baton_http::{HeadLimits, RequestHead};
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
-use baton_site::condition::Asker;
+use baton_site::condition::RequestView;
 use baton_site::plan::{Action, UNANSWERED};
 use clap::{Args, ValueHint};
 use toml::Spanned;
@@ -143,16 +143,15 @@ impl Explain {
             return Ok(lines.finish(&head));
         };
         let address = guards::client_behind(&mut lines, planned, client, &asked);
-        let asker = Asker { head: &asked, address };
-        let Some(End { route, configured, target, rewrites }) =
-            way::follow(&mut lines, planned, site, &asker)
+        let view = RequestView { head: &asked, address };
+        let Some(End { route, configured, target, rewrites }) = way::follow(&mut lines, planned, site, &view)
         else {
             return Ok(lines.finish(&head));
         };
         let (path, query) = split(&target);
         let asked = asked.with_target(path.as_bytes(), query.map(str::as_bytes));
-        let asker = Asker { head: &asked, address };
-        if guards::refuse(&mut lines, route.guards.as_deref(), &asker, &head) {
+        let view = RequestView { head: &asked, address };
+        if guards::refuse(&mut lines, route.guards.as_deref(), &view, &head) {
             return Ok(lines.finish(&head));
         }
         if let Action::Respond { status: UNANSWERED, .. } = route.action {
@@ -196,7 +195,7 @@ impl Explain {
             && let Some((asked, kept)) =
                 cached::explain(cache, &self.request(), |head| delegate.arrival(client, is_https, head))
         {
-            match route.cache_bypass.as_ref().filter(|when| when.holds(&asker)) {
+            match route.cache_bypass.as_ref().filter(|when| when.holds(&view)) {
                 Some(when) => lines.add("cache", format!("not asked, and nothing is kept: {when}")),
                 None => {
                     lines.add("cache", asked);

@@ -6,8 +6,8 @@ use baton_config::{Route, RouteSettings, Site};
 use baton_content::{Blocking, Cache, CacheSettings, Found, Query, Tree, View};
 use baton_fcgi::environment::Script;
 use baton_http::{AcceptedCodings, Stamp, decode_any_path, encode_path};
-use baton_site::condition::{Asker, Condition};
-use baton_site::matcher::{self, Matcher, make_absolute};
+use baton_site::condition::{Condition, RequestView};
+use baton_site::matcher::{self, Matcher};
 use baton_site::plan;
 use baton_site::plan::{Action, Otherwise, UNANSWERED};
 use baton_site::rewrites::Rewrites;
@@ -33,17 +33,17 @@ pub(super) fn follow<'p>(
     lines: &mut Lines,
     planned: &'p plan::Site,
     site: &'p Site,
-    asker: &Asker<'_>,
+    view: &RequestView<'_>,
 ) -> Option<End<'p>> {
     let tells_matchers = planned.routes.iter().any(|route| !route.matcher.yields_to_patterns());
     let (mut target, mut rewrites) =
-        (String::from_utf8_lossy(asker.head.target).into_owned(), Rewrites::default());
+        (String::from_utf8_lossy(view.head.target).into_owned(), Rewrites::default());
     for _ in 0..=REWRITES_MAX {
         let (path, query) = split(&target);
-        let head = asker.head.with_target(path.as_bytes(), query.map(str::as_bytes));
-        let asker = Asker { head: &head, ..*asker };
-        tell_conditions(lines, planned, &asker);
-        let route = match planned.route(&asker, &mut Vec::new()) {
+        let head = view.head.with_target(path.as_bytes(), query.map(str::as_bytes));
+        let view = RequestView { head: &head, ..*view };
+        tell_conditions(lines, planned, &view);
+        let route = match planned.route(&view, &mut Vec::new()) {
             Ok(Some(route)) => route,
             Ok(None) => {
                 lines.add("route", "none: the site has no folder, and no route has this path".into());
@@ -105,16 +105,16 @@ fn is_same(settings: &RouteSettings, route: &plan::Route) -> bool {
 }
 
 /// Tells of each condition at the path whether it holds, and if not, what is wrong.
-fn tell_conditions(lines: &mut Lines, planned: &plan::Site, asker: &Asker<'_>) {
+fn tell_conditions(lines: &mut Lines, planned: &plan::Site, view: &RequestView<'_>) {
     for (route, when) in planned.routes.iter().filter_map(|route| Some((route, route.when.as_ref()?))) {
         let mut decoded = Vec::new();
-        if decode_any_path(asker.head.path, &mut decoded).is_err() {
+        if decode_any_path(view.head.path, &mut decoded).is_err() {
             return;
         }
         if matcher::find(std::slice::from_ref(route), &mut decoded).is_none() {
             continue;
         }
-        let verdict = match when.failed(asker) {
+        let verdict = match when.failed(view) {
             None => "holds".into(),
             Some(test) => format!("does not hold: {}", test.text),
         };
@@ -140,11 +140,8 @@ fn has_nothing(tree: &Arc<Tree>, path: &str) -> bool {
 fn matched(matcher: &Matcher, path: &str) -> String {
     let mut text = format!("by its {}", matcher.kind());
     let mut decoded = Vec::new();
-    let pattern = matcher.as_pattern().filter(|_| decode_any_path(path.as_bytes(), &mut decoded).is_ok());
-    make_absolute(&mut decoded);
-    let Some((pattern, captures)) = pattern.and_then(|one| Some((one, one.captures(&decoded)?))) else {
-        return text;
-    };
+    let captures = matcher.captures(path.as_bytes(), &mut decoded);
+    let Some((pattern, captures)) = matcher.as_pattern().zip(captures) else { return text };
     for (number, name) in (1..).zip(pattern.groups()) {
         let group = captures.get(number).map(|group| String::from_utf8_lossy(group.as_bytes()));
         text.push_str(&match group {
