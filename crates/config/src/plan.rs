@@ -422,9 +422,6 @@ impl Planner<'_> {
         let delegate = Arc::new(Delegate {
             cache: settings.cache.as_ref().map(|cache| cache.plan(site, &settings.name(), pool.name())),
             application: pool,
-            headers: files.headers.clone(),
-            cors: route.guards().cors.as_ref().map(Cors::plan),
-            compress: files.coded_streams(),
             terms: Terms::Cgi(terms),
             upload: UploadSettings {
                 bytes_max: application

@@ -16,7 +16,6 @@ use baton_upstream::{
 use super::application::{Target, temporary_folder};
 use super::client_addresses::address_set;
 use super::cluster::{Cluster, ClusterNode};
-use super::cors::Cors;
 use super::kind::count;
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
@@ -147,9 +146,6 @@ fn to_origins(
     Delegate {
         cache: cache.map(|cache| cache.plan(site, &route.settings.name(), origin)),
         application,
-        headers: route.files.headers.clone(),
-        compress: route.files.coded_streams(),
-        cors: route.guards().cors.as_ref().map(Cors::plan),
         upload: UploadSettings {
             bytes_max: proxy.body_bytes_max.or(route.guards().body_bytes_max).unwrap_or(BODY_BYTES_MAX),
             timeout_ms: route.guards().body_ms,

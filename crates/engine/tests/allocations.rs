@@ -235,12 +235,9 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
     };
     Action::Delegated(Arc::new(Delegate {
         application: Application::new(settings).unwrap(),
-        headers: FieldRules::default(),
-        cors: None,
         upload,
         terms: Terms::Proxy(Box::new(terms)),
         cache,
-        compress: None,
     }))
 }
 

@@ -61,7 +61,7 @@ use cached::Looked;
 use delegated::{Delegated, Reaction, RequestDetails};
 use find::tell_hidden_link;
 use guarded::{AccessRequest, Authentication, Identity, Rejection};
-use routed::Routed;
+use routed::{RouteIndex, Routed};
 use source::Source;
 use tunnel::Tunnel;
 
@@ -101,8 +101,7 @@ enum State {
 #[derive(Debug)]
 struct Finding {
     plan: Arc<Plan>,
-    site_index: usize,
-    route_index: usize,
+    index: RouteIndex,
     head: KeptHead,
     progress: Progress,
 }
@@ -216,19 +215,19 @@ impl Exchange {
         authentication: Authentication<'_>,
     ) {
         let view = self.view(env.client, head);
-        let (route, refused) = match plan.sites()[site_index].route(&view, &mut env.ctx.path) {
+        let site = &plan.sites()[site_index];
+        let (route, refused) = match site.route(&view, &mut env.ctx.path) {
             Ok(route) => (route, None),
             Err(refusal) => (None, Some(refusal)),
         };
-        let route = route.filter(|route| !route.matcher.is_internal() || self.rewrites.count() > 0);
-        let mut routed = Routed::of(plan, site_index, route, head);
+        let is_open = |index: &usize| !site.routes[*index].matcher.is_internal() || self.rewrites.count() > 0;
+        let index = RouteIndex { site: site_index, route: route.filter(is_open) };
+        let mut routed = Routed::of(plan, index, head);
         routed.refused = refused;
         let preflight = routed.cors.filter(|_| refused.is_none()).and_then(|cors| cors.preflight(head));
         if let Some(guards) = routed.guards {
-            let address = view.address;
-            let (opens_tunnel, now_ms) = (self.protocol.is_some(), env.ctx.clock.now_ms());
-            let access_request =
-                AccessRequest { address, head, opens_tunnel, is_preflight: preflight.is_some(), now_ms };
+            let now_ms = env.ctx.clock.now_ms();
+            let access_request = AccessRequest { view, is_preflight: preflight.is_some(), now_ms };
             match guarded::judge(guards, access_request, authentication) {
                 Ok(None) => {}
                 Ok(user) => Arc::make_mut(self.record.identity.get_or_insert_default()).user = user,
@@ -238,8 +237,7 @@ impl Exchange {
                 Err(Rejection::Verification(verification)) => {
                     self.state = State::Finding(Box::new(Finding {
                         plan: Arc::clone(plan),
-                        site_index,
-                        route_index: usize::MAX,
+                        index: RouteIndex { site: site_index, route: None },
                         head: head.keep(),
                         progress: Progress::ToDo(Job::Verify(env.stream, Box::new(verification))),
                     }));
@@ -252,7 +250,7 @@ impl Exchange {
             let lines = preflight.lines();
             return self.answer(env, plan, &routed, head, routed.rules.page(Page::preflight(&lines)));
         }
-        match route.map(|route| &route.action) {
+        match routed.route.map(|route| &route.action) {
             Some(Action::Rewrite(to)) => self.rewrite(env, plan, &routed, to, head),
             _ => self.go_on(env, plan, &routed, head, None),
         }
@@ -268,9 +266,9 @@ impl Exchange {
         to: &Template,
         head: &RequestHead<'_>,
     ) {
-        let Some(route) = routed.route else { return };
+        let (Some(route), Some(route_index)) = (routed.route, routed.index.route) else { return };
         let (path, query) = to.expand_target(&template::RequestParts::of(head, &route.matcher));
-        self.rewrites.note(routed.site, route);
+        self.rewrites.note(route_index);
         if self.rewrites.count() > REWRITES_MAX {
             env.ctx.warn(format_args!(
                 "site {}: a request is rewritten in a loop, at last to {path} by the route {}",
@@ -287,7 +285,7 @@ impl Exchange {
             0 => Authentication::Rewritten { counted: limit.map(|limit| limit.scope.as_str()) },
             _ => Authentication::Redirected,
         };
-        self.route(env, plan, routed.site_index, &rewritten, authentication);
+        self.route(env, plan, routed.index.site, &rewritten, authentication);
     }
 
     /// Whose turn its jobs take.
@@ -333,8 +331,7 @@ impl Exchange {
                 let notes = AnswerNotes { cache: self.record.cache, ..AnswerNotes::default() };
                 let asked =
                     RequestDetails { program, protocol: self.protocol.take(), ask, identity, mark, notes };
-                let place = (routed.site_index, routed.route_index());
-                let delegated = Delegated::new(env, plan, place, head, delegate, asked);
+                let delegated = Delegated::new(env, plan, routed.index, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
             }
@@ -345,8 +342,7 @@ impl Exchange {
             Err(job) => {
                 self.state = State::Finding(Box::new(Finding {
                     plan: Arc::clone(plan),
-                    site_index: routed.site_index,
-                    route_index: routed.route_index(),
+                    index: routed.index,
                     head: head.keep(),
                     progress: Progress::ToDo(job),
                 }));
@@ -649,31 +645,30 @@ impl Exchange {
 
     fn handle_login(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
-        let Finding { plan, site_index, head, .. } = *finding;
-        self.route(env, &plan, site_index, &head.get(), Authentication::Verified(user));
+        let Finding { plan, index, head, .. } = *finding;
+        self.route(env, &plan, index.site, &head.get(), Authentication::Verified(user));
     }
 
     fn answer_coded(&mut self, env: &mut Env<'_>, coded: CodedFile) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
-        let Finding { plan, site_index, route_index, head, .. } = *finding;
+        let Finding { plan, index, head, .. } = *finding;
         let stored = coded_file::take(env.ctx, coded);
         let head = head.get();
-        let routed = Routed::of(&plan, site_index, plan.sites()[site_index].routes.get(route_index), &head);
+        let routed = Routed::of(&plan, index, &head);
         let response = routed.respond(&head, Source::Found(Found::File(stored)));
         self.answer(env, &plan, &routed, &head, response);
     }
 
     fn handle_done(&mut self, env: &mut Env<'_>, found: Found) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
-        let Finding { plan, site_index, route_index, head, .. } = *finding;
-        let route = plan.sites()[site_index].routes.get(route_index);
+        let Finding { plan, index, head, .. } = *finding;
+        let head = head.get();
+        let routed = Routed::of(&plan, index, &head);
         if let Some(Action::Files(tree) | Action::Lent(tree, _) | Action::Scripts(tree, _)) =
-            route.map(|route| &route.action)
+            routed.route.map(|route| &route.action)
         {
             tell_hidden_link(env.ctx, tree);
         }
-        let head = head.get();
-        let routed = Routed::of(&plan, site_index, route, &head);
         self.go_on(env, &plan, &routed, &head, Some(found));
     }
 }

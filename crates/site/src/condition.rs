@@ -76,6 +76,17 @@ pub struct RequestView<'a> {
     pub address: Option<IpAddr>,
 }
 
+impl<'a> RequestView<'a> {
+    /// The method as the client has spelled it. An extended CONNECT is the `GET` that asks for the same over HTTP/1 (RFC 8441).
+    pub fn method(&self) -> &'a [u8] {
+        let head = self.head;
+        match head.method == Method::Connect && head.path.starts_with(b"/") {
+            true => b"GET",
+            false => head.line.split(|byte| *byte == b' ').next().unwrap_or_default(),
+        }
+    }
+}
+
 impl Condition {
     /// A condition: all of these tests.
     pub fn new(tests: Vec<Test>) -> Self {
@@ -139,9 +150,7 @@ impl Subject {
                     *form_decoded(own) == *name.as_bytes() && wants(&form_decoded(value))
                 })
             }
-            // An extended CONNECT is the GET that asks for the same over HTTP/1 (RFC 8441).
-            Self::Method if head.method == Method::Connect && head.path.starts_with(b"/") => wants(b"GET"),
-            Self::Method => wants(head.line.split(|byte| *byte == b' ').next().unwrap_or_default()),
+            Self::Method => wants(view.method()),
             // It has a set of its own.
             Self::From => false,
         }

@@ -167,27 +167,27 @@ pub fn sort<R: AsRef<Matcher>>(routes: &mut [R]) {
 
 /// The route of a decoded path, which has no first slash and may get one.
 pub fn find<'r, R: AsRef<Matcher>>(routes: &'r [R], decoded: &mut Vec<u8>) -> Option<&'r R> {
-    find_where(routes, decoded, |_| true)
+    position(routes, decoded, |_| true).map(|index| &routes[index])
 }
 
-/// The same, where routes that `admits` refuses are passed over.
-pub fn find_where<'r, R: AsRef<Matcher>>(
-    routes: &'r [R],
+/// The index of the route that has a path, as [`find`] does, where routes that `admits` refuses are passed over.
+pub(crate) fn position<R: AsRef<Matcher>>(
+    routes: &[R],
     decoded: &mut Vec<u8>,
     admits: impl Fn(&R) -> bool,
-) -> Option<&'r R> {
-    let plain = routes.iter().find(|route| route.as_ref().holds(decoded) && admits(route));
+) -> Option<usize> {
+    let plain = routes.iter().position(|route| route.as_ref().holds(decoded) && admits(route));
     let is_pattern = |route: &R| route.as_ref().as_pattern().is_some();
-    let may_yield = plain.is_none_or(|route| route.as_ref().yields_to_patterns());
+    let may_yield = plain.is_none_or(|index| routes[index].as_ref().yields_to_patterns());
     if !may_yield || !routes.last().is_some_and(is_pattern) {
         return plain;
     }
     make_absolute(decoded);
-    let patterns = &routes[routes.partition_point(|route| !is_pattern(route))..];
-    let matches = |route: &&R| {
+    let first_pattern = routes.partition_point(|route| !is_pattern(route));
+    let matches = |route: &R| {
         route.as_ref().as_pattern().is_some_and(|pattern| pattern.matches(decoded)) && admits(route)
     };
-    patterns.iter().find(matches).or(plain)
+    routes[first_pattern..].iter().position(matches).map(|index| first_pattern + index).or(plain)
 }
 
 /// What a group has matched, by its number or name.

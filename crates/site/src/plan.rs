@@ -94,10 +94,9 @@ pub struct Route {
     pub matcher: Matcher,
     /// Which requests for them it answers; `None`: all. The next route has the others.
     pub when: Option<Arc<Condition>>,
-    /// Fields that the server adds to each response: files, errors, redirections and fixed answers. Applications have
-    /// theirs in [`Delegate::headers`].
+    /// Rules for the fields of each response.
     pub headers: FieldRules,
-    /// Which of the server's own responses are coded on the fly: errors, redirections, listings, fixed answers. `None`: none.
+    /// Which responses are coded on the fly: all but files, whose tree says that. `None`: none.
     pub compress: Option<Arc<Rules>>,
     /// Which pages of other origins may read its responses.
     pub cors: Option<Arc<Cors>>,
@@ -179,18 +178,12 @@ pub const UNANSWERED: u16 = 444;
 pub struct Delegate {
     /// The application, or the origin.
     pub application: Arc<Application>,
-    /// Rules for the fields of each response.
-    pub headers: FieldRules,
-    /// Which pages of other origins may read its responses.
-    pub cors: Option<Arc<Cors>>,
     /// How the bodies of requests are kept.
     pub upload: UploadSettings,
     /// What requests say.
     pub terms: Terms,
     /// How responses are kept in the shared cache, if they are.
     pub cache: Option<Arc<CachedRoute>>,
-    /// Which responses are coded on the fly; `None`: none.
-    pub compress: Option<Arc<Rules>>,
 }
 
 /// Where and how the body of a request is kept.
@@ -503,25 +496,21 @@ impl Plan {
 }
 
 impl Site {
-    /// The route of a request: the first one that has its path and whose condition holds. The path is decoded before it is
+    /// The index of a request's route: the first one that has its path and whose condition holds. The path is decoded before it is
     /// compared, encoded slashes too, so that no spelling of it gets around its route. `decoded` is memory to do so.
     ///
     /// # Errors
     /// If the path is invalid, or ambiguous.
-    pub fn route(
-        &self,
-        view: &RequestView<'_>,
-        decoded: &mut Vec<u8>,
-    ) -> Result<Option<&Route>, PathRefusal> {
+    pub fn route(&self, view: &RequestView<'_>, decoded: &mut Vec<u8>) -> Result<Option<usize>, PathRefusal> {
         if let [only] = &self.routes[..]
             && only.matcher.is_whole()
             && only.when.is_none()
         {
-            return Ok(Some(only));
+            return Ok(Some(0));
         }
         decode_any_path(view.head.path, decoded)?;
         let admits = |route: &Route| route.when.as_ref().is_none_or(|when| when.holds(view));
-        Ok(matcher::find_where(&self.routes, decoded, admits))
+        Ok(matcher::position(&self.routes, decoded, admits))
     }
 }
 
@@ -608,8 +597,9 @@ mod tests {
         let routed = |path: &str| {
             let text = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
             let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-            let route = plan.sites()[0].route(&RequestView { head: &head, address: None }, &mut Vec::new());
-            route.map(|route| route.unwrap().matcher.path().to_owned())
+            let site = &plan.sites()[0];
+            let route = site.route(&RequestView { head: &head, address: None }, &mut Vec::new());
+            route.map(|index| site.routes[index.unwrap()].matcher.path().to_owned())
         };
         let path_of = |path: &str| routed(path).unwrap();
         assert_eq!(path_of("/docs"), "/docs");

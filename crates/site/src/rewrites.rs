@@ -23,9 +23,9 @@ pub struct RewrittenTarget {
 }
 
 impl Rewrites {
-    /// This route of the site gives the request another target.
-    pub fn note(&mut self, site: &Site, route: &Route) {
-        self.0.extend(site.routes.iter().position(|own| std::ptr::eq(own, route)));
+    /// The route with this index gives the request another target.
+    pub fn note(&mut self, route_index: usize) {
+        self.0.push(route_index);
     }
 
     /// How many there were.

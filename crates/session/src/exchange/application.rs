@@ -13,20 +13,22 @@ use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_http::origin::{Claims, RequestKind, ResponseHead, is_claim, is_told_anew};
 use baton_http::response::Client;
-use baton_http::{BodyFraming, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts};
+use baton_http::{
+    BodyFraming, FieldRules, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts,
+};
 use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
 use baton_shares::ClientKey;
 use baton_site::condition::RequestView;
 use baton_site::documents::Instead;
 use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
-use baton_site::plan::{CgiTerms, Delegate, Plan, Route};
+use baton_site::plan::{CgiTerms, Delegate, Plan};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, Application, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
 use super::guarded::Identity;
-use super::routed::Routed;
+use super::routed::{RouteIndex, Routed};
 use super::{lent, tls_parameters};
 use crate::context::Context;
 use crate::transport::{PassTerms, Transport};
@@ -36,9 +38,7 @@ use crate::transport::{PassTerms, Transport};
 pub(super) struct DelegatedRequest {
     pub(super) plan: Arc<Plan>,
     pub(super) delegate: Arc<Delegate>,
-    pub(super) site_index: usize,
-    /// The place of its route within the site.
-    pub(super) route_index: usize,
+    pub(super) index: RouteIndex,
     pub(super) head: KeptHead,
     /// Who asks, if that is not just the other end of the connection.
     pub(super) identity: Option<Arc<Identity>>,
@@ -117,27 +117,23 @@ impl DelegatedRequest {
 
     /// Whether some responses give way to pages of the server.
     fn intercepts_any(&self) -> bool {
-        let pages = self.route().and_then(|route| route.pages.as_ref());
+        let pages = self.routed().route.and_then(|route| route.pages.as_ref());
         pages.is_some_and(|pages| !pages.intercepted.is_empty())
-    }
-
-    fn route(&self) -> Option<&Route> {
-        self.plan.sites()[self.site_index].routes.get(self.route_index)
     }
 
     /// Finishes a response to the request.
     pub(super) fn finish(&self, env: &mut Env<'_>, response: Response) -> Ready {
-        let head = self.head.get();
-        let facts = self.delegate.headers.has_variables().then(|| self.facts(env.client, &head));
-        let rules = Rules { variables: &facts, ..self.rules() };
+        let (rules, head) = (self.rules(), self.head.get());
+        let facts = rules.has_variables().then(|| self.facts(env.client, &head));
+        let rules = Rules { variables: &facts, ..rules };
         baton_response::finish(response, &rules, Some(&head), &mut env.ctx.supplies(), &mut env.reply)
     }
 
     /// Finishes the head with which an origin switches protocols. Returns the status that the client sees.
     pub(super) fn switch(&self, env: &mut Env<'_>, response: &ResponseHead) -> Status {
-        let head = self.head.get();
-        let facts = self.delegate.headers.has_variables().then(|| self.facts(env.client, &head));
-        let rules = Rules { variables: &facts, ..self.rules() };
+        let (rules, head) = (self.rules(), self.head.get());
+        let facts = rules.has_variables().then(|| self.facts(env.client, &head));
+        let rules = Rules { variables: &facts, ..rules };
         let author = Author::of(&self.delegate);
         baton_response::switch(response, author, &rules, &mut env.ctx.supplies(), &mut env.reply)
     }
@@ -149,7 +145,7 @@ impl DelegatedRequest {
         let upstream = notes.upstream.as_ref().or_else(|| only().then_some(&self.delegate.application));
         RequestFacts {
             head,
-            matcher: self.route().map(|route| &route.matcher),
+            matcher: self.routed().rules.matcher,
             client: self.client_ip(client),
             is_https: self.delegate.is_https(client.ip(), client.is_https(), &self.head.get()),
             tls: client.tls(),
@@ -173,7 +169,7 @@ impl DelegatedRequest {
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        Routed::delegated(&self.plan, (self.site_index, self.route_index), &self.delegate, &self.head.get())
+        Routed::of(&self.plan, self.index, &self.head.get())
     }
 
     /// The request as the application gets it.
@@ -196,12 +192,13 @@ impl DelegatedRequest {
         // A connection from which a body is still read cannot be passed.
         // What the application says to the client itself, the cache would not see: neither what it could store, nor that
         // a POST has changed something.
-        let would_be_coded = delegate
+        let rules = self.rules();
+        let would_be_coded = rules
             .compress
-            .as_ref()
             .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
         // Its fields are told before its status is known.
-        let tells_status = delegate.headers.variables().any(|one| *one == FieldVariable::UpstreamStatus);
+        let mut variables = rules.headers.into_iter().flat_map(FieldRules::variables);
+        let tells_status = variables.any(|one| *one == FieldVariable::UpstreamStatus);
         let may_pass = terms.passes_socket
             && !tells_status
             && !self.intercepts_any()
@@ -212,8 +209,8 @@ impl DelegatedRequest {
         let pass_terms = client.map(|Client { minor, keep, head: is_head }| {
             let keep = keep && terms.keep_passed;
             let mut fields = Vec::new();
-            let facts = delegate.headers.has_variables().then(|| self.facts(env.client, &head));
-            let rules = Rules { variables: &facts, ..self.rules() };
+            let facts = rules.has_variables().then(|| self.facts(env.client, &head));
+            let rules = Rules { variables: &facts, ..rules };
             rules.push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);
             PassTerms { minor, keep, head: is_head, fields }
         });

@@ -42,8 +42,7 @@ pub(super) fn look<'a>(
         record.note_cache(CacheWord::Forward(Bypass::Rule.forward()).as_str());
         return Looked::Ask(None);
     }
-    let rules =
-        Rules { headers: Some(&delegate.headers), compress: delegate.compress.as_deref(), ..routed.rules };
+    let rules = routed.rules;
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
     let arrival = delegate.arrival(env.client.ip(), env.client.is_https(), head);
     let target = rewrites.forwarded_target(route, arrival, head, routed.site);

@@ -43,6 +43,7 @@ use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
 use super::guarded::Identity;
 use super::record::Record;
+use super::routed::RouteIndex;
 use crate::context::Context;
 use crate::job::CodedFile;
 use crate::upload::{Begins, Upload};
@@ -134,11 +135,11 @@ pub(super) enum Reaction {
 }
 
 impl Delegated {
-    /// A request, whose body is read first if it has one. `place`: those of its site and its route.
+    /// A request, whose body is read first if it has one.
     pub(super) fn new(
         env: &mut Env<'_>,
         plan: &Arc<Plan>,
-        (site_index, route_index): (usize, usize),
+        index: RouteIndex,
         head: &RequestHead<'_>,
         delegate: &Arc<Delegate>,
         mut asked: RequestDetails,
@@ -148,8 +149,7 @@ impl Delegated {
         let origin = DelegatedRequest {
             plan: Arc::clone(plan),
             delegate: Arc::clone(delegate),
-            site_index,
-            route_index,
+            index,
             head: head.keep(),
             identity: asked.identity.take(),
             mark: asked.mark.take(),
@@ -382,8 +382,8 @@ impl Delegated {
             self.progress = Progress::Replaced(instead);
             return;
         }
-        let rules = self.origin.delegate.compress.as_deref();
-        let verdict = rules.map(|rules| judge(rules, &self.origin.head.get(), &head, None));
+        let verdict =
+            self.origin.rules().compress.map(|rules| judge(rules, &self.origin.head.get(), &head, None));
         // What is coded need not wait for its length.
         let bytes_max = if matches!(verdict, Some(Verdict::Coded(_))) { TURN_BYTES } else { HELD_BYTES_MAX };
         let body = Aggregate::default();

@@ -1,6 +1,6 @@
 //! Requests judged by the guards of their route: the only place where that is done.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use baton_http::{RequestHead, Status};
@@ -42,11 +42,7 @@ pub(super) enum Authentication<'a> {
 /// What rules are about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AccessRequest<'a> {
-    /// The client's address; `None`: a Unix socket.
-    pub(super) address: Option<IpAddr>,
-    pub(super) head: &'a RequestHead<'a>,
-    /// It is an extended CONNECT.
-    pub(super) opens_tunnel: bool,
+    pub(super) view: RequestView<'a>,
     /// It is a browser's question whether a page may ask. It never has credentials, and the server itself answers it.
     pub(super) is_preflight: bool,
     pub(super) now_ms: u64,
@@ -72,11 +68,11 @@ pub(super) fn judge<'a>(
     access_request: AccessRequest<'_>,
     authentication: Authentication<'_>,
 ) -> Result<Option<Box<str>>, Rejection<'a>> {
+    let AccessRequest { view, is_preflight, now_ms } = access_request;
     let refused = |page| Err(Rejection::Refusal(page));
-    if guards.access.as_ref().is_some_and(|access| !access.admits(access_request.address)) {
+    if guards.access.as_ref().is_some_and(|access| !access.admits(view.address)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
-    let view = RequestView { head: access_request.head, address: access_request.address };
     if guards.denied.as_ref().is_some_and(|denied| denied.holds(&view)) {
         return refused(Page::error(Status::FORBIDDEN));
     }
@@ -90,7 +86,7 @@ pub(super) fn judge<'a>(
     {
         true => Ok(()),
         false => limit
-            .take(access_request.head, access_request.address, user, access_request.now_ms)
+            .take(view.head, view.address, user, now_ms)
             .map_err(|exceeded| Rejection::Refusal(Page::too_many_requests(exceeded.retry_after_s))),
     };
     // A guess of a password takes a token, too.
@@ -99,11 +95,11 @@ pub(super) fn judge<'a>(
     {
         take(limit, None)?;
     }
-    if access_request.is_preflight {
+    if is_preflight {
         return Ok(None);
     }
     if let Some(methods) = &guards.methods
-        && !methods.contains(method_of(access_request.head, access_request.opens_tunnel))
+        && !methods.contains(view.method())
     {
         return refused(Page::method_refused(methods.all()));
     }
@@ -111,7 +107,7 @@ pub(super) fn judge<'a>(
     let user = match authentication {
         Authentication::Verified(user) => user,
         Authentication::New | Authentication::Redirected | Authentication::Rewritten { .. } => {
-            match auth.standing(access_request.head, access_request.address, access_request.now_ms) {
+            match auth.standing(view.head, view.address, now_ms) {
                 Standing::Known(user) => Some(user),
                 Standing::Absent => None,
                 Standing::Busy { is_its_share: true } => return refused(Page::too_many_requests(1)),
@@ -127,12 +123,4 @@ pub(super) fn judge<'a>(
         take(limit, Some(&user))?;
     }
     Ok(Some(user))
-}
-
-/// The method as the client has spelled it. An extended CONNECT is the `GET` that asks for the same over HTTP/1 (RFC 8441).
-fn method_of<'a>(head: &RequestHead<'a>, opens_tunnel: bool) -> &'a [u8] {
-    match opens_tunnel {
-        true => b"GET",
-        false => head.line.split(|byte| *byte == b' ').next().unwrap_or_default(),
-    }
 }

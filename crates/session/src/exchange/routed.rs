@@ -5,18 +5,26 @@ use baton_response::{Page, Response, Rules};
 use baton_site::condition::RequestView;
 use baton_site::cors::Cors;
 use baton_site::guards::{AllowedMethods, Guards};
-use baton_site::plan::{Action, Delegate, Otherwise, Plan, Route, Site, UNANSWERED};
+use baton_site::plan::{Action, Otherwise, Plan, Route, Site, UNANSWERED};
 use baton_telemetry::log::Outcome;
 
 use crate::context::Context;
 use crate::upload::Upload;
 
+/// Where a request's route is in its plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RouteIndex {
+    pub(super) site: usize,
+    /// Among those of the site; `None`: none has its path.
+    pub(super) route: Option<usize>,
+}
+
 /// The site and route of a request, and what of the configuration its answer needs.
 #[derive(Debug)]
 pub(super) struct Routed<'a> {
     pub(super) site: &'a Site,
-    pub(super) site_index: usize,
     pub(super) route: Option<&'a Route>,
+    pub(super) index: RouteIndex,
     /// Why its path cannot be a name.
     pub(super) refused: Option<PathRefusal>,
     pub(super) method: Method,
@@ -28,14 +36,16 @@ pub(super) struct Routed<'a> {
     pub(super) guards: Option<&'a Guards>,
 }
 
+impl RouteIndex {
+    fn of(self, plan: &Plan) -> (&Site, Option<&Route>) {
+        let site = &plan.sites()[self.site];
+        (site, self.route.map(|index| &site.routes[index]))
+    }
+}
+
 impl<'a> Routed<'a> {
-    pub(super) fn of(
-        plan: &'a Plan,
-        site_index: usize,
-        route: Option<&'a Route>,
-        head: &RequestHead<'a>,
-    ) -> Self {
-        let site = &plan.sites()[site_index];
+    pub(super) fn of(plan: &'a Plan, index: RouteIndex, head: &RequestHead<'a>) -> Self {
+        let (site, route) = index.of(plan);
         let cors = route.map_or(&site.cors, |route| &route.cors).as_deref();
         let pages = route.and_then(|route| route.pages.as_deref());
         let rules = Rules {
@@ -49,38 +59,14 @@ impl<'a> Routed<'a> {
         };
         Self {
             site,
-            site_index,
             route,
+            index,
             refused: None,
             method: head.method,
             rules,
             guards: route.map_or(&site.guards, |route| &route.guards).as_deref(),
             cors,
         }
-    }
-
-    /// The site and route of a request that is answered elsewhere, and what of the configuration its answer needs.
-    pub(super) fn delegated(
-        plan: &'a Plan,
-        (site_index, route_index): (usize, usize),
-        delegate: &'a Delegate,
-        head: &RequestHead<'a>,
-    ) -> Self {
-        let of_route = Self::of(plan, site_index, plan.sites()[site_index].routes.get(route_index), head);
-        let cors = delegate.cors.as_deref();
-        let rules = Rules {
-            headers: Some(&delegate.headers),
-            compress: delegate.compress.as_deref(),
-            allowed: cors.and_then(|cors| cors.allowed(head)),
-            ..of_route.rules
-        };
-        Self { rules, cors, ..of_route }
-    }
-
-    /// The place of its route within the site; `usize::MAX`: it has none.
-    pub(super) fn route_index(&self) -> usize {
-        let is_its_own = |route: &Route| self.site.routes.iter().position(|own| std::ptr::eq(own, route));
-        self.route.and_then(is_its_own).unwrap_or(usize::MAX)
     }
 
     /// Whether the shared cache has nothing to do with the request.

@@ -327,8 +327,7 @@ fn context_behind(folder: &TempDir, real_address: Option<RealAddress>) -> Contex
         temporary: TemporaryFiles { folder: folder.path().into(), space: TemporarySpace::default() },
     };
     let terms = Terms::Cgi(sharing_terms("/app"));
-    let headers = FieldRules::default();
-    let delegate = Delegate { application, headers, cors: None, upload, terms, cache: None, compress: None };
+    let delegate = Delegate { application, upload, terms, cache: None };
     let site = Site {
         name: "site".into(),
         listeners: Vec::new(),

@@ -161,16 +161,8 @@ impl Folder {
                     trusted: AddressSet::default(),
                 }),
             };
-            let (application, headers) = (Arc::clone(application), FieldRules::default());
-            let delegate = Delegate {
-                application,
-                headers,
-                cors: None,
-                upload: upload.clone(),
-                terms,
-                cache,
-                compress: None,
-            };
+            let application = Arc::clone(application);
+            let delegate = Delegate { application, upload: upload.clone(), terms, cache };
             (path, Action::Delegated(Arc::new(delegate)))
         };
         let cached = shelf.map(|shelf| delegated(CACHED, Some(Arc::clone(&shelf.route))));

@@ -43,8 +43,8 @@ pub(super) fn follow<'p>(
         let head = view.head.with_target(path.as_bytes(), query.map(str::as_bytes));
         let view = RequestView { head: &head, ..*view };
         tell_conditions(lines, planned, &view);
-        let route = match planned.route(&view, &mut Vec::new()) {
-            Ok(Some(route)) => route,
+        let (route_index, route) = match planned.route(&view, &mut Vec::new()) {
+            Ok(Some(index)) => (index, &planned.routes[index]),
             Ok(None) => {
                 lines.add("route", "none: the site has no folder, and no route has this path".into());
                 return None;
@@ -89,7 +89,7 @@ pub(super) fn follow<'p>(
             lines.add(why, "nor anything else: it is the last of `try_files`".into());
             return Some(End { route, configured, target, rewrites });
         }
-        rewrites.note(planned, route);
+        rewrites.note(route_index);
         target = query.map_or_else(|| next.clone(), |query| format!("{next}?{query}"));
         lines.add(why, format!("on to {target}"));
     }
