@@ -516,11 +516,6 @@ impl Exchange {
         }
     }
 
-    /// Whether the application may have the client's socket.
-    pub(crate) fn is_passed(&self) -> bool {
-        matches!(&self.state, State::Delegated(delegated) if delegated.is_passed)
-    }
-
     /// The request as it came, with its body. `None`: that is not known any more.
     pub(crate) fn text(&self, body: &Aggregate) -> Option<Vec<u8>> {
         match &self.state {
@@ -567,13 +562,6 @@ impl Exchange {
             (State::Delegated(delegated), Learned::Read(bytes)) => delegated.handle_read(bytes),
             (State::Coding(coder), Learned::Read(bytes)) => coder.handle_read(bytes),
             _ => {}
-        }
-    }
-
-    /// The application was given the client's socket, too.
-    pub(crate) fn handle_passed(&mut self) {
-        if let State::Delegated(delegated) = &mut self.state {
-            delegated.is_passed = true;
         }
     }
 

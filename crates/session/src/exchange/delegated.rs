@@ -53,8 +53,6 @@ use crate::upload::{Begins, Upload};
 pub(super) struct Delegated {
     origin: DelegatedRequest,
     asked: RequestDetails,
-    /// The application may have the client's socket.
-    pub(super) is_passed: bool,
     progress: Progress,
     /// The gateway had no event when it was asked last.
     quiet: bool,
@@ -173,7 +171,7 @@ impl Delegated {
             let client = origin.asker(env.client);
             Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), client, begins)) }
         };
-        Self { origin, asked, is_passed: false, progress, quiet: false, trailers: None, coder: None }
+        Self { origin, asked, progress, quiet: false, trailers: None, coder: None }
     }
 
     pub(super) fn body_timeout_ms(&self) -> Option<u64> {
@@ -368,7 +366,6 @@ impl Delegated {
     }
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
-        self.is_passed = false;
         self.origin.notes.status = Some(head.status());
         if let Some(terms) = self.origin.delegate.proxy() {
             terms.responses.apply(&mut head, &self.origin.head.get());
@@ -444,7 +441,6 @@ impl Delegated {
     }
 
     fn take_rest(&mut self, env: &mut Env<'_>, rest: Rest, record: &mut Record) {
-        self.is_passed = false;
         env.reply.resume(rest.may_go_on);
         record.begin(&Status::new(rest.status).into());
         record.handle_sent_elsewhere(rest.body_sent);

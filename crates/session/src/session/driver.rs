@@ -214,11 +214,9 @@ pub(super) trait Driver: Sized {
         if let Some(rest) = &request.rest {
             self.lend_body(at, rest.left());
         }
-        let exchange = &mut self.exchanges_mut()[at].exchange;
-        if request.pass.is_some() {
-            exchange.handle_passed();
-        }
-        Need::Delegate(exchange.stream, baton_cache::SourceRequest { upstream: request, ask })
+        let entry = &mut self.exchanges_mut()[at];
+        entry.is_passed = request.pass.is_some();
+        Need::Delegate(entry.exchange.stream, baton_cache::SourceRequest { upstream: request, ask })
     }
 
     /// The job that [`Need::Job`] asked for is done.
@@ -267,6 +265,10 @@ pub(super) trait Driver: Sized {
         let Some(at) = self.exchanges().position(stream) else { return false };
         if !self.exchanges()[at].exchange.is_delegated() {
             return false;
+        }
+        if let Some(ResponseEvent::Head(..) | ResponseEvent::Rest(_)) = &event {
+            // The application has closed its copy, or has declined it.
+            self.exchanges_mut()[at].is_passed = false;
         }
         if let Some(event) = &event
             && self.note_response_event(at, event, connection, ctx)

@@ -26,6 +26,8 @@ pub(super) struct Underway<P> {
     pub(super) has_job: bool,
     /// The gateway wants the next piece of its body: the application has taken the last one.
     pub(super) wants_body: bool,
+    /// Its application may have the client's socket. That one had it at any time, the socket itself knows.
+    pub(super) is_passed: bool,
     /// What its protocol keeps of it.
     pub(super) own: P,
 }
@@ -41,7 +43,13 @@ impl<P> Exchanges<P> {
     pub(super) fn push(&mut self, exchange: Exchange, own: P) -> usize {
         let is_last = |last: &Underway<P>| last.exchange.stream.number() < exchange.stream.number();
         debug_assert!(self.entries.back().is_none_or(is_last), "requests come in order");
-        self.entries.push_back(Underway { exchange, has_job: false, wants_body: false, own });
+        self.entries.push_back(Underway {
+            exchange,
+            has_job: false,
+            wants_body: false,
+            is_passed: false,
+            own,
+        });
         self.entries.len() - 1
     }
 
@@ -101,9 +109,13 @@ impl<P> Exchanges<P> {
         assert!(connection.state != ConnectionState::Closed || self.is_empty(), "what has ended is logged");
         let numbers = self.iter().map(|entry| entry.exchange.stream.number());
         assert!(numbers.is_sorted_by(|one, next| one < next), "requests are in order");
-        for Underway { exchange, has_job, wants_body, .. } in self.iter() {
+        for Underway { exchange, has_job, wants_body, is_passed, .. } in self.iter() {
             assert!(!exchange.record.is_complete(), "a complete response is logged");
             assert!(!(*wants_body && exchange.is_answered()), "an answered request needs no body");
+            assert!(
+                !*is_passed || exchange.is_delegated() || exchange.is_answered(),
+                "an application has the socket"
+            );
             // But where a job reads what an application has sent, to code it.
             assert!(
                 !(*has_job && exchange.is_delegated()) || exchange.is_coding(),

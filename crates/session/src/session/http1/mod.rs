@@ -15,7 +15,7 @@ use baton_upstream::ResponseEvent;
 
 use super::connection::{ClientConnection, ConnectionState};
 use super::driver::{Driver, Turn};
-use super::exchanges::Exchanges;
+use super::exchanges::{Exchanges, Underway};
 use super::need::{Need, Stage};
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -285,12 +285,12 @@ impl Http1Driver {
         ctx: &mut Context,
         stage: Stage,
     ) -> Option<Need> {
-        let exchange = &self.exchanges[at].exchange;
+        let Underway { exchange, is_passed, .. } = &self.exchanges[at];
         // An application that holds the socket notices the hang-up itself. If it has written nothing, the gateway has
         // already ended the session.
         // Nor does a hang-up mean anything where both have ended their halves of a tunnel.
         let is_gone = connection.transport.is_hung_up() && !self.has_ended_half;
-        if exchange.is_delegated() && !exchange.is_passed() && is_gone {
+        if exchange.is_delegated() && !is_passed && is_gone {
             return Some(self.end(Outcome::ClientGone, connection, ctx));
         }
         if stage == Stage::Write && !exchange.is_under_way() {
