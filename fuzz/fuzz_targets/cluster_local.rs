@@ -1,4 +1,4 @@
-//! Any bytes as a message of a worker to its mover.
+//! Any bytes as a message of a worker to its handoff agent.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a stream of another mover.
+//! Any bytes as a stream of another handoff agent.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Messages of a cluster: between a server and its mover, and between movers.
+//! Messages of a cluster: between a server and its handoff agent, and between handoff agents.
 
 use baton_cluster::local::{self, FromWorker, REPORT_FLOWS_MAX};
 use baton_cluster::peer::{BODY_BYTES_MAX, Frames, FromFrontEnd, FromNode, TCP_BYTES_MAX};
@@ -15,7 +15,7 @@ pub fn local(input: &[u8]) {
     }
 }
 
-/// Any bytes as a stream of another mover, in any pieces: the first byte says how large these are. Messages are within
+/// Any bytes as a stream of another handoff agent, in any pieces: the first byte says how large these are. Messages are within
 /// bounds, do not depend on the pieces, and are the same when they are written and read again.
 pub fn peer(input: &[u8]) {
     let Some((piece, stream)) = input.split_first() else { return };

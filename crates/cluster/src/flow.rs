@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// A connection's number at one mover, never used again by it. Another mover's number for the same connection is another one.
+/// A connection's number at one agent, never used again by it. Another agent's number for the same connection is another one.
 pub type FlowId = u64;
 
 /// The two ends of a connection, by which the kernel knows its packets.

@@ -11,6 +11,6 @@ fn messages_of_workers() {
 }
 
 #[test]
-fn streams_of_movers() {
+fn streams_of_agents() {
     replay::replay("cluster_peer", cluster::peer);
 }

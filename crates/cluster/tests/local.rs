@@ -1,8 +1,8 @@
-//! Goal: messages between a server and its mover are read as they were written, within their bounds, and nothing else is
+//! Goal: messages between a server and its agent are read as they were written, within their bounds, and nothing else is
 //! taken for one.
 
 use baton_cluster::local::{
-    FromMaster, FromWorker, Loads, MESSAGE_BYTES_MAX, MessageRefused, MoverSettings, NAME_BYTES_MAX,
+    AgentSettings, FromMaster, FromWorker, Loads, MESSAGE_BYTES_MAX, MessageRefused, NAME_BYTES_MAX,
     NODES_MAX, Node, REPORT_FLOWS_MAX, Report, SettingsRefused, ToMaster, VERSION,
 };
 use baton_passport::{Address, Passport, Refused, UNREAD_BYTES_MAX};
@@ -97,10 +97,10 @@ fn other_versions_and_fields() {
 fn what_a_master_writes_is_read() {
     let node = Node {
         name: "b".into(),
-        mover: "10.0.0.12:7946".parse().unwrap(),
+        agent: "10.0.0.12:7946".parse().unwrap(),
         next_hop: "10.0.0.12".parse().unwrap(),
     };
-    let settings = MoverSettings {
+    let settings = AgentSettings {
         nodes: vec![node.clone()],
         listen: Some("[::]:7946".parse().unwrap()),
         key: "/etc/baton/cluster.pem".into(),
@@ -121,7 +121,7 @@ fn what_a_master_writes_is_read() {
 fn nodes_are_checked() {
     let node = |name: &str| Node {
         name: name.into(),
-        mover: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
+        agent: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
         next_hop: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff".parse().unwrap(),
     };
     assert_eq!(Node::check(&[node("a"), node("b")]), Ok(()));

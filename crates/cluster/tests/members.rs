@@ -2,9 +2,9 @@
 //! a peer whose messages the test writes.
 
 use baton_cluster::Tuple;
+use baton_cluster::agent::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
+use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, NodeId, Note, Peer};
 use baton_cluster::local::{Node, Report};
-use baton_cluster::mover::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
-use baton_cluster::mover::{Action, ForServer, Handoff, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 use baton_passport::{Address, Passport};
 
@@ -38,31 +38,31 @@ fn shipment(flow: u64, client: &str) -> Box<Shipment> {
 
 /// A host under test.
 struct Host {
-    mover: Mover<Socket>,
+    agent: HandoffAgent<Socket>,
     now_ms: u64,
 }
 
 impl Host {
     /// One with a server and these nodes.
     fn new(nodes: &[Node]) -> Self {
-        let mut mover = Mover::new([7; 16], 0);
-        mover.handle_server(nodes, 0);
-        Self { mover, now_ms: 0 }
+        let mut agent = HandoffAgent::new([7; 16], 0);
+        agent.handle_server(nodes, 0);
+        Self { agent, now_ms: 0 }
     }
 
     fn actions(&mut self) -> Vec<Action<Socket>> {
-        std::iter::from_fn(|| self.mover.next_action()).collect()
+        std::iter::from_fn(|| self.agent.next_action()).collect()
     }
 
     fn hear(&mut self, connection: u64, message: &FromFrontEnd) -> Vec<Action<Socket>> {
         let bytes = message.to_bytes().unwrap();
-        self.mover.handle_body(Peer::FrontEnd(connection), &bytes[4..], self.now_ms);
+        self.agent.handle_body(Peer::FrontEnd(connection), &bytes[4..], self.now_ms);
         self.actions()
     }
 
     /// A front-end that has said which link it is.
     fn front_end(&mut self, connection: u64, link: u64, session: u64) -> Vec<Action<Socket>> {
-        assert!(self.mover.handle_accepted(connection, self.now_ms));
+        assert!(self.agent.handle_accepted(connection, self.now_ms));
         self.hear(connection, &FromFrontEnd::Hello { version: VERSION, link, session })
     }
 }
@@ -102,12 +102,12 @@ fn is_refused(actions: &[Action<Socket>], connection: u64, why: MessageRefused) 
 #[test]
 fn a_peer_says_hello_first_and_once_and_in_this_version() {
     let mut host = Host::new(&[]);
-    assert!(host.mover.handle_accepted(1, 0));
+    assert!(host.agent.handle_accepted(1, 0));
     let early = host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")));
     assert!(is_refused(&early, 1, MessageRefused::Unexpected), "{early:?}");
     assert_eq!(restored(&early), None);
 
-    assert!(host.mover.handle_accepted(2, 0));
+    assert!(host.agent.handle_accepted(2, 0));
     let later = host.hear(2, &FromFrontEnd::Hello { version: VERSION + 1, link: 5, session: 1 });
     assert!(is_refused(&later, 2, MessageRefused::Version(VERSION + 1)), "{later:?}");
 
@@ -136,7 +136,7 @@ fn a_flow_belongs_to_the_link_that_shipped_it() {
     host.front_end(1, 5, 1);
     host.front_end(2, 6, 1);
     let shipped = host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")));
-    host.mover.handle_restored(restored(&shipped).unwrap(), Ok(77), 0);
+    host.agent.handle_restored(restored(&shipped).unwrap(), Ok(77), 0);
     assert_eq!(said(&host.actions(), 1), [FromNode::Ready { flow: 9 }]);
     // Another member speaks of the same number: it has no such flow.
     let taken = host.hear(2, &FromFrontEnd::Take { flow: 9 });
@@ -154,10 +154,10 @@ fn a_server_gets_a_connection_only_when_the_front_end_says_so() {
     host.front_end(1, 5, 1);
     let shipped = host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")));
     let flow = restored(&shipped).unwrap();
-    host.mover.handle_restored(flow, Ok(77), 0);
+    host.agent.handle_restored(flow, Ok(77), 0);
     assert!(!host.actions().iter().any(|action| matches!(action, Action::Give(_))));
     // It waits for long enough, then the socket ends without a word.
-    host.mover.handle_time(NODE_LOST_MS + 1_000);
+    host.agent.handle_time(NODE_LOST_MS + 1_000);
     let late = host.actions();
     assert!(late.iter().any(|action| matches!(action, Action::Discard { socket: 77 })), "{late:?}");
 }
@@ -189,7 +189,7 @@ fn a_front_end_has_so_many_handoffs_under_way() {
     }
     let full = host.hear(1, &FromFrontEnd::Ship(shipment(most + 1, "192.0.2.1:4000")));
     assert_eq!(said(&full, 1), [FromNode::Refused { flow: most + 1, why: RefuseReason::Full }]);
-    host.mover.handle_server_gone(0);
+    host.agent.handle_server_gone(0);
     let none = host.hear(1, &FromFrontEnd::Ship(shipment(most + 2, "192.0.2.1:4000")));
     assert_eq!(said(&none, 1), [FromNode::Refused { flow: most + 2, why: RefuseReason::NoServer }]);
 }
@@ -198,7 +198,7 @@ fn a_front_end_has_so_many_handoffs_under_way() {
 fn front_end_with_node() -> (Host, NodeId) {
     let node = Node {
         name: "b".into(),
-        mover: "10.0.0.12:7946".parse().unwrap(),
+        agent: "10.0.0.12:7946".parse().unwrap(),
         next_hop: "10.0.0.12".parse().unwrap(),
     };
     let mut host = Host::new(&[node]);
@@ -207,12 +207,12 @@ fn front_end_with_node() -> (Host, NodeId) {
         _ => None,
     });
     let node = node.unwrap();
-    host.mover.handle_connected(node);
+    host.agent.handle_connected(node);
     for message in [
         FromNode::Welcome { version: VERSION, resumed: false },
         FromNode::Flows { ready: Vec::new(), taken: Vec::new(), last: true },
     ] {
-        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+        host.agent.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
     }
     host.actions();
     (host, node)
@@ -226,13 +226,13 @@ fn handoff(host: &mut Host) -> u64 {
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_handoff(handoff, 0);
+    host.agent.handle_handoff(handoff, 0);
     let freeze = host.actions().into_iter().find_map(|action| match action {
         Action::Freeze { flow, .. } => Some(flow),
         _ => None,
     });
     let flow = freeze.unwrap();
-    host.mover.handle_frozen(flow, vec![1, 2, 3], 0);
+    host.agent.handle_frozen(flow, vec![1, 2, 3], 0);
     host.actions();
     flow
 }
@@ -242,13 +242,13 @@ fn handoff(host: &mut Host) -> u64 {
 fn a_handoff_that_no_node_has_confirmed_comes_back() {
     let (mut host, node) = front_end_with_node();
     let shipped = handoff(&mut host);
-    host.mover.handle_closed(Peer::Node(node), "it has ended".into(), 0);
+    host.agent.handle_closed(Peer::Node(node), "it has ended".into(), 0);
     assert!(
         host.actions()
             .iter()
             .any(|action| matches!(action, Action::Restore { flow, .. } if *flow == shipped))
     );
-    host.mover.handle_restored(shipped, Ok(78), 0);
+    host.agent.handle_restored(shipped, Ok(78), 0);
     let given = host.actions().into_iter().find_map(|action| match action {
         Action::Give(ForServer { socket: 78, passport, .. }) => Some(passport),
         _ => None,
@@ -262,7 +262,7 @@ fn a_node_returns_no_other_connection_than_it_was_given() {
     let (mut host, node) = front_end_with_node();
     let flow = handoff(&mut host);
     let hear = |host: &mut Host, message: FromNode| {
-        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+        host.agent.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
         host.actions()
     };
     // Not before it has it, and not a number that it never had.
@@ -274,7 +274,7 @@ fn a_node_returns_no_other_connection_than_it_was_given() {
     let other = hear(&mut host, FromNode::Return(shipment(flow, "192.0.2.2:4000")));
     assert_eq!(restored(&other), None, "{other:?}");
     assert!(other.iter().any(|action| matches!(action, Action::Remove { .. })));
-    assert!(host.mover.is_empty());
+    assert!(host.agent.is_empty());
 }
 
 #[test]
@@ -288,13 +288,13 @@ fn a_port_that_is_used_again_waits_for_the_end_of_a_move() {
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_handoff(again, 0);
+    host.agent.handle_handoff(again, 0);
     let actions = host.actions();
     let is_given = |action: &Action<Socket>| matches!(action, Action::Give(ForServer { socket: 78, passport, .. }) if passport.stay);
     assert!(actions.iter().any(is_given), "{actions:?}");
     // The older one goes on.
     let ready = FromNode::Ready { flow };
-    host.mover.handle_body(Peer::Node(node), &ready.to_bytes().unwrap()[4..], 0);
+    host.agent.handle_body(Peer::Node(node), &ready.to_bytes().unwrap()[4..], 0);
     assert!(host.actions().iter().any(|action| matches!(action, Action::Forward { .. })));
 }
 
@@ -303,7 +303,7 @@ fn totals_that_cannot_be_right_end_the_link() {
     let (mut host, node) = front_end_with_node();
     let flow = handoff(&mut host);
     let hear = |host: &mut Host, message: FromNode| {
-        host.mover.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
+        host.agent.handle_body(Peer::Node(node), &message.to_bytes().unwrap()[4..], 0);
         host.actions()
     };
     hear(&mut host, FromNode::Ready { flow });
@@ -311,7 +311,7 @@ fn totals_that_cannot_be_right_end_the_link() {
     let is_closed = |action: &Action<Socket>| matches!(action, Action::Disconnect { peer: Peer::Node(_) });
     assert!(wrong.iter().any(is_closed), "{wrong:?}");
     assert!(wrong.iter().any(|action| matches!(action, Action::Remove { .. })));
-    assert!(host.mover.is_empty());
+    assert!(host.agent.is_empty());
 }
 
 #[test]
@@ -321,8 +321,8 @@ fn reports_about_flows_that_the_server_never_had_change_nothing() {
     let flows = vec![0, 1, u64::MAX];
     let report =
         Report { worker: 7, taken: flows.clone(), begun: flows.clone(), ended: flows.clone(), gone: flows };
-    host.mover.handle_report(&report, 0);
-    assert!(host.actions().is_empty() && host.mover.is_empty());
+    host.agent.handle_report(&report, 0);
+    assert!(host.actions().is_empty() && host.agent.is_empty());
 }
 
 /// Goal: a worker that crashes takes its own connections with it, and those only; the front-end learns of it as of any end.
@@ -332,20 +332,20 @@ fn flows_end_with_the_worker_that_has_them() {
     host.front_end(1, 5, 1);
     let mut taken = |remote: u64, client: &str, worker: u32| {
         let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(remote, client)))).unwrap();
-        host.mover.handle_restored(flow, Ok(77), 0);
+        host.agent.handle_restored(flow, Ok(77), 0);
         let given = host.hear(1, &FromFrontEnd::Take { flow: remote });
         assert!(given.iter().any(|action| matches!(action, Action::Give(_))), "{given:?}");
-        host.mover.handle_report(&Report { worker, taken: vec![flow], ..Report::default() }, 0);
+        host.agent.handle_report(&Report { worker, taken: vec![flow], ..Report::default() }, 0);
     };
     taken(1, "192.0.2.1:4000", 100);
     taken(2, "192.0.2.1:4001", 200);
     taken(3, "192.0.2.1:4002", 100);
     host.actions();
-    host.mover.handle_worker_ended(300, 0);
-    assert_eq!(host.mover.status().kept, 3);
-    host.mover.handle_worker_ended(100, 0);
-    assert_eq!(host.mover.status().kept, 1);
-    host.mover.handle_time(GATHER_MS);
+    host.agent.handle_worker_ended(300, 0);
+    assert_eq!(host.agent.status().kept, 3);
+    host.agent.handle_worker_ended(100, 0);
+    assert_eq!(host.agent.status().kept, 1);
+    host.agent.handle_time(GATHER_MS);
     let told = host.actions();
     assert!(said(&told, 1).contains(&FromNode::Gone { flows: vec![1, 3] }), "{told:?}");
 }
@@ -364,12 +364,12 @@ fn given(actions: Vec<Action<Socket>>) -> (Option<ForServer<Socket>>, bool) {
 fn refuse(host: &mut Host, connection: ForServer<Socket>) -> u64 {
     let (mut next, since_ms) = (Some(connection), host.now_ms);
     while let Some(connection) = next {
-        host.mover.handle_not_given(connection, host.now_ms);
+        host.agent.handle_not_given(connection, host.now_ms);
         assert!(matches!(given(host.actions()), (None, false)), "it waits");
         host.now_ms += GIVE_AGAIN_MS;
         // A node would forget a silent front-end.
-        host.mover.handle_body(Peer::FrontEnd(1), &FromFrontEnd::Ping.to_bytes().unwrap()[4..], host.now_ms);
-        host.mover.handle_time(host.now_ms);
+        host.agent.handle_body(Peer::FrontEnd(1), &FromFrontEnd::Ping.to_bytes().unwrap()[4..], host.now_ms);
+        host.agent.handle_time(host.now_ms);
         let is_reset;
         (next, is_reset) = given(host.actions());
         assert_ne!(next.is_some(), is_reset);
@@ -388,27 +388,27 @@ fn a_connection_that_no_server_takes_is_reset_in_time() {
         passport: Box::new(passport("192.0.2.1:4000")),
         is_counted: true,
     };
-    host.mover.handle_handoff(handoff, 0);
+    host.agent.handle_handoff(handoff, 0);
     let (declined, _) = given(host.actions());
     assert_eq!(refuse(&mut host, declined.unwrap()), SERVER_LOST_MS);
-    assert!(host.mover.is_empty());
+    assert!(host.agent.is_empty());
 }
 
 /// A node that has a connection, which cannot be frozen; its server has given it back, or refused it. What the server is to get.
 fn unreadable(host: &mut Host, is_refused: bool) -> ForServer<Socket> {
     host.front_end(1, 5, 1);
     let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(9, "192.0.2.1:4000")))).unwrap();
-    host.mover.handle_restored(flow, Ok(77), 0);
+    host.agent.handle_restored(flow, Ok(77), 0);
     host.actions();
     let (taken, _) = given(host.hear(1, &FromFrontEnd::Take { flow: 9 }));
     if is_refused {
-        host.mover.handle_not_given(taken.unwrap(), 0);
+        host.agent.handle_not_given(taken.unwrap(), 0);
     } else {
-        host.mover.handle_report(&Report { worker: 100, taken: vec![flow], ..Report::default() }, 0);
-        host.mover.handle_return(flow, 77, Box::new(passport("192.0.2.1:4000")), 0);
+        host.agent.handle_report(&Report { worker: 100, taken: vec![flow], ..Report::default() }, 0);
+        host.agent.handle_return(flow, 77, Box::new(passport("192.0.2.1:4000")), 0);
     }
     assert!(host.actions().iter().any(|action| matches!(action, Action::Freeze { .. })));
-    host.mover.handle_not_frozen(flow, 77, "the client has closed its half".into(), 0);
+    host.agent.handle_not_frozen(flow, 77, "the client has closed its half".into(), 0);
     let (again, is_reset) = given(host.actions());
     assert!(!is_reset, "no server has ended");
     again.unwrap()
@@ -422,16 +422,16 @@ fn a_connection_that_cannot_leave_waits_for_the_server() {
         let mut host = Host::new(&[]);
         let again = unreadable(&mut host, is_refused);
         assert!(again.passport.stay);
-        host.mover.handle_not_given(again, 0);
+        host.agent.handle_not_given(again, 0);
         assert!(given(host.actions()).0.is_none());
         // Another worker will take it.
-        host.mover.handle_worker_ended(100, 0);
-        host.mover.handle_server_gone(0);
-        assert_eq!(host.mover.deadline_ms().map(|due_ms| due_ms <= GIVE_AGAIN_MS), Some(true));
-        host.mover.handle_time(GIVE_AGAIN_MS);
+        host.agent.handle_worker_ended(100, 0);
+        host.agent.handle_server_gone(0);
+        assert_eq!(host.agent.deadline_ms().map(|due_ms| due_ms <= GIVE_AGAIN_MS), Some(true));
+        host.agent.handle_time(GIVE_AGAIN_MS);
         let (taken, _) = given(host.actions());
         assert_eq!(taken.map(|connection| connection.socket), Some(77));
-        assert_eq!(host.mover.status().kept, 1);
+        assert_eq!(host.agent.status().kept, 1);
     }
 }
 
@@ -439,9 +439,9 @@ fn a_connection_that_cannot_leave_waits_for_the_server() {
 fn a_connection_that_can_neither_leave_nor_stay_is_reset_in_time() {
     let mut host = Host::new(&[]);
     let again = unreadable(&mut host, true);
-    host.mover.handle_server_gone(0);
+    host.agent.handle_server_gone(0);
     assert_eq!(refuse(&mut host, again), SERVER_LOST_MS);
-    assert!(host.mover.is_empty());
+    assert!(host.agent.is_empty());
 }
 
 /// Goal: what waits for a server ends with its front-end's flow.
@@ -449,27 +449,27 @@ fn a_connection_that_can_neither_leave_nor_stay_is_reset_in_time() {
 fn a_connection_that_waits_is_reset_if_its_front_end_releases_it() {
     let mut host = Host::new(&[]);
     let again = unreadable(&mut host, false);
-    host.mover.handle_not_given(again, 0);
+    host.agent.handle_not_given(again, 0);
     host.hear(1, &FromFrontEnd::Release { flow: 9 });
-    assert!(!host.mover.is_empty(), "it has the socket still");
-    host.mover.handle_time(GIVE_AGAIN_MS);
+    assert!(!host.agent.is_empty(), "it has the socket still");
+    host.agent.handle_time(GIVE_AGAIN_MS);
     let (given, is_reset) = given(host.actions());
-    assert!(given.is_none() && is_reset && host.mover.is_empty());
+    assert!(given.is_none() && is_reset && host.agent.is_empty());
 }
 
-/// Goal: a mover that no server needs ends by itself, but not while it has a connection.
+/// Goal: an agent that no server needs ends by itself, but not while it has a connection.
 #[test]
-fn a_mover_without_server_and_connections_ends() {
+fn a_agent_without_server_and_connections_ends() {
     let mut host = Host::new(&[]);
     host.front_end(1, 5, 1);
-    assert_eq!(host.mover.ends_ms(), None, "it has a server");
+    assert_eq!(host.agent.ends_ms(), None, "it has a server");
     let flow = restored(&host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")))).unwrap();
-    host.mover.handle_server_gone(500);
-    assert_eq!(host.mover.ends_ms(), None, "it has a connection");
-    host.mover.handle_restored(flow, Err("no".into()), 600);
-    assert_eq!(host.mover.ends_ms(), Some(500 + SERVER_LOST_MS));
-    host.mover.handle_server(&[], 700);
-    assert_eq!(host.mover.ends_ms(), None, "it has a server again");
+    host.agent.handle_server_gone(500);
+    assert_eq!(host.agent.ends_ms(), None, "it has a connection");
+    host.agent.handle_restored(flow, Err("no".into()), 600);
+    assert_eq!(host.agent.ends_ms(), Some(500 + SERVER_LOST_MS));
+    host.agent.handle_server(&[], 700);
+    assert_eq!(host.agent.ends_ms(), None, "it has a server again");
 }
 
 /// Goal: each message is read as it was written, and what is cut off or goes on behind it is refused, but for the first ones,

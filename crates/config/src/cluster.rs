@@ -13,7 +13,7 @@ use super::application::Target;
 use super::cluster_etcd::ClusterEtcd;
 use super::error::Complaint;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
-use super::node_kinds::{MoverAddress, NODE_NAME, NodeUrl, PUBLIC};
+use super::node_kinds::{AgentAddress, NODE_NAME, NodeUrl, PUBLIC};
 use super::origin_url::OriginUrl;
 use super::origins::Origin;
 use super::proxy::{Proxy, check_ejection};
@@ -80,9 +80,9 @@ settings! {
         key: Option<PathBuf> = None, Or("none", FilePath);
         /// Where this host takes connections that front-ends hand over, in a network of the members: `10.0.0.11:7946`, or
         /// `:7946` on all addresses. Nodes need it.
-        listen: Option<SocketAddr> = None, Or("off", MoverAddress);
-        /// Unix socket of the process that moves connections, which lives on when the server restarts. `auto`: the control
-        /// socket's path and `.mover`, or `/run/baton/mover.sock`. Needs a restart or an upgrade.
+        listen: Option<SocketAddr> = None, Or("off", AgentAddress);
+        /// Unix socket of the handoff agent, which lives on when the server restarts. `auto`: the control socket's path and
+        /// `.mover`, or `/run/baton/mover.sock`. Needs a restart or an upgrade.
         mover_socket: Option<PathBuf> = None, Or("auto", FilePath);
     }
 }
@@ -104,7 +104,7 @@ settings! {
         public: Option<String> = None, Or("none", PUBLIC);
         /// Where it takes connections that are handed over (`listen` in its own `[cluster]`): `10.0.0.11:7946`. Packets of
         /// clients are sent on to this address, so it must be in a network that both hosts share.
-        mover: Option<SocketAddr> = None, Or("none", MoverAddress);
+        mover: Option<SocketAddr> = None, Or("none", AgentAddress);
     }
 }
 

@@ -12,13 +12,13 @@ impl Conflicts<'_> {
     pub(super) fn cluster(&mut self) {
         let nodes = [Step::Key("cluster"), Step::Key("nodes")];
         self.thresholds();
-        self.movers();
+        self.agents();
         self.members();
         if !self.is_sound(&nodes) {
             return;
         }
         let (config, cluster) = (self.config, &self.config.cluster);
-        let has_mover = cluster.nodes.iter().any(|node| node.mover.is_some());
+        let has_agent = cluster.nodes.iter().any(|node| node.mover.is_some());
         let has_public = cluster.nodes.iter().any(|node| node.public.is_some());
         for (site, one) in config.sites.iter().enumerate() {
             for (index, route) in one.routes.iter().enumerate() {
@@ -34,10 +34,10 @@ impl Conflicts<'_> {
                     let help = "say which there are: `nodes = [\"http://10.0.0.11\", …]` in [cluster]";
                     self.found.push(complaint.help(help));
                 } else if settings.way.unwrap_or(cluster.way) == ClusterWay::HandOff
-                    && !(has_mover || cluster.has_other_sources())
+                    && !(has_agent || cluster.has_other_sources())
                 {
                     let complaint =
-                        Complaint::new("connections are to be handed over to nodes without movers");
+                        Complaint::new("connections are to be handed over to nodes without handoff agents");
                     let complaint = complaint.at(self.raw.span(&place), "by this way");
                     let help =
                         "say where they are: `{ to = \"http://10.0.0.11\", mover = \"10.0.0.11:7946\" }`";
@@ -55,8 +55,8 @@ impl Conflicts<'_> {
         }
     }
 
-    /// Movers without the key by which they know each other, and nodes whose mover could be anywhere.
-    fn movers(&mut self) {
+    /// Handoff agents without the key by which they know each other, and nodes whose handoff agent could be anywhere.
+    fn agents(&mut self) {
         let cluster = &self.config.cluster;
         let listen = [Step::Key("cluster"), Step::Key("listen")];
         if cluster.key.is_none() && cluster.listen.is_some() && self.is_sound(&listen) {
@@ -70,11 +70,11 @@ impl Conflicts<'_> {
             let place = [Step::Key("cluster"), Step::Key("nodes"), Step::Index(index), Step::Key("mover")];
             let Some(mover) = node.mover.filter(|_| self.is_sound(&place)) else { continue };
             let complaint = if mover.ip().is_unspecified() {
-                Complaint::new("the mover of a node has no address")
+                Complaint::new("the handoff agent of a node has no address")
                     .at(self.raw.span(&place), "expected the node's")
             } else if cluster.key.is_none() {
                 Complaint::new("connections are to be handed over without a key")
-                    .at(self.raw.span(&place), "this mover would not know us")
+                    .at(self.raw.span(&place), "this handoff agent would not know us")
                     .help("`baton cluster key FILE` makes a key; copy the file to all members and name it: `key = \"FILE\"`")
             } else {
                 continue;
@@ -158,7 +158,7 @@ mod tests {
             ),
             ("nodes = ['http://a']\nrelay = { host = 'origin' }", "cluster = true", "which of the nodes"),
             ("nodes = ['http://a']\nrelay = { queue = 1 }", "cluster = true", "unknown key `queue`"),
-            (nodes, "cluster = { way = 'handoff' }", "nodes without movers"),
+            (nodes, "cluster = { way = 'handoff' }", "nodes without handoff agents"),
             ("nodes = ['http://a']\nlisten = ':7946'", "cluster = true", "without a key"),
             ("nodes = [{ to = 'http://a', mover = '10.0.0.1:7946' }]", "cluster = true", "without a key"),
             ("nodes = [{ to = 'http://a', mover = ':1' }]\nkey = '/k'", "cluster = true", "has no address"),

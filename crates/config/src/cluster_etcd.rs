@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::application::Target;
 use super::kind::{Integer, ListOf, Or};
-use super::node_kinds::{MoverAddress, NODE_NAME, NodeUrl, PUBLIC};
+use super::node_kinds::{AgentAddress, NODE_NAME, NodeUrl, PUBLIC};
 use super::origin_url::OriginUrl;
 use super::setting::{Inline, settings};
 use super::text::{FilePath, Private, Text, TextOf, Wrong};
@@ -46,7 +46,7 @@ settings! {
         /// The URL by which clients reach it themselves.
         public: Option<String> = None, Or("none", PUBLIC);
         /// Where it takes connections that are handed over.
-        mover: Option<SocketAddr> = None, Or("none", MoverAddress);
+        mover: Option<SocketAddr> = None, Or("none", AgentAddress);
     }
 }
 

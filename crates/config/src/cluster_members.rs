@@ -47,7 +47,7 @@ impl Cluster {
     }
 }
 
-/// Whether the address is one: a mover anywhere is nowhere.
+/// Whether the address is one: a handoff agent anywhere is nowhere.
 fn is_specified(mover: &SocketAddr) -> bool {
     !mover.ip().is_unspecified()
 }

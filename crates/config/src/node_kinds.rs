@@ -41,10 +41,10 @@ impl Kind for NodeUrl {
     }
 }
 
-/// Where a mover listens.
-pub(crate) struct MoverAddress;
+/// Where a handoff agent listens.
+pub(crate) struct AgentAddress;
 
-impl Kind for MoverAddress {
+impl Kind for AgentAddress {
     type Value = SocketAddr;
 
     const SHOWN: Shown = Shown::Whole;

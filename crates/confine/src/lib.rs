@@ -16,7 +16,7 @@ use baton_sys::process::Identity;
 use rustix::thread::CapabilitySet;
 
 pub use self::calls::Calls;
-pub use self::table::{Kind, OF_MOVER};
+pub use self::table::{Kind, OF_HANDOFF_AGENT};
 
 /// What the configuration says about the limits of a process.
 #[derive(Clone, Debug, Default)]

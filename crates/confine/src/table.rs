@@ -16,7 +16,7 @@ pub enum Kind {
     /// `baton members` asks etcd and DNS for nodes of the cluster.
     Members,
     /// `baton mover` moves connections between hosts.
-    Mover,
+    HandoffAgent,
     /// A manager keeps the processes of an application running.
     Manager,
     /// An application with a user of its own.
@@ -64,9 +64,9 @@ pub(crate) enum Writes {
     Named,
 }
 
-/// The mover: `NET_ADMIN` freezes and restores connections and attaches the table of flows, `BPF` makes it,
+/// The handoff agent: `NET_ADMIN` freezes and restores connections and attaches the table of flows, `BPF` makes it,
 /// `NET_BIND_SERVICE` restores connections of ports below 1024.
-pub const OF_MOVER: CapabilitySet =
+pub const OF_HANDOFF_AGENT: CapabilitySet =
     CapabilitySet::NET_ADMIN.union(CapabilitySet::BPF).union(CapabilitySet::NET_BIND_SERVICE);
 
 /// A manager: it starts, owns sockets for and ends processes of another user.
@@ -102,7 +102,7 @@ impl Kind {
         match self {
             Self::Master => Rule { keeps: CapabilitySet::all(), ..starter },
             Self::Worker | Self::Acme | Self::Documents | Self::Members => child,
-            Self::Mover => Rule { keeps: OF_MOVER, calls: CallList::ServerAndBpf, ..child },
+            Self::HandoffAgent => Rule { keeps: OF_HANDOFF_AGENT, calls: CallList::ServerAndBpf, ..child },
             Self::Manager => Rule { keeps: OF_MANAGER, ..starter },
             Self::Application => Rule { is_open: true, ..starter },
             // Its user could trace and signal the server.

@@ -24,7 +24,7 @@ const KINDS: [(&str, Kind); 8] = [
     ("acme", Kind::Acme),
     ("documents", Kind::Documents),
     ("members", Kind::Members),
-    ("mover", Kind::Mover),
+    ("mover", Kind::HandoffAgent),
     ("manager", Kind::Manager),
     ("application", Kind::Application),
     ("application of the server", Kind::ApplicationOfServer),
@@ -44,7 +44,7 @@ const ALL: &[&str] = &[
 /// Those that start programs of the operator, and these programs.
 const STARTERS: &[&str] = &["manager", "application", "application of the server"];
 
-/// Whom no filter keeps from it. Only the mover keeps the right that the kernel then asks for.
+/// Whom no filter keeps from it. Only the handoff agent keeps the right that the kernel then asks for.
 const MAY_CALL_BPF: &[&str] = &["mover", "manager", "application", "application of the server"];
 
 const ACTS: [Act; 11] = [

@@ -52,11 +52,11 @@ pub(crate) enum Accepted {
         passport: Box<Passport>,
         listener: usize,
         /// It comes from another host, with a request.
-        is_from_mover: bool,
+        is_from_agent: bool,
     },
     /// One that another host has handed over, and that connected where this server does not listen.
     Lost {
-        /// By which the mover knows it.
+        /// By which the handoff agent knows it.
         flow: u64,
     },
     /// No more can be accepted for now.
@@ -242,9 +242,9 @@ impl Acceptor {
             match arrivals.next(&mut self.message) {
                 Arrival::Client { socket, files, passport } => {
                     let address = ListenAddress::from(passport.listener.clone());
-                    let is_from_mover = arrivals.are_of_mover();
+                    let is_from_agent = arrivals.are_of_agent();
                     let listener = self.listeners.iter().find(|one| one.address == address);
-                    let listener = listener.or_else(|| self.nearest(&address).filter(|_| is_from_mover));
+                    let listener = listener.or_else(|| self.nearest(&address).filter(|_| is_from_agent));
                     let Some(listener) = listener.map(|one| one.id) else {
                         match passport.flow {
                             Some(flow) => return Some(Accepted::Lost { flow }),
@@ -256,7 +256,7 @@ impl Acceptor {
                         continue;
                     }
                     round.left -= 1;
-                    return Some(Accepted::TakenOver { socket, files, passport, listener, is_from_mover });
+                    return Some(Accepted::TakenOver { socket, files, passport, listener, is_from_agent });
                 }
                 Arrival::Refused(why) => {
                     (self.warnings)(format_args!(

@@ -12,8 +12,8 @@ use zeroize::Zeroize;
 #[derive(Debug)]
 pub struct Arrivals {
     socket: OwnedFd,
-    /// Whether the mover brings them, for servers of other hosts.
-    are_of_mover: bool,
+    /// Whether the handoff agent brings them, for servers of other hosts.
+    are_of_agent: bool,
 }
 
 /// What a look at the socket came to.
@@ -36,20 +36,20 @@ impl Arrivals {
     /// `EBADF`.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, are_of_mover: false })
+        Ok(Self { socket, are_of_agent: false })
     }
 
-    /// The mover sends them, for servers of other hosts.
+    /// The handoff agent sends them, for servers of other hosts.
     ///
     /// # Errors
     /// `EBADF`.
-    pub fn of_mover(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { are_of_mover: true, ..Self::new(socket)? })
+    pub fn of_agent(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { are_of_agent: true, ..Self::new(socket)? })
     }
 
-    /// Whether the mover sends them.
-    pub(crate) fn are_of_mover(&self) -> bool {
-        self.are_of_mover
+    /// Whether the handoff agent sends them.
+    pub(crate) fn are_of_agent(&self) -> bool {
+        self.are_of_agent
     }
 
     /// The next client.

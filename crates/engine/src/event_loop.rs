@@ -23,7 +23,7 @@ use baton_cache::Upstreams;
 use baton_session::context::Context;
 use baton_session::departures::Departures;
 use baton_session::job::{Job, JobDone};
-use baton_session::mover::FlowEvent;
+use baton_session::agent_link::FlowEvent;
 use baton_session::session::{Need, Session, Wake};
 use baton_shares::ClientKey;
 use baton_telemetry::log::Outcome;
@@ -185,8 +185,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.advance(token, Wake::Job(done));
             }
             self.handle_time();
-            if let Some(mover) = &self.ctx.mover {
-                mover.handle_time(self.ctx.clock.now_ms());
+            if let Some(agent) = &self.ctx.agent_link {
+                agent.handle_time(self.ctx.clock.now_ms());
             }
             if self.ctx.draining && self.is_drained() {
                 break;
@@ -208,8 +208,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         for token in std::mem::take(&mut self.tokens) {
             self.end(token, Outcome::Stopped);
         }
-        if let Some(mover) = &self.ctx.mover {
-            mover.flush(self.ctx.clock.now_ms());
+        if let Some(agent) = &self.ctx.agent_link {
+            agent.flush(self.ctx.clock.now_ms());
         }
         self.ctx.log.flush();
         self.ctx.tally.publish();
@@ -297,10 +297,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     session.note_counted(counted);
                     (session, place)
                 }
-                Accepted::TakenOver { socket, files, passport, listener, is_from_mover } => {
+                Accepted::TakenOver { socket, files, passport, listener, is_from_agent } => {
                     let (flow, counted) = (passport.flow, self.ctx.count(passport.peer));
                     let place = self.connection_count.enter(passport.peer, &self.ctx);
-                    match Session::arrive(socket, files, *passport, listener, is_from_mover, &mut self.ctx) {
+                    match Session::arrive(socket, files, *passport, listener, is_from_agent, &mut self.ctx) {
                         Some(mut session) => {
                             session.note_counted(counted);
                             self.ctx.note_flow(flow, FlowEvent::Taken);
@@ -530,7 +530,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.returns.again_ms(),
             self.upstreams.deadline_ms(),
             self.ctx.departures.as_ref().and_then(Departures::again_ms),
-            self.ctx.mover.as_ref().and_then(|mover| mover.deadline_ms()),
+            self.ctx.agent_link.as_ref().and_then(|agent| agent.deadline_ms()),
         ];
         let wait_ms = due.into_iter().flatten().min()?.saturating_sub(self.ctx.clock.now_ms());
         rustix::event::Timespec::try_from(Duration::from_millis(wait_ms)).ok()

@@ -8,8 +8,8 @@ use std::thread;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache};
 use baton_response::send_way::SendWays;
+use baton_session::agent_link::AgentLink;
 use baton_session::context::{Context, Records, Warnings};
-use baton_session::mover::MoverLink;
 use baton_session::send_queue::{SendPolicy, is_resident};
 use baton_site::address_count::AddressCounts;
 use baton_site::plan::Plan;
@@ -44,7 +44,7 @@ pub(crate) struct Process {
     /// Where clients arrive that other processes have served until now.
     pub(crate) arrivals: Vec<Arc<Arrivals>>,
     /// The way to other hosts of the cluster.
-    pub(crate) mover: Option<Arc<MoverLink>>,
+    pub(crate) agent_link: Option<Arc<AgentLink>>,
 }
 
 impl Process {
@@ -73,7 +73,7 @@ impl Process {
         let records = Records { tally: Tally::new(self.counters, figures), log, warnings: self.warnings };
         let mut ctx = Context::new(Arc::clone(&self.plan), cache, blocking, send, send_ways, records);
         ctx.shared_cache = Some(Arc::clone(&self.shared_cache));
-        ctx.mover.clone_from(&self.mover);
+        ctx.agent_link.clone_from(&self.agent_link);
         ctx.address_counts = self.address_counts;
         ctx
     }
@@ -191,7 +191,7 @@ mod tests {
             shared_cache: SharedCache::open(&tuning.shared_cache, counters.of_cache(), None).unwrap(),
             tuning,
             arrivals: Vec::new(),
-            mover: None,
+            agent_link: None,
         }
     }
 

@@ -15,7 +15,7 @@ impl Default for Returns {
 }
 
 impl Returns {
-    /// Few enough for a mover, which has a bound for those under way, however many loops a node has.
+    /// Few enough for a handoff agent, which has a bound for those under way, however many loops a node has.
     pub(crate) const AT_A_TIME: usize = 16;
 
     /// Whether one more may go.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::SharedCache;
+use baton_session::agent_link::AgentLink;
 use baton_session::context::Warnings;
-use baton_session::mover::MoverLink;
 use baton_site::address_count::AddressTable;
 use baton_site::plan::Plan;
 use baton_telemetry::figures::FigureTable;
@@ -49,7 +49,7 @@ pub struct Worker {
     /// Where clients arrive that other processes have served until now: of the server whose place this one takes, other workers.
     pub arrivals: Vec<Arc<Arrivals>>,
     /// Over which connections go to other hosts; `None`: to none.
-    pub to_mover: Option<Arc<OwnedFd>>,
+    pub to_agent: Option<Arc<OwnedFd>>,
     /// Takes its warnings for the operator.
     pub warnings: Warnings,
     /// The cache of what is answered elsewhere, for all its loops.
@@ -84,7 +84,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         site_logs,
         steering,
         arrivals,
-        to_mover,
+        to_agent,
         warnings,
         shared_cache,
     } = worker;
@@ -106,7 +106,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
         connection_count,
         shared_cache,
         arrivals,
-        mover: to_mover.map(MoverLink::new).transpose()?.map(Arc::new),
+        agent_link: to_agent.map(AgentLink::new).transpose()?.map(Arc::new),
     };
     arch::serve(&process)?;
     process.shared_cache.flush(FLUSH_PATIENCE);

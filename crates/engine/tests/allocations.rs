@@ -329,7 +329,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
         site_logs: Arc::new(SiteLogs::new(counters, 4096, 1000)),
         steering: Arc::clone(steering),
         arrivals: Vec::new(),
-        to_mover: None,
+        to_agent: None,
         addresses: None,
         warnings: |_| {},
     };

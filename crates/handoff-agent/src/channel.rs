@@ -1,9 +1,9 @@
-//! A connection with another mover: TCP, TLS and messages.
+//! A connection with another agent: TCP, TLS and messages.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use baton_cluster::mover::limits::NODE_LOST_MS;
+use baton_cluster::agent::limits::NODE_LOST_MS;
 use baton_cluster::peer::Frames;
 use baton_tls::{MemberChannel, MemberKey};
 use rustix::io::Errno;

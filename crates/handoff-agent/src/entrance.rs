@@ -19,7 +19,7 @@ pub(crate) struct Entrance {
 const BACKLOG: i32 = 8;
 
 impl Entrance {
-    /// Opens the socket. `None`: another mover listens there, and a server can use that one.
+    /// Opens the socket. `None`: another agent listens there, and a server can use that one.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, OperatorError> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
@@ -27,7 +27,7 @@ impl Entrance {
             let socket = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
             match rustix::net::connect(&socket()?, &address) {
                 Ok(()) | Err(rustix::io::Errno::AGAIN) => return Ok(None),
-                // A mover that was killed has left it behind.
+                // An agent that was killed has left it behind.
                 Err(rustix::io::Errno::CONNREFUSED) => rustix::fs::unlink(path)?,
                 Err(_) => {}
             }
@@ -53,7 +53,7 @@ impl Entrance {
         let peer = sockopt::socket_peercred(&socket).ok()?;
         if peer.uid != rustix::process::geteuid() && !peer.uid.is_root() {
             log::warning(format_args!(
-                "user {} has connected to the mover's socket, and was refused",
+                "user {} has connected to the handoff agent's socket, and was refused",
                 peer.uid.as_raw()
             ));
             return None;
@@ -70,7 +70,7 @@ impl AsFd for Entrance {
 
 impl Drop for Entrance {
     fn drop(&mut self) {
-        // It may be gone, or another mover's by now: then a server starts one of its own.
+        // It may be gone, or another agent's by now: then a server starts one of its own.
         let _ = rustix::fs::unlink(&self.path);
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use baton_cluster::Tuple;
-use baton_cluster::mover::limits;
+use baton_cluster::agent::limits;
 use baton_cluster::peer::TCP_BYTES_MAX;
 use baton_report::OperatorError;
 use baton_sys::flow_table::{Flow, FlowTable, NextHop};
@@ -149,12 +149,14 @@ impl Kernel {
 fn make_table() -> Result<FlowTable, OperatorError> {
     tcp_repair::self_test().map_err(|error| {
         OperatorError::of("freeze connections", &error)
-            .cause("the mover lacks CAP_NET_ADMIN, or the kernel is without CONFIG_CHECKPOINT_RESTORE")
+            .cause(
+                "the handoff agent lacks CAP_NET_ADMIN, or the kernel is without CONFIG_CHECKPOINT_RESTORE",
+            )
             .remedy("start the server as root; until then requests are relayed")
     })?;
     FlowTable::create(TABLE_FLOWS_MAX).map_err(|error| {
         OperatorError::of("load the program that forwards packets", &error)
-            .cause("the mover lacks CAP_BPF or CAP_NET_ADMIN, or the kernel is older than Linux 6.6")
+            .cause("the handoff agent lacks CAP_BPF or CAP_NET_ADMIN, or the kernel is older than Linux 6.6")
             .remedy("start the server as root on a newer kernel; until then requests are relayed")
     })
 }

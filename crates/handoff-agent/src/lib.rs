@@ -1,10 +1,10 @@
-//! The process that moves connections between the hosts of a cluster (`baton mover`): what the machine of the crate `cluster`
+//! The handoff agent (`baton mover`), which moves connections between the hosts of a cluster: what the machine of the crate `cluster`
 //! decides, it does.
 //!
 //! ```text
 //!   servers of this host ── Unix socket, pairs of sockets ──►┐
-//!                                                           │ Mover (cluster) ──► kernel: TCP_REPAIR, table of flows
-//!   movers of other hosts ── TCP, mutual TLS 1.3 ───────────►┘
+//!                                                           │ HandoffAgent (cluster) ──► kernel: TCP_REPAIR, table of flows
+//!   agents of other hosts ── TCP, mutual TLS 1.3 ───────────►┘
 //! ```
 //!
 //! One thread waits for everything and blocks for nothing. The process has few privileges ([`confine`]) and outlives its

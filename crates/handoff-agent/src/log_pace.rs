@@ -1,6 +1,6 @@
 //! The log of what the machine says: hand-offs that fail do so by the hundred.
 
-use baton_cluster::mover::Note;
+use baton_cluster::agent::Note;
 use baton_report::{OperatorError, counted, log};
 
 /// Lines in a period, and the period.

@@ -1,10 +1,10 @@
-//! Connections with other movers, by the machine's names for them.
+//! Connections with other agents, by the machine's names for them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use baton_cluster::mover::{Mover, NodeId, Peer, limits};
+use baton_cluster::agent::{HandoffAgent, NodeId, Peer, limits};
 use baton_report::log;
 use baton_tls::MemberKey;
 
@@ -52,14 +52,20 @@ impl Peers {
         self.accepted += 1;
         match Channel::accept(socket, key, now_ms) {
             Ok(channel) => _ = self.channels.insert(Peer::FrontEnd(self.accepted), channel),
-            Err(why) => log::warning(format_args!("a mover's connection cannot be taken: {why}")),
+            Err(why) => log::warning(format_args!("a handoff agent's connection cannot be taken: {why}")),
         }
     }
 
     /// A socket can be read or written.
-    pub(crate) fn handle_ready<S>(&mut self, peer: Peer, writable: bool, mover: &mut Mover<S>, now_ms: u64) {
-        if let Err(why) = self.advance(peer, writable, mover, now_ms) {
-            self.fail(peer, why, mover, now_ms);
+    pub(crate) fn handle_ready<S>(
+        &mut self,
+        peer: Peer,
+        writable: bool,
+        agent: &mut HandoffAgent<S>,
+        now_ms: u64,
+    ) {
+        if let Err(why) = self.advance(peer, writable, agent, now_ms) {
+            self.fail(peer, why, agent, now_ms);
         }
     }
 
@@ -67,7 +73,7 @@ impl Peers {
         &mut self,
         peer: Peer,
         writable: bool,
-        mover: &mut Mover<S>,
+        agent: &mut HandoffAgent<S>,
         now_ms: u64,
     ) -> Result<(), String> {
         let Some(channel) = self.channels.get_mut(&peer) else { return Ok(()) };
@@ -79,9 +85,9 @@ impl Peers {
             let read = channel.read(&mut self.buffer);
             if channel.is_established() && !std::mem::replace(&mut channel.is_announced, true) {
                 match peer {
-                    Peer::Node(node) => mover.handle_connected(node),
+                    Peer::Node(node) => agent.handle_connected(node),
                     Peer::FrontEnd(connection) => {
-                        if !mover.handle_accepted(connection, now_ms) {
+                        if !agent.handle_accepted(connection, now_ms) {
                             return Err("there are too many front-ends".into());
                         }
                     }
@@ -89,10 +95,10 @@ impl Peers {
             }
             loop {
                 match channel.frames.next_body() {
-                    Ok(Some(body)) => mover.handle_body(peer, body, now_ms),
+                    Ok(Some(body)) => agent.handle_body(peer, body, now_ms),
                     Ok(None) => break,
                     Err(refused) => {
-                        mover.handle_refused(peer, refused, now_ms);
+                        agent.handle_refused(peer, refused, now_ms);
                         return Ok(());
                     }
                 }
@@ -105,13 +111,13 @@ impl Peers {
     }
 
     /// A connection is of no use any more.
-    fn fail<S>(&mut self, peer: Peer, why: String, mover: &mut Mover<S>, now_ms: u64) {
+    fn fail<S>(&mut self, peer: Peer, why: String, agent: &mut HandoffAgent<S>, now_ms: u64) {
         let Some(channel) = self.channels.remove(&peer) else { return };
         match peer {
             Peer::FrontEnd(_) if !channel.is_announced => {
-                log::warning(format_args!("a connection to the mover's port is refused: {why}"));
+                log::warning(format_args!("a connection to the handoff agent's port is refused: {why}"));
             }
-            _ => mover.handle_closed(peer, why, now_ms),
+            _ => agent.handle_closed(peer, why, now_ms),
         }
     }
 
@@ -123,7 +129,7 @@ impl Peers {
     }
 
     /// Sends everything, and closes what takes too long.
-    pub(crate) fn flush<S>(&mut self, mover: &mut Mover<S>, now_ms: u64) {
+    pub(crate) fn flush<S>(&mut self, agent: &mut HandoffAgent<S>, now_ms: u64) {
         let mut failed = Vec::new();
         for (peer, channel) in &mut self.channels {
             let is_late = !channel.is_announced && now_ms >= channel.since_ms + HANDSHAKE_MS;
@@ -135,7 +141,7 @@ impl Peers {
             }
         }
         for (peer, why) in failed {
-            self.fail(peer, why, mover, now_ms);
+            self.fail(peer, why, agent, now_ms);
         }
     }
 

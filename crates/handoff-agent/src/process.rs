@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use baton_cluster::Tuple;
-use baton_cluster::local::{FromMaster, FromWorker, MoverSettings, MoverStatus, Node, ToMaster, VERSION};
-use baton_cluster::mover::{Action, ForServer, Handoff, Mover, Peer};
+use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, Peer};
+use baton_cluster::local::{AgentSettings, AgentStatus, FromMaster, FromWorker, Node, ToMaster, VERSION};
 use baton_confine::Limits;
 use baton_passport::Passport;
 use baton_report::{OperatorError, log};
@@ -33,7 +33,7 @@ use crate::settings;
 /// If the socket cannot be made, or privileges not be given up.
 pub fn run(path: &Path, limits: Limits) -> Result<(), OperatorError> {
     let Some(entrance) = Entrance::open(path)? else {
-        log::notice(format_args!("another mover serves at {}", path.display()));
+        log::notice(format_args!("another handoff agent serves at {}", path.display()));
         return Ok(());
     };
     // When it ends it removes the socket.
@@ -46,7 +46,7 @@ pub fn run(path: &Path, limits: Limits) -> Result<(), OperatorError> {
     let mut process = Process {
         clock,
         entrance,
-        mover: Mover::new(secret, clock.now_ms()),
+        agent: HandoffAgent::new(secret, clock.now_ms()),
         kernel: Kernel::default(),
         key: None,
         listener: None,
@@ -54,7 +54,7 @@ pub fn run(path: &Path, limits: Limits) -> Result<(), OperatorError> {
         has_server: false,
         peers: Peers::default(),
         log: LogPace::default(),
-        told: MoverStatus::default(),
+        told: AgentStatus::default(),
         status_due_ms: 0,
         sweep_due_ms: 0,
     };
@@ -67,10 +67,10 @@ pub fn run(path: &Path, limits: Limits) -> Result<(), OperatorError> {
 struct Process {
     clock: Clock,
     entrance: Entrance,
-    mover: Mover<OwnedFd>,
+    agent: HandoffAgent<OwnedFd>,
     kernel: Kernel,
     key: Option<MemberKey>,
-    /// For other movers.
+    /// For other agents.
     listener: Option<(SocketAddr, OwnedFd)>,
     /// The one that has said `Hello` last is the last of those that have.
     servers: Vec<Server>,
@@ -78,7 +78,7 @@ struct Process {
     peers: Peers,
     log: LogPace,
     /// The status that the server was told.
-    told: MoverStatus,
+    told: AgentStatus,
     status_due_ms: u64,
     sweep_due_ms: u64,
 }
@@ -111,7 +111,7 @@ impl Process {
     /// When the process ends, if nothing changes. It waits for a master that is connected, whatever it has said.
     fn ends_ms(&self) -> Option<u64> {
         let has_master = self.servers.iter().any(|server| server.master.is_some());
-        self.mover.ends_ms().filter(|_| !has_master)
+        self.agent.ends_ms().filter(|_| !has_master)
     }
 
     /// Waits, and does what is due.
@@ -123,17 +123,17 @@ impl Process {
         }
         self.forget_gone();
         let now_ms = self.clock.now_ms();
-        if self.mover.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {
-            self.mover.handle_time(now_ms);
+        if self.agent.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+            self.agent.handle_time(now_ms);
         }
         if now_ms >= self.sweep_due_ms {
             self.sweep_due_ms = now_ms + SWEEP_MS;
             for tuple in self.kernel.ended() {
-                self.mover.handle_idle(tuple, now_ms);
+                self.agent.handle_idle(tuple, now_ms);
             }
         }
         self.act();
-        self.peers.flush(&mut self.mover, now_ms);
+        self.peers.flush(&mut self.agent, now_ms);
         self.act();
         self.tell_status(now_ms);
         Ok(())
@@ -158,7 +158,7 @@ impl Process {
         }
         let mut fds: Vec<_> = sources.iter().map(|(_, fd, flags)| PollFd::new(fd, *flags)).collect();
         let longest_ms = self.clock.now_ms() + STATUS_MS;
-        let due = [self.mover.deadline_ms(), self.ends_ms(), self.peers.deadline_ms(), Some(longest_ms)];
+        let due = [self.agent.deadline_ms(), self.ends_ms(), self.peers.deadline_ms(), Some(longest_ms)];
         let wait = self.clock.until(due.into_iter().flatten().min().unwrap_or(longest_ms));
         // Rounded up to a millisecond of the machine's clock, or time would come too early, again and again.
         let wait = wait + Duration::from_micros(10);
@@ -186,7 +186,7 @@ impl Process {
             Source::Workers(index) => self.hear_workers(index, ROUND),
             Source::Peer(peer) => {
                 let writable = flags.contains(PollFlags::OUT);
-                self.peers.handle_ready(peer, writable, &mut self.mover, now_ms);
+                self.peers.handle_ready(peer, writable, &mut self.agent, now_ms);
             }
         }
     }
@@ -216,16 +216,16 @@ impl Process {
     fn handle_master(&mut self, index: usize, message: FromMaster, sockets: Vec<OwnedFd>) {
         let handled = match message {
             FromMaster::Hello { version, .. } if version != VERSION => Err(OperatorError::new(format!(
-                "the server speaks version {version} with its mover, which speaks version {VERSION}"
+                "the server speaks version {version} with its handoff agent, which speaks version {VERSION}"
             ))
-            .cause("the mover is older than the server, and still has connections")
+            .cause("the handoff agent is older than the server, and still has connections")
             .remedy("requests are relayed until its last connection has ended; `kill` ends it at once, with these")),
             FromMaster::Hello { settings, .. } => self.handle_hello(index, &settings, sockets),
             FromMaster::Nodes { nodes } => self.handle_nodes(&nodes),
             FromMaster::WorkerEnded { worker } => {
                 // Its last words may not have been read.
                 self.hear_workers(index, LAST_WORDS);
-                self.mover.handle_worker_ended(worker, self.clock.now_ms());
+                self.agent.handle_worker_ended(worker, self.clock.now_ms());
                 Ok(())
             }
         };
@@ -238,7 +238,7 @@ impl Process {
     fn handle_hello(
         &mut self,
         index: usize,
-        settings: &MoverSettings,
+        settings: &AgentSettings,
         sockets: Vec<OwnedFd>,
     ) -> Result<(), OperatorError> {
         let Ok([requests, arrivals]) = <[OwnedFd; 2]>::try_from(sockets) else {
@@ -265,14 +265,14 @@ impl Process {
         self.servers.push(server);
         met?;
         let now_ms = self.clock.now_ms();
-        self.mover.handle_server(&settings.nodes, now_ms);
-        (self.told, self.status_due_ms) = (MoverStatus::default(), now_ms);
+        self.agent.handle_server(&settings.nodes, now_ms);
+        (self.told, self.status_due_ms) = (AgentStatus::default(), now_ms);
         Ok(())
     }
 
     fn handle_nodes(&mut self, nodes: &[Node]) -> Result<(), OperatorError> {
         Node::check(nodes).map_err(|refused| OperatorError::new(refused.to_string()))?;
-        self.mover.handle_nodes(nodes, self.clock.now_ms());
+        self.agent.handle_nodes(nodes, self.clock.now_ms());
         Ok(())
     }
 
@@ -283,15 +283,15 @@ impl Process {
                 match tuple_of(&socket) {
                     Ok(tuple) => {
                         let handoff = Handoff { node, socket, tuple, passport, is_counted };
-                        self.mover.handle_handoff(handoff, now_ms);
+                        self.agent.handle_handoff(handoff, now_ms);
                     }
                     Err(why) => self.give_back(&socket, *passport, why),
                 }
             }
             (FromWorker::Return { flow, passport }, Some(socket)) => {
-                self.mover.handle_return(flow, socket, passport, now_ms);
+                self.agent.handle_return(flow, socket, passport, now_ms);
             }
-            (FromWorker::Report(report), _) => self.mover.handle_report(&report, now_ms),
+            (FromWorker::Report(report), _) => self.agent.handle_report(&report, now_ms),
             (FromWorker::Handoff { .. } | FromWorker::Return { .. }, None) => {
                 log::error("a worker's message comes without the client's socket");
             }
@@ -328,13 +328,13 @@ impl Process {
         self.servers.retain(|server| !server.is_gone());
         let has_server = self.servers.iter().any(Server::has_workers);
         if std::mem::replace(&mut self.has_server, has_server) && !has_server {
-            self.mover.handle_server_gone(self.clock.now_ms());
+            self.agent.handle_server_gone(self.clock.now_ms());
         }
     }
 
     /// Does everything that the machine wants.
     fn act(&mut self) {
-        while let Some(action) = self.mover.next_action() {
+        while let Some(action) = self.agent.next_action() {
             self.act_one(action);
         }
     }
@@ -344,18 +344,18 @@ impl Process {
         match action {
             Action::Connect { node, address } => {
                 if let Err(why) = self.peers.connect(node, address, self.key.as_ref(), now_ms) {
-                    self.mover.handle_closed(Peer::Node(node), why, now_ms);
+                    self.agent.handle_closed(Peer::Node(node), why, now_ms);
                 }
             }
             Action::Disconnect { peer } => self.peers.disconnect(peer),
             Action::Send { peer, bytes } => self.peers.send(peer, &bytes),
             Action::Freeze { flow, tuple, socket } => match self.kernel.freeze(tuple, socket) {
-                Ok(tcp) => self.mover.handle_frozen(flow, tcp, now_ms),
-                Err((socket, why)) => self.mover.handle_not_frozen(flow, socket, why, now_ms),
+                Ok(tcp) => self.agent.handle_frozen(flow, tcp, now_ms),
+                Err((socket, why)) => self.agent.handle_not_frozen(flow, socket, why, now_ms),
             },
             Action::Restore { flow, tuple, tcp } => {
                 let restored = self.kernel.restore(tuple, &tcp);
-                self.mover.handle_restored(flow, restored, now_ms);
+                self.agent.handle_restored(flow, restored, now_ms);
             }
             Action::Hold { tuple } => {
                 if let Err(error) = self.kernel.hold(tuple) {
@@ -367,7 +367,7 @@ impl Process {
                     log::error(format_args!(
                         "packets of {tuple} cannot be forwarded: {why}; the client gets a reset"
                     ));
-                    self.mover.handle_idle(tuple, now_ms);
+                    self.agent.handle_idle(tuple, now_ms);
                 }
             }
             Action::Remove { tuple } => self.kernel.remove(tuple),
@@ -376,7 +376,7 @@ impl Process {
                 // A socket that was never frozen stays as it is.
                 let thawed = tcp_repair::thaw(socket).is_ok();
                 if !thawed || !self.serving().is_some_and(|server| server.give(socket, passport)) {
-                    self.mover.handle_not_given(connection, now_ms);
+                    self.agent.handle_not_given(connection, now_ms);
                 }
             }
             // It is frozen: its end is silent.
@@ -395,7 +395,7 @@ impl Process {
             return;
         }
         self.status_due_ms = now_ms + STATUS_MS;
-        let status = MoverStatus { pid: std::process::id(), ..self.mover.status() };
+        let status = AgentStatus { pid: std::process::id(), ..self.agent.status() };
         if status != self.told && self.serving().is_some() {
             self.told = status.clone();
             self.tell(ToMaster::Status(status));

@@ -137,7 +137,7 @@ impl Server {
         self.waiting.push_back(message);
         self.flush();
         if self.waiting.len() > WAITING_MAX {
-            log::error("the server does not read what its mover says: it is left alone");
+            log::error("the server does not read what its handoff agent says: it is left alone");
             self.master = None;
             self.waiting.clear();
         }

@@ -1,4 +1,4 @@
-//! What a server's settings mean here: the key, and the socket for other movers.
+//! What a server's settings mean here: the key, and the socket for other agents.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 /// A certificate and a key have some kilobytes.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Waiting connections of other movers: all front-ends of a cluster at once.
+/// Waiting connections of other agents: all front-ends of a cluster at once.
 const BACKLOG: i32 = 128;
 
 /// Reads the file that all members share.
@@ -29,7 +29,9 @@ pub(crate) fn load_key(path: &Path) -> Result<MemberKey, OperatorError> {
     };
     let (mode, bytes) = read().map_err(|error| {
         OperatorError::of(format_args!("read the cluster's key at {name}"), &error)
-            .cause("it is not there, or does not belong to root: the mover may read root's files only")
+            .cause(
+                "it is not there, or does not belong to root: the handoff agent may read root's files only",
+            )
             .remedy(format!("`baton cluster key {name}` makes one; copy it to all members"))
     })?;
     if mode & 0o077 != 0 {
@@ -39,7 +41,7 @@ pub(crate) fn load_key(path: &Path) -> Result<MemberKey, OperatorError> {
     MemberKey::load(&PemFile::new(name.to_string(), bytes))
 }
 
-/// Listens for other movers.
+/// Listens for other agents.
 pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, OperatorError> {
     let listen = || {
         let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
@@ -52,10 +54,10 @@ pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, OperatorError> {
     };
     listen().map_err(|error| {
         let trouble =
-            OperatorError::of(format_args!("listen for movers of other hosts at {address}"), &error);
+            OperatorError::of(format_args!("listen for handoff agents of other hosts at {address}"), &error);
         match error.kind() {
             io::ErrorKind::AddrInUse => trouble
-                .cause("another process, perhaps another server's mover, listens there")
+                .cause("another process, perhaps another server's handoff agent, listens there")
                 .remedy("choose another port with `listen` in [cluster]"),
             io::ErrorKind::AddrNotAvailable => {
                 trouble.cause("this host does not have the address").remedy("correct `listen` in [cluster]")

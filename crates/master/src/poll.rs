@@ -28,7 +28,7 @@ pub(super) enum Source {
     /// What it prints.
     ChildOutput(ChildName),
     /// Messages of the process that moves connections.
-    Mover,
+    HandoffAgent,
     /// The server that replaces this one.
     Successor,
     /// The server that this one replaces.

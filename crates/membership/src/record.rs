@@ -17,7 +17,7 @@ pub struct Registration {
     /// Whether it wants requests.
     #[serde(default)]
     pub state: NodeState,
-    /// Where its mover takes connections.
+    /// Where its handoff agent takes connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mover: Option<String>,
     /// Its URL for clients.

@@ -61,7 +61,7 @@ pub struct Register {
     pub to: String,
     /// How much it takes: 1 to 100.
     pub weight: u32,
-    /// Where its mover takes connections.
+    /// Where its handoff agent takes connections.
     pub mover: Option<String>,
     /// Its URL for clients.
     pub public: Option<String>,

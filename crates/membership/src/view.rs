@@ -38,7 +38,7 @@ pub struct Member {
     pub leaving: bool,
     /// Whether etcd does not have it any more, and it counts nevertheless.
     pub held: bool,
-    /// Where its mover takes connections.
+    /// Where its handoff agent takes connections.
     pub mover: Option<String>,
     /// Its URL for clients.
     pub public: Option<String>,

@@ -40,7 +40,7 @@ pub struct Passport {
     pub written: u64,
     /// Whether an application was ever given the socket, and may hold a copy.
     pub was_passed: bool,
-    /// By which the cluster's mover knows the connection, if a node of a cluster has it from a front-end.
+    /// By which the cluster's handoff agent knows the connection, if a node of a cluster has it from a front-end.
     pub flow: Option<u64>,
     /// No node may be given the connection for the request in `unread`: one has refused it, or none was reachable.
     pub stay: bool,

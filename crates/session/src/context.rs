@@ -20,8 +20,8 @@ use baton_telemetry::clock::Clock;
 use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::{Counters, Tally};
 
+use crate::agent_link::{AgentLink, FlowEvent};
 use crate::departures::Departures;
-use crate::mover::{FlowEvent, MoverLink};
 use crate::send_queue::{SendPolicy, SendfileMode, is_resident};
 use crate::transport::Transport;
 
@@ -51,7 +51,7 @@ pub struct Context {
     /// Where clients go that another process serves on, if there is one.
     pub departures: Option<Departures>,
     /// The way to other hosts of the cluster, if there is one.
-    pub mover: Option<Arc<MoverLink>>,
+    pub agent_link: Option<Arc<AgentLink>>,
     /// Whether it is the context of a loop: the only kind of thread that gives connections away.
     pub is_of_loop: bool,
     /// Until when a drain waits for connections that could move if they were without requests.
@@ -123,7 +123,7 @@ impl Context {
 
     /// Whether connections go back to the front-ends that have handed them over, since this process leaves.
     pub fn gives_connections_back(&self) -> bool {
-        self.draining && self.mover.is_some()
+        self.draining && self.agent_link.is_some()
     }
 
     /// Whether a connection whose passport would be of this version is to end with the request under way.
@@ -147,10 +147,10 @@ impl Context {
         self.patience_until_ms = self.patience_until_ms.min(patience_ms);
     }
 
-    /// Notes for the mover what has become of a connection, if a front-end has handed it over.
+    /// Notes for the handoff agent what has become of a connection, if a front-end has handed it over.
     pub fn note_flow(&self, flow: Option<u64>, event: FlowEvent) {
-        if let (Some(flow), Some(mover)) = (flow, &self.mover) {
-            mover.note(flow, event, self.clock.now_ms());
+        if let (Some(flow), Some(agent)) = (flow, &self.agent_link) {
+            agent.note(flow, event, self.clock.now_ms());
         }
     }
 
@@ -194,7 +194,7 @@ impl Context {
             draining: false,
             lingering: false,
             departures: None,
-            mover: None,
+            agent_link: None,
             is_of_loop: false,
             patience_until_ms: u64::MAX,
             connections_admitted: usize::MAX,

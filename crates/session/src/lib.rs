@@ -11,13 +11,13 @@
 //! runs it lends it a [`Context`](context::Context) for a step. What is answered elsewhere it gives away and gets back as
 //! values: a [`Need`](session::Need), then a [`Wake`](session::Wake).
 
+pub mod agent_link;
 #[cfg(test)]
 mod cold_file;
 pub mod context;
 pub mod departures;
 mod exchange;
 pub mod job;
-pub mod mover;
 pub mod protocol;
 pub mod requests;
 pub mod send_queue;

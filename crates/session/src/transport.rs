@@ -67,9 +67,9 @@ pub struct Transport {
     /// Bytes that applications claim to have written, without the framing that they added, and those of the process that had
     /// the connection before.
     sent_by_others: u64,
-    /// By which the mover knows the connection, if a front-end has handed it over.
+    /// By which the handoff agent knows the connection, if a front-end has handed it over.
     flow: Option<u64>,
-    /// Its next request is counted by the mover already: it came with the connection.
+    /// Its next request is counted by the handoff agent already: it came with the connection.
     has_request: bool,
     /// Its next request must be relayed: a hand-off has failed.
     is_bound: bool,
@@ -130,18 +130,18 @@ impl Transport {
         Self { layer, is_announced: true, ..Self::new(balancer, peer, None) }
     }
 
-    /// A connection that another process has had until now; `is_from_mover`: it comes from another host, with a request; `tls`:
+    /// A connection that another process has had until now; `is_from_agent`: it comes from another host, with a request; `tls`:
     /// what connections to this listener begin with. `None`: it is not what the passport says.
     pub(crate) fn arrived(
         socket: OwnedFd,
         passport: &Passport,
-        is_from_mover: bool,
+        is_from_agent: bool,
         tls: Option<&Arc<Server>>,
     ) -> Option<Self> {
         let resumed = Self::resumed(arrived(socket, passport), passport, tls)?;
         Some(Self {
             flow: passport.flow,
-            has_request: passport.flow.is_some() && is_from_mover,
+            has_request: passport.flow.is_some() && is_from_agent,
             is_bound: passport.stay,
             ..resumed
         })
@@ -379,7 +379,7 @@ impl Transport {
             && !self.was_passed()
     }
 
-    /// By which the mover knows the connection, if a front-end has handed it over.
+    /// By which the handoff agent knows the connection, if a front-end has handed it over.
     pub(crate) fn flow(&self) -> Option<u64> {
         self.flow
     }
@@ -389,12 +389,12 @@ impl Transport {
         self.flow.is_some() && !self.was_passed()
     }
 
-    /// Whether the mover counts the next request already.
+    /// Whether the handoff agent counts the next request already.
     pub(crate) fn has_counted_request(&self) -> bool {
         self.has_request
     }
 
-    /// A request begins. Returns whether the mover has to be told.
+    /// A request begins. Returns whether the handoff agent has to be told.
     pub(crate) fn begin_request(&mut self) -> Option<u64> {
         let is_told = std::mem::take(&mut self.has_request);
         self.flow.filter(|_| !is_told)

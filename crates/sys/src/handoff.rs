@@ -229,7 +229,7 @@ mod tests {
 
     const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// Goal: three capabilities are enough for all that a mover does, and each that is missing is named.
+    /// Goal: three capabilities are enough for all that a handoff agent does, and each that is missing is named.
     #[test]
     fn missing_rights_are_named() {
         let lacks = || front_end_lacks(LOCAL, 81, &[]);

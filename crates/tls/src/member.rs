@@ -120,7 +120,7 @@ impl MemberTlsError {
     fn of(error: &Error) -> Self {
         match error {
             Error::InvalidCertificate(_) | Error::AlertReceived(_) => Self(format!(
-                "the other end has another key, or is no mover: give all members the same file of `baton cluster key` ({error})"
+                "the other end has another key, or is no handoff agent: give all members the same file of `baton cluster key` ({error})"
             )),
             error => Self(error.to_string()),
         }

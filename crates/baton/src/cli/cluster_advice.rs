@@ -23,7 +23,7 @@ pub(super) fn lines(config: &Config, names: &Names) -> String {
 
 /// Nodes to which the way of a packet begins at an address that clients connect to.
 fn of_routes(config: &Config, names: &Names, here: &[InterfaceAddress]) -> Vec<String> {
-    if config.mover_settings().is_none() {
+    if config.agent_settings().is_none() {
         return Vec::new();
     }
     let vips = vips(config, here);

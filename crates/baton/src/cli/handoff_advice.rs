@@ -12,7 +12,7 @@ use baton_sys::interfaces::addresses;
 
 /// A line for what is there, or lines for what is missing; nothing where no connection is to move.
 pub(super) fn lines(config: &Config) -> String {
-    let Some(settings) = config.mover_settings() else { return String::new() };
+    let Some(settings) = config.agent_settings() else { return String::new() };
     let nodes: Vec<_> = settings.nodes.iter().map(|node| node.next_hop).collect();
     let mut missing = Missing::default();
     if !nodes.is_empty() {

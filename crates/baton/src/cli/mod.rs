@@ -18,6 +18,7 @@ mod documents_status;
 mod explain;
 mod figures;
 mod handoff_advice;
+mod handoff_agent;
 mod hash_password;
 #[cfg(not(all(feature = "convert", feature = "sim")))]
 mod left_out;
@@ -25,7 +26,6 @@ mod limit_options;
 mod listening;
 mod local_ca;
 mod manual;
-mod mover;
 mod origin_advice;
 mod output;
 mod php;
@@ -87,7 +87,8 @@ enum Command {
     /// Follow the nodes of a cluster in etcd and DNS: started by the server, not by hand
     #[command(hide = true)]
     Members(child::Child),
-    Mover(mover::Mover),
+    #[command(name = "mover")]
+    HandoffAgent(handoff_agent::HandoffAgent),
     /// Share load with other servers: started by the server, not by hand
     #[command(hide = true)]
     Documents(child::Child),
@@ -120,7 +121,7 @@ pub(crate) fn main() -> ExitCode {
         #[cfg(feature = "acme")]
         Command::Acme(acme) => acme.run(Kind::Acme, baton_acme::run).map_err(Failure::from),
         Command::Members(members) => members.run(Kind::Members, baton_membership::run).map_err(Failure::from),
-        Command::Mover(mover) => mover.run().map_err(Failure::from),
+        Command::HandoffAgent(agent) => agent.run().map_err(Failure::from),
         Command::Documents(documents) => {
             documents.run(Kind::Documents, baton_dcws::run).map_err(Failure::from)
         }

@@ -42,9 +42,9 @@ fn a_host_that_lacks_something_is_told_the_remedy() {
 #[test]
 fn a_front_end_needs_an_address_of_its_own() {
     let folder = Folder::new();
-    let check = |vip: &str, mover: &str| {
+    let check = |vip: &str, agent: &str| {
         let configuration = format!(
-            "[cluster]\nkey = '/etc/cluster.pem'\nnodes = [{{ to = 'http://127.0.0.2:1', name = 'a', mover = '{mover}:7946' }}]\n\
+            "[cluster]\nkey = '/etc/cluster.pem'\nnodes = [{{ to = 'http://127.0.0.2:1', name = 'a', mover = '{agent}:7946' }}]\n\
              [[site]]\nlisten = '{vip}:80'\n[[site.route]]\npath = '/'\ncluster = true\n"
         );
         check(&folder, &configuration)

@@ -13,7 +13,7 @@ pub(crate) fn node(name: &str) -> Server {
     node_with(name, "")
 }
 
-/// The same, with lines of `[cluster]` and the rights that a mover needs.
+/// The same, with lines of `[cluster]` and the rights that a handoff agent needs.
 pub(crate) fn node_of_cluster(cluster: &str) -> Server {
     node_with("n0", &format!("user = 'root'\n[cluster]\n{cluster}"))
 }

@@ -10,7 +10,7 @@ mod check;
 mod clients;
 mod front;
 mod handoff;
-mod mover;
+mod handoff_agent;
 #[path = "../common/origin.rs"]
 mod origin;
 mod redirect;

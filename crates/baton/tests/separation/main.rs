@@ -82,12 +82,12 @@ fn processes_keep_what_they_need() {
         }
         let mut kept = vec![("run", 0), ("acme", 0), ("documents", 0), ("members", 0)];
         if start.may_move() {
-            kept.push(("mover", OF_MOVER));
+            kept.push(("mover", OF_HANDOFF_AGENT));
             // It has listed the interfaces, and loaded its program.
-            wait_until("the mover is ready", || {
-                let mover = server.status()["mover"].clone();
-                assert_eq!(mover["error"], Value::Null, "{start:?}");
-                mover["connected"] == true && mover["pid"].as_i64().is_some_and(|pid| pid > 0)
+            wait_until("the handoff agent is ready", || {
+                let agent = server.status()["mover"].clone();
+                assert_eq!(agent["error"], Value::Null, "{start:?}");
+                agent["connected"] == true && agent["pid"].as_i64().is_some_and(|pid| pid > 0)
             });
         }
         for (command, capabilities) in kept {
@@ -132,7 +132,7 @@ fn child(server: &Server, command: &str) -> Pid {
 }
 
 /// NET_BIND_SERVICE, NET_ADMIN, BPF.
-const OF_MOVER: u64 = 1 << 10 | 1 << 12 | 1 << 39;
+const OF_HANDOFF_AGENT: u64 = 1 << 10 | 1 << 12 | 1 << 39;
 
 /// CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID.
 const OF_MANAGER: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 7;

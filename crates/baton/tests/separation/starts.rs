@@ -20,7 +20,7 @@ pub(crate) enum Start {
     Root,
     /// As the packaged unit: an ordinary user with the right to start applications as another one.
     Unit,
-    /// The same with what the mover needs, as the drop-in for clusters has it.
+    /// The same with what the handoff agent needs, as the drop-in for clusters has it.
     ClusterUnit,
     /// As in the image: an ordinary user without rights.
     Image,
@@ -35,7 +35,7 @@ impl Start {
         matches!(self, Self::Root | Self::Unit | Self::ClusterUnit)
     }
 
-    /// Whether the mover has what it needs.
+    /// Whether the handoff agent has what it needs.
     pub(crate) fn may_move(self) -> bool {
         matches!(self, Self::Root | Self::ClusterUnit)
     }
@@ -65,7 +65,7 @@ pub(crate) fn server(start: Start) -> Option<Server> {
         Start::Image => Command::new(BATON),
     };
     let routes = intruder::install(&folder, if start.separates_users() { "user = 'daemon'" } else { "" });
-    let mover = if start.may_move() { mover(&base, start) } else { String::new() };
+    let agent = if start.may_move() { agent(&base, start) } else { String::new() };
     let of_server =
         if matches!(start, Start::RootWithOneUser | Start::Root) { "user = 'nobody'" } else { "" };
     fs::write(base.join("documents.key"), "a secret of thirty-two characters").expect("a secret");
@@ -73,7 +73,7 @@ pub(crate) fn server(start: Start) -> Option<Server> {
     let text = format!(
         "[server]\ncontrol_socket = '{base}/control'\nprocesses = 1\ndns_servers = ['127.0.0.1:9']\n{of_server}\n\
          [log]\naccess = '{base}/logs/access.log'\n[acme]\ndirectory = 'https://127.0.0.1:9/'\nstore = '{base}/acme'\n\
-         [cluster]\nstate_folder = '{base}/state'\n{mover}\
+         [cluster]\nstate_folder = '{base}/state'\n{agent}\
          nodes = [{{ to = 'http://127.0.0.1:9' }}, {{ to = 'http://nodes.test:9', each_address = true }}]\n\
          [[site]]\nlisten = ['127.0.0.1:0']\nroot = '{base}/root'\n{routes}\
          [[site.route]]\npath = '/cluster'\ncluster = true\n\
@@ -93,12 +93,12 @@ pub(crate) fn server(start: Start) -> Option<Server> {
 const UNIT: &str = "+setuid,+setgid,+kill,+chown,+net_bind_service";
 
 /// The settings of a node that takes connections over.
-fn mover(base: &Path, start: Start) -> String {
+fn agent(base: &Path, start: Start) -> String {
     let key = base.join("cluster.pem");
     let made = Command::new(BATON).args(["cluster", "key"]).output().expect("a key");
     fs::write(&key, made.stdout).expect("a key");
     fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("permissions");
-    // A mover of root reads root's files only.
+    // A handoff agent of root reads root's files only.
     if start == Start::ClusterUnit {
         give(&key);
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NAME_BYTES_MAX, NODES_MAX};
 
-/// A message of the master to its mover.
+/// A message of the master to its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum FromMaster {
@@ -18,8 +18,8 @@ pub enum FromMaster {
     Hello {
         /// [`VERSION`](super::VERSION).
         version: u32,
-        /// What the mover needs to know.
-        settings: MoverSettings,
+        /// What the agent needs to know.
+        settings: AgentSettings,
     },
     /// A worker has ended before its time, and with it the connections that it had.
     WorkerEnded {
@@ -33,14 +33,14 @@ pub enum FromMaster {
     },
 }
 
-/// What a mover needs to know.
+/// What an agent needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoverSettings {
+pub struct AgentSettings {
     /// The nodes to which this front-end hands connections over; none: it is no front-end.
     pub nodes: Vec<Node>,
-    /// Where movers of front-ends connect to; `None`: it is no node.
+    /// Where agents of front-ends connect to; `None`: it is no node.
     pub listen: Option<SocketAddr>,
-    /// The file with the certificate and the key that all members share, which the mover reads.
+    /// The file with the certificate and the key that all members share, which the agent reads.
     pub key: PathBuf,
     /// Network interfaces on which packets of clients arrive; none are named: all but the loopback interface.
     #[serde(default)]
@@ -52,17 +52,18 @@ pub struct MoverSettings {
 pub struct Node {
     /// Its name, by which workers hand over to it.
     pub name: String,
-    /// Where its mover listens.
-    pub mover: SocketAddr,
+    /// Where its agent listens. Messages have the older word: an agent may be older than its server.
+    #[serde(rename = "mover")]
+    pub agent: SocketAddr,
     /// Its address in the network that it shares with the front-end: packets of its clients are forwarded to it.
     pub next_hop: IpAddr,
 }
 
-/// A message of the mover to the master.
+/// A message of the agent to the master.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToMaster {
-    /// The mover is of no use as things are; it goes on with what it has. The remedy is in the text, which is in its log, too.
+    /// The agent is of no use as things are; it goes on with what it has. The remedy is in the text, which is in its log, too.
     Refused {
         /// What is wrong.
         trouble: String,
@@ -77,13 +78,13 @@ pub enum ToMaster {
     /// Counts of a node, whenever they have changed.
     Loads(Loads),
     /// After [`FromMaster::Hello`], and at most once a second when something has changed.
-    Status(MoverStatus),
+    Status(AgentStatus),
 }
 
 /// Counts of a node.
 ///
 /// Requests that the node has taken over and not answered are hand-offs that the workers have sent since
-/// [`Hello`](FromMaster::Hello), plus `begun_kept`, minus `ended`. When the mover ends, all of them have ended.
+/// [`Hello`](FromMaster::Hello), plus `begun_kept`, minus `ended`. When the agent ends, all of them have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loads {
     /// The node's name.
@@ -97,9 +98,9 @@ pub struct Loads {
     pub active: u64,
 }
 
-/// What a mover says about itself.
+/// What an agent says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoverStatus {
+pub struct AgentStatus {
     /// Its process.
     pub pid: u32,
     /// Connections that this host has given to nodes.
@@ -112,7 +113,7 @@ pub struct MoverStatus {
     pub nodes: Vec<NodeStatus>,
 }
 
-/// What a front-end's mover says about a node, as totals since it started.
+/// What a front-end's agent says about a node, as totals since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// The node's name.

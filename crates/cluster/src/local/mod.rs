@@ -1,19 +1,19 @@
-//! What a server and the mover of its host say to each other: over sockets that keep message boundaries.
+//! What a server and the handoff agent of its host say to each other: over sockets that keep message boundaries.
 //!
 //! ```text
-//!   master ──── connects to the mover's socket ──── Hello, Nodes, WorkerEnded ──►  mover
+//!   master ──── connects to the agent's socket ──── Hello, Nodes, WorkerEnded ──►  agent
 //!                                    ◄── Status, Reachable, Loads ──
 //!   all workers ── requests ────────── Handoff, Return, Report ────►
 //!               ◄─ arrivals ────── passport and client's socket ────
 //! ```
 //!
-//! The mover (`baton mover --socket PATH`) lives on when its server restarts. So a master first connects to the path, and
-//! starts a mover if no one answers. With [`FromMaster::Hello`] it sends one end each of two pairs of sockets, [`requests`](FromMaster::Hello)
-//! and [`arrivals`](FromMaster::Hello); all workers share the other ends. The mover gives connections to the server that said
+//! The agent (`baton mover --socket PATH`) lives on when its server restarts. So a master first connects to the path, and
+//! starts an agent if there is no answer. With [`FromMaster::Hello`] it sends one end each of two pairs of sockets,
+//! [`requests`](FromMaster::Hello) and [`arrivals`](FromMaster::Hello); all workers share the other ends. The agent gives connections to the server that said
 //! `Hello` last. It still obeys the workers of an earlier one, which drain, until these close their end.
 //!
 //! The messages of the [master](FromMaster) are JSON as in `supervise::messages`. Those of the [workers](FromWorker) are a line
-//! of JSON and, behind it, a passport. What the mover sends over `arrivals` is a passport and nothing else, so a worker takes
+//! of JSON and, behind it, a passport. What the agent sends over `arrivals` is a passport and nothing else, so a worker takes
 //! it over like a connection of the server's predecessor:
 //!
 //! | `flow` | `stay` | where | what it is |
@@ -22,14 +22,14 @@
 //! | none | yes | front-end | a hand-off that failed: the request is to be relayed |
 //! | none | no | front-end | a connection that a node has returned: a node is chosen anew |
 //!
-//! Versions: the mover may be older than its server. Fields that are not known are ignored; of another version, a message is
+//! Versions: the agent may be older than its server. Fields that are not known are ignored; of another version, a message is
 //! refused.
 
 mod master;
 mod worker;
 
 pub use master::{
-    FromMaster, Loads, MoverSettings, MoverStatus, Node, NodeStatus, SettingsRefused, ToMaster,
+    AgentSettings, AgentStatus, FromMaster, Loads, Node, NodeStatus, SettingsRefused, ToMaster,
 };
 pub use worker::{FromWorker, MessageRefused, Report};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, REPORT_FLOWS_MAX, VERSION};
 
-/// A message of a worker to its mover.
+/// A message of a worker to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromWorker {
     /// Gives a client to a node, with the request in the passport's `unread`. The client's socket comes with it, and the

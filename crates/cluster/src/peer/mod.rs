@@ -1,4 +1,4 @@
-//! What the movers of two hosts say to each other, over a stream that is authenticated and private.
+//! What the agents of two hosts say to each other, over a stream that is authenticated and private.
 //!
 //! ```text
 //!   front-end ── connects ── Hello ──────►                          node
@@ -20,7 +20,7 @@
 //! restores the connection itself, whatever has become of the node. After `Take` it never does.
 //!
 //! Each message is a length and a body: a byte that says which message it is, and its fields
-//! ([0053](../../../../docs/decisions/0053-who-moves-a-connection.md)). The first message on a connection says the version; movers
+//! ([0053](../../../../docs/decisions/0053-who-moves-a-connection.md)). The first message on a connection says the version; agents
 //! of two versions do not talk.
 
 mod body;
@@ -140,7 +140,7 @@ pub struct Shipment {
     pub flow: FlowId,
     /// Its ends.
     pub tuple: Tuple,
-    /// What the kernel knows, as the movers' processes write it: at most [`TCP_BYTES_MAX`].
+    /// What the kernel knows, as the agents' processes write it: at most [`TCP_BYTES_MAX`].
     pub tcp: Vec<u8>,
     /// What the server knows.
     pub passport: Passport,
@@ -171,7 +171,7 @@ impl RefuseReason {
         match self {
             Self::NoServer => "no server runs there",
             Self::Full => "it has too many connections",
-            Self::Restore => "its kernel did not restore the socket, its mover's log says why",
+            Self::Restore => "its kernel did not restore the socket, its handoff agent's log says why",
             Self::TooLate => "its socket has waited too long to be taken",
             Self::Malformed => "it does not understand the connection's state",
         }
@@ -200,7 +200,7 @@ impl fmt::Display for MessageRefused {
             Self::Malformed => f.write_str("a message cannot be read"),
             Self::Passport(refused) => write!(f, "a passport is refused: {refused}"),
             Self::Version(version) => {
-                write!(f, "its mover speaks version {version}, this one version {VERSION}")
+                write!(f, "its handoff agent speaks version {version}, this one version {VERSION}")
             }
             Self::Unexpected => f.write_str("a message is not expected now"),
         }

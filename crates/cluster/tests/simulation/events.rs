@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use baton_cluster::Tuple;
+use baton_cluster::agent::NodeId;
 use baton_cluster::local::Report;
-use baton_cluster::mover::NodeId;
 use baton_passport::Passport;
 
 use crate::host::Handle;
 
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A mover's time has come.
+    /// An agent's time has come.
     Wake {
         host: usize,
         life: u64,
@@ -61,11 +61,11 @@ pub(crate) enum Event {
     Next {
         conn: u64,
     },
-    ToMover {
+    ToAgent {
         host: usize,
         life: u64,
         server_life: u64,
-        message: ToMover,
+        message: ToAgent,
     },
     ToServer {
         host: usize,
@@ -86,15 +86,15 @@ pub(crate) enum Event {
         life: u64,
         conn: u64,
     },
-    /// The mover looks whether the kernel has the flow still.
+    /// The agent looks whether the kernel has the flow still.
     Sweep {
         host: usize,
         tuple: Tuple,
     },
-    KillMover {
+    KillAgent {
         host: usize,
     },
-    StartMover {
+    StartAgent {
         host: usize,
     },
     KillServer {
@@ -135,7 +135,7 @@ pub(crate) struct Packet {
 }
 
 #[derive(Debug)]
-pub(crate) enum ToMover {
+pub(crate) enum ToAgent {
     Handoff { node: String, handle: Handle, passport: Box<Passport> },
     Return { flow: u64, handle: Handle, passport: Box<Passport> },
     Report(Report),

@@ -1,9 +1,9 @@
-//! A host: its kernel's sockets and table of flows, its mover and its server.
+//! A host: its kernel's sockets and table of flows, its agent and its server.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use baton_cluster::Tuple;
-use baton_cluster::mover::Mover;
+use baton_cluster::agent::HandoffAgent;
 
 use crate::server::Server;
 
@@ -31,10 +31,10 @@ pub(crate) struct Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Server,
-    /// In the queue to the mover.
-    ToMover,
-    Mover,
-    /// The mover has restored it, and it is not to be used yet.
+    /// In the queue to the agent.
+    ToAgent,
+    HandoffAgent,
+    /// The agent has restored it, and it is not to be used yet.
     Inert,
     /// In the queue to the server.
     ToServer,
@@ -49,10 +49,10 @@ pub(crate) enum Entry {
 
 pub(crate) struct Host {
     pub(crate) name: String,
-    pub(crate) mover: Option<Mover<Handle>>,
-    /// Movers that have run here: messages for an earlier one are lost.
+    pub(crate) agent: Option<HandoffAgent<Handle>>,
+    /// Agents that have run here: messages for an earlier one are lost.
     pub(crate) life: u64,
-    /// When the mover's next event is due, to queue it once.
+    /// When the agent's next event is due, to queue it once.
     pub(crate) wake_ms: Option<u64>,
     pub(crate) sockets: BTreeMap<u64, Socket>,
     pub(crate) table: BTreeMap<Tuple, Entry>,
@@ -65,7 +65,7 @@ impl Host {
     pub(crate) fn new(name: String) -> Self {
         Self {
             name,
-            mover: None,
+            agent: None,
             life: 0,
             wake_ms: None,
             sockets: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! Connections between movers: bytes arrive late, in order, or not at all.
+//! Connections between agents: bytes arrive late, in order, or not at all.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Line {
     pub(crate) front_end: usize,
     pub(crate) node: usize,
-    /// The lives of the movers at its ends.
+    /// The lives of the agents at its ends.
     pub(crate) lives: (u64, u64),
     /// When the last message to the node, or to the front-end, arrives: the next one is not earlier.
     pub(crate) arrives_us: (u64, u64),
@@ -29,7 +29,7 @@ impl Lines {
         self.next
     }
 
-    /// The open line of a front-end's mover to a node.
+    /// The open line of a front-end's agent to a node.
     pub(crate) fn to_node(&self, front_end: usize, node: usize) -> Option<u64> {
         let is_it = |line: &Line| line.front_end == front_end && line.node == node && !line.is_closed.0;
         self.lines.iter().find(|(_, line)| is_it(line)).map(|(id, _)| *id)

@@ -5,13 +5,13 @@
 //! A seed that fails prints the command that repeats it and, when run alone, its events:
 //! `FIRST=4711 SEEDS=1 cargo test -p baton-cluster --test simulation`.
 
+mod agents;
 mod clients;
 mod dice;
 mod events;
 mod host;
 mod kernel;
 mod links;
-mod movers;
 mod server;
 mod sum;
 mod workers;

@@ -12,7 +12,7 @@ pub(crate) struct Server {
     /// Servers that have run here.
     pub(crate) life: u64,
     pub(crate) clients: BTreeMap<u64, Client>,
-    /// Per node: hand-offs since `Hello`, and what the mover has said.
+    /// Per node: hand-offs since `Hello`, and what the agent has said.
     pub(crate) nodes: BTreeMap<String, NodeView>,
 }
 

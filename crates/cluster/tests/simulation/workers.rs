@@ -1,10 +1,10 @@
 //! Servers: workers that answer, hand over, keep and return.
 
+use baton_cluster::agent::HandoffAgent;
 use baton_cluster::local::Report;
-use baton_cluster::mover::Mover;
 use baton_passport::Passport;
 
-use crate::events::{Event, ToMover};
+use crate::events::{Event, ToAgent};
 use crate::host::{Handle, Owner};
 use crate::server::{Client, passport, request_of};
 use crate::world::{FRONT_ENDS, World};
@@ -13,7 +13,7 @@ impl World {
     pub(crate) fn say_hello(&mut self, host: usize) {
         self.hosts[host].server.nodes.clear();
         let nodes = self.nodes_for(host);
-        self.with_mover(host, |mover, now_ms| mover.handle_server(&nodes, now_ms));
+        self.with_agent(host, |agent, now_ms| agent.handle_server(&nodes, now_ms));
     }
 
     pub(crate) fn start_server(&mut self, host: usize) {
@@ -38,7 +38,7 @@ impl World {
         at.is_hurt = true;
         self.events.take(|event| matches!(event, Event::ToServer { host: of, .. } if *of == host));
         self.close_all(host, &[Owner::Server, Owner::ToServer]);
-        self.with_mover(host, Mover::handle_server_gone);
+        self.with_agent(host, HandoffAgent::handle_server_gone);
     }
 
     /// Another server takes its place, with all its clients.
@@ -58,7 +58,7 @@ impl World {
             self.hosts[front_end].server.nodes.remove(&name);
         }
         if self.hosts[front_end].server.is_up {
-            self.with_mover(front_end, |mover, now_ms| mover.handle_nodes(&nodes, now_ms));
+            self.with_agent(front_end, |agent, now_ms| agent.handle_nodes(&nodes, now_ms));
         }
         if let Some(without) = without {
             self.hosts[front_end].server.nodes.remove(&Self::node(without).name);
@@ -122,8 +122,8 @@ impl World {
         self.hosts[host].server.clients.get_mut(&conn).unwrap().request = Some(request);
         match flow {
             None => self.choose(host, conn, request),
-            Some(flow) if self.hosts[host].mover.is_some() && self.dice.percent(40) => {
-                self.leave(host, conn, |handle, passport| ToMover::Return { flow, handle, passport });
+            Some(flow) if self.hosts[host].agent.is_some() && self.dice.percent(40) => {
+                self.leave(host, conn, |handle, passport| ToAgent::Return { flow, handle, passport });
             }
             Some(flow) => {
                 self.sum.kept += 1;
@@ -140,31 +140,31 @@ impl World {
         let reachable = self.hosts[host].server.nodes.get(&name).is_some_and(|view| view.is_reachable);
         // Now and then a worker has not heard yet.
         let is_chosen = self.dice.percent(if reachable { 80 } else { 5 });
-        let has_mover = self.hosts[host].mover.is_some();
-        if let Some(view) = self.hosts[host].server.nodes.get_mut(&name).filter(|_| has_mover && is_chosen) {
+        let has_agent = self.hosts[host].agent.is_some();
+        if let Some(view) = self.hosts[host].server.nodes.get_mut(&name).filter(|_| has_agent && is_chosen) {
             view.sent += 1;
-            self.leave(host, conn, |handle, passport| ToMover::Handoff { node: name, handle, passport });
+            self.leave(host, conn, |handle, passport| ToAgent::Handoff { node: name, handle, passport });
         } else {
             self.begin(host, conn, request);
         }
     }
 
-    /// Gives a client to the mover, with its request.
-    fn leave(&mut self, host: usize, conn: u64, message: impl FnOnce(Handle, Box<Passport>) -> ToMover) {
+    /// Gives a client to the agent, with its request.
+    fn leave(&mut self, host: usize, conn: u64, message: impl FnOnce(Handle, Box<Passport>) -> ToAgent) {
         let client = self.hosts[host].server.clients.remove(&conn).unwrap();
-        self.owner(host, conn, Owner::ToMover);
+        self.owner(host, conn, Owner::ToAgent);
         let passport = passport(self.conns[&conn].tuple.client, client.requests, client.request.unwrap());
         self.post(host, message(client.handle, passport));
     }
 
     fn report(&mut self, host: usize, report: Report) {
-        self.post(host, ToMover::Report(report));
+        self.post(host, ToAgent::Report(report));
     }
 
     /// One queue for all: what was said first arrives first.
-    fn post(&mut self, host: usize, message: ToMover) {
+    fn post(&mut self, host: usize, message: ToAgent) {
         let (life, server_life) = (self.hosts[host].life, self.hosts[host].server.life);
-        self.after(30, Event::ToMover { host, life, server_life, message });
+        self.after(30, Event::ToAgent { host, life, server_life, message });
     }
 
     pub(crate) fn answer(&mut self, host: usize, _: u64, conn: u64, request: u64) {

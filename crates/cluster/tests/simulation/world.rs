@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use baton_cluster::agent::{HandoffAgent, NodeId};
 use baton_cluster::local::Node;
-use baton_cluster::mover::{Mover, NodeId};
 
 use crate::clients::Conn;
 use crate::dice::Dice;
@@ -49,7 +49,7 @@ pub(crate) struct World {
     /// Pairs between which nothing passes now, and those for which that was so once.
     pub(crate) cut: BTreeSet<(usize, usize)>,
     pub(crate) was_cut: BTreeSet<(usize, usize)>,
-    /// Which node a mover means.
+    /// Which node an agent means.
     pub(crate) names: BTreeMap<(usize, u64, NodeId), usize>,
     pub(crate) faults: Faults,
     pub(crate) sum: Sum,
@@ -78,7 +78,7 @@ impl World {
         };
         for host in 0..HOSTS {
             world.events.add(world.dice.range(0, 2_000), Event::StartServer { host });
-            world.events.add(world.dice.range(0, 2_000), Event::StartMover { host });
+            world.events.add(world.dice.range(0, 2_000), Event::StartAgent { host });
         }
         world.plan_clients();
         world.plan_faults();
@@ -98,7 +98,7 @@ impl World {
                 self.events.add(at_us, Event::Cut { front_end, node, breaks });
                 self.events.add(until_us, Event::Heal { front_end, node });
             }
-            // Most connections between movers that break are made again at once.
+            // Most connections between agents that break are made again at once.
             for _ in 0..4 {
                 let at_us = at(&mut self.dice);
                 if self.faults.network {
@@ -110,8 +110,8 @@ impl World {
             let until_us = at_us + self.dice.range(1_000, 5_900_000);
             match self.dice.range(0, 4) {
                 0 if self.faults.processes => {
-                    self.events.add(at_us, Event::KillMover { host });
-                    self.events.add(until_us, Event::StartMover { host });
+                    self.events.add(at_us, Event::KillAgent { host });
+                    self.events.add(until_us, Event::StartAgent { host });
                 }
                 1 if self.faults.processes => {
                     self.events.add(at_us, Event::KillServer { host });
@@ -148,7 +148,7 @@ impl World {
         let number = host + 10;
         Node {
             name: format!("n{}", host - FRONT_ENDS),
-            mover: format!("10.0.0.{number}:7946").parse().unwrap(),
+            agent: format!("10.0.0.{number}:7946").parse().unwrap(),
             next_hop: format!("10.0.0.{number}").parse().unwrap(),
         }
     }
@@ -199,7 +199,7 @@ impl World {
             Event::Reset { conn } => self.reset_arrives(conn),
             Event::Closed { conn } => self.closed_arrives(conn),
             Event::Next { conn } => self.go_on(conn),
-            Event::ToMover { host, life, server_life, message } => {
+            Event::ToAgent { host, life, server_life, message } => {
                 self.worker_says(host, life, server_life, message);
             }
             Event::ToServer { host, life, handle, passport } => {
@@ -208,8 +208,8 @@ impl World {
             Event::Answer { host, life, conn, request } => self.answer(host, life, conn, request),
             Event::Idle { host, life, conn } => self.look_at_client(host, life, conn),
             Event::Sweep { host, tuple } => self.sweep(host, tuple),
-            Event::KillMover { host } => self.kill_mover(host),
-            Event::StartMover { host } => self.start_mover(host),
+            Event::KillAgent { host } => self.kill_agent(host),
+            Event::StartAgent { host } => self.start_agent(host),
             Event::KillServer { host } => self.kill_server(host),
             Event::StartServer { host } => self.start_server(host),
             Event::Upgrade { host } => self.upgrade(host),
@@ -220,14 +220,14 @@ impl World {
     }
 
     /// A process starts; the server, if there is one, says `Hello`.
-    fn start_mover(&mut self, host: usize) {
-        if self.hosts[host].mover.is_some() {
+    fn start_agent(&mut self, host: usize) {
+        if self.hosts[host].agent.is_some() {
             return;
         }
         let secret = [self.dice.next().to_le_bytes(), self.dice.next().to_le_bytes()].concat();
         let now_ms = self.now_ms();
         self.hosts[host].life += 1;
-        self.hosts[host].mover = Some(Mover::new(secret.try_into().unwrap(), now_ms));
+        self.hosts[host].agent = Some(HandoffAgent::new(secret.try_into().unwrap(), now_ms));
         if self.hosts[host].server.is_up {
             self.say_hello(host);
         }
@@ -246,8 +246,8 @@ impl World {
     fn check_end(&self) {
         for (index, host) in self.hosts.iter().enumerate() {
             let name = &host.name;
-            let mover = host.mover.as_ref().expect("movers run at the end");
-            assert!(mover.is_empty(), "{name}: {mover:?} {:?}", mover.status());
+            let agent = host.agent.as_ref().expect("agents run at the end");
+            assert!(agent.is_empty(), "{name}: {agent:?} {:?}", agent.status());
             assert!(host.sockets.is_empty(), "{name}: {:?}", host.sockets);
             assert!(host.table.is_empty(), "{name}: {:?}", host.table);
             assert!(host.server.clients.is_empty(), "{name}: {:?}", host.server.clients);

@@ -1,4 +1,4 @@
-//! A host with a mover, and the test as its server.
+//! A host with an agent, and the test as its server.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use baton_cluster::local::{FromMaster, FromWorker, MoverSettings, Node, ToMaster, VERSION};
+use baton_cluster::local::{AgentSettings, FromMaster, FromWorker, Node, ToMaster, VERSION};
 use baton_lab::network::Host;
 use baton_passport::{MESSAGE_BYTES_MAX, Passport};
 use baton_supervise::messages;
@@ -15,14 +15,14 @@ use baton_tls::MemberKey;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// Names the socket of a mover to its process.
+/// Names the socket of an agent to its process.
 pub(crate) const SOCKET_VARIABLE: &str = "BATON_TEST_MOVER_SOCKET";
 
 /// Enough for anything that happens, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A mover and its server.
-pub(crate) struct MoverHost {
+/// An agent and its server.
+pub(crate) struct AgentHost {
     process: Child,
     master: OwnedFd,
     requests: Option<OwnedFd>,
@@ -39,27 +39,27 @@ pub(crate) fn key_file(folder: &Path) -> PathBuf {
     path
 }
 
-impl MoverHost {
+impl AgentHost {
     pub(crate) fn node(host: &Host, socket: &Path, key: &Path) -> Self {
         let listen = Some((host.v4(), 7946).into());
-        Self::start(host, socket, MoverSettings { listen, key: key.into(), ..MoverSettings::default() })
+        Self::start(host, socket, AgentSettings { listen, key: key.into(), ..AgentSettings::default() })
     }
 
     pub(crate) fn front_end(host: &Host, socket: &Path, key: &Path, nodes: &[(&str, Ipv4Addr)]) -> Self {
         let node = |(name, address): &(&str, Ipv4Addr)| Node {
             name: (*name).to_owned(),
-            mover: (*address, 7946).into(),
+            agent: (*address, 7946).into(),
             next_hop: (*address).into(),
         };
         let nodes = nodes.iter().map(node).collect();
-        Self::start(host, socket, MoverSettings { nodes, key: key.into(), ..MoverSettings::default() })
+        Self::start(host, socket, AgentSettings { nodes, key: key.into(), ..AgentSettings::default() })
     }
 
-    fn start(host: &Host, path: &Path, settings: MoverSettings) -> Self {
+    fn start(host: &Host, path: &Path, settings: AgentSettings) -> Self {
         let own = std::env::current_exe().unwrap();
         let process = host
             .command(own.to_str().unwrap())
-            .args(["--exact", "the_mover_process", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "the_agent_process", "--nocapture", "--test-threads=1"])
             .env(SOCKET_VARIABLE, path)
             .stdout(Stdio::null())
             .spawn()
@@ -78,7 +78,7 @@ impl MoverHost {
         started
     }
 
-    /// Waits for something that the mover tells the master.
+    /// Waits for something that the agent tells the master.
     pub(crate) fn wait_for<T>(&self, mut is_it: impl FnMut(ToMaster) -> Option<T>) -> T {
         let mut buffer = vec![0; messages::MESSAGE_BYTES_MAX];
         let mut heard = Vec::new();
@@ -86,13 +86,13 @@ impl MoverHost {
         while Instant::now() < until {
             wait(&self.master);
             let (message, _) =
-                messages::receive::<ToMaster>(&self.master, &mut buffer).unwrap().expect("the mover lives");
+                messages::receive::<ToMaster>(&self.master, &mut buffer).unwrap().expect("the agent lives");
             heard.push(format!("{message:?}"));
             if let Some(it) = is_it(message) {
                 return it;
             }
         }
-        panic!("the mover has only said: {heard:#?}");
+        panic!("the agent has only said: {heard:#?}");
     }
 
     /// Says something as a worker.
@@ -101,7 +101,7 @@ impl MoverHost {
         passing::send(self.requests.as_ref().unwrap(), &message.to_message().unwrap(), &sockets).unwrap();
     }
 
-    /// The next client that the mover gives to the workers.
+    /// The next client that the agent gives to the workers.
     pub(crate) fn arrival(&self) -> (TcpStream, Passport) {
         let arrivals = self.arrivals.as_ref().unwrap();
         wait(arrivals);
@@ -124,7 +124,7 @@ impl MoverHost {
     }
 }
 
-impl Drop for MoverHost {
+impl Drop for AgentHost {
     fn drop(&mut self) {
         // It may have been killed before.
         let _ = self.process.kill();
@@ -132,7 +132,7 @@ impl Drop for MoverHost {
     }
 }
 
-/// Connects to a mover that is about to listen.
+/// Connects to an agent that is about to listen.
 fn connect(path: &Path) -> OwnedFd {
     let address = SocketAddrUnix::new(path).unwrap();
     let until = Instant::now() + PATIENCE;

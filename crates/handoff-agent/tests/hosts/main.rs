@@ -1,5 +1,5 @@
-//! Connections that movers hand over between hosts, which are network namespaces. The servers are the test: it accepts clients
-//! on the front-end, and answers them where the movers give them to it.
+//! Connections that agents hand over between hosts, which are network namespaces. The servers are the test: it accepts clients
+//! on the front-end, and answers them where the agents give them to it.
 
 mod host;
 
@@ -15,12 +15,12 @@ use baton_confine::Limits;
 use baton_lab::network::{ClusterHosts, Network};
 use baton_passport::{Address, Passport};
 
-use host::{MoverHost, key_file};
+use host::{AgentHost, key_file};
 
-/// Hosts with movers: a front-end and two nodes.
+/// Hosts with agents: a front-end and two nodes.
 struct Cluster {
-    front: MoverHost,
-    nodes: Vec<MoverHost>,
+    front: AgentHost,
+    nodes: Vec<AgentHost>,
     listener: TcpListener,
     hosts: ClusterHosts,
     _folder: tempfile::TempDir,
@@ -35,11 +35,11 @@ impl Cluster {
         let nodes: Vec<_> = names
             .iter()
             .zip(&hosts.nodes)
-            .map(|(name, host)| MoverHost::node(host, &folder.path().join(name), &key))
+            .map(|(name, host)| AgentHost::node(host, &folder.path().join(name), &key))
             .collect();
         let addresses: Vec<_> =
             names.iter().zip(&hosts.nodes).map(|(name, host)| (*name, host.v4())).collect();
-        let front = MoverHost::front_end(&hosts.front, &folder.path().join("front"), &key, &addresses);
+        let front = AgentHost::front_end(&hosts.front, &folder.path().join("front"), &key, &addresses);
         let mut reachable = BTreeSet::new();
         front.wait_for(|message| match message {
             ToMaster::Reachable { node, reachable: true } => {
@@ -203,9 +203,9 @@ fn a_refused_connection_comes_back_and_stays() {
     cluster.assert_no_resets();
 }
 
-/// Goal: with a node's mover its connections end, and no others. Method: two nodes have a client each; one mover is killed.
+/// Goal: with a node's agent its connections end, and no others. Method: two nodes have a client each; one agent is killed.
 #[test]
-fn the_end_of_a_mover_resets_its_connections_only() {
+fn the_end_of_a_agent_resets_its_connections_only() {
     if Network::is_left_out() {
         return;
     }
@@ -273,9 +273,9 @@ fn a_connection_moves_often() {
     cluster.assert_no_resets();
 }
 
-/// The process of a host's mover; the tests start it.
+/// The process of a host's agent; the tests start it.
 #[test]
-fn the_mover_process() {
+fn the_agent_process() {
     if let Some(path) = std::env::var_os(host::SOCKET_VARIABLE) {
         baton_handoff_agent::run(path.as_ref(), Limits::default()).unwrap();
     }

@@ -115,7 +115,7 @@ impl Master {
             addresses: self.workers.tables().addresses,
             arrivals: self.upgrade.into_arrivals(),
             of_siblings: self.siblings.map(|siblings| siblings.arrivals),
-            mover: self.mover.into_worker_ends(),
+            handoff_agent: self.handoff_agent.into_worker_ends(),
         }))
     }
 
@@ -144,8 +144,8 @@ impl Master {
                 list.add(Source::ChildOutput(name), output, PollFlags::IN);
             }
         }
-        if let Some(link) = self.mover.link() {
-            list.add(Source::Mover, link, PollFlags::IN);
+        if let Some(link) = self.handoff_agent.link() {
+            list.add(Source::HandoffAgent, link, PollFlags::IN);
         }
         for (id, socket, flags) in self.endpoints.interests() {
             list.add(Source::Connection(id), socket, flags);
@@ -163,7 +163,7 @@ impl Master {
             self.workers.kill_deadline(),
             self.applications.deadline(),
             self.acme.deadline(self.may_reload().is_ok()),
-            self.mover.deadline(self.may_reload().is_ok()),
+            self.handoff_agent.deadline(self.may_reload().is_ok()),
             self.documents.deadline(self.may_reload().is_ok()),
             self.members.deadline(self.members_wanted()),
             self.members_due(),
@@ -186,7 +186,7 @@ impl Master {
         self.workers.kill_late(now);
         self.applications.advance(now);
         self.acme.advance(self.may_reload().is_ok(), &self.startup.user, now);
-        self.mover.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
+        self.handoff_agent.advance(self.may_reload().is_ok(), &self.config, &self.origins, now);
         self.documents.advance(self.may_reload().is_ok(), &self.startup.user, now);
         self.members.advance(self.members_wanted(), &self.startup.user, now);
         if passed(self.members_due()) {
@@ -226,7 +226,7 @@ impl Master {
             Source::ChildOutput(ChildName::Acme) => self.acme.child.handle_output(),
             Source::ChildOutput(ChildName::Documents) => self.documents.child.handle_output(),
             Source::ChildOutput(ChildName::Members) => self.members.child.handle_output(),
-            Source::Mover => self.mover.handle_messages(&self.config, &self.origins),
+            Source::HandoffAgent => self.handoff_agent.handle_messages(&self.config, &self.origins),
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.upgrade.handle_predecessor_end(self.phase == Phase::Serving),
@@ -386,12 +386,12 @@ impl Master {
                 // It has been logged.
             } else if self.acme.handle_end(pid, ended, &self.workers, now) {
                 // It has logged its end.
-            } else if self.mover.handle_end(pid, ended, now) {
+            } else if self.handoff_agent.handle_end(pid, ended, now) {
                 // As above.
             } else if let Some(lost) = self.members.handle_end(pid, ended, now) {
                 self.handle_lost_orders(lost, now);
             } else if self.workers.forget_retired(pid) && ended != Ended::Exited(0) {
-                self.mover.handle_worker_end(pid);
+                self.handoff_agent.handle_worker_end(pid);
                 log::warning(format_args!("process {pid}, which was about to end, {}", describe_end(ended)));
             }
         }
@@ -409,7 +409,7 @@ impl Master {
             Phase::Ending(_) => log::warning(end.of(who)),
         }
         if ended != Ended::Exited(0) {
-            self.mover.handle_worker_end(worker.pid);
+            self.handoff_agent.handle_worker_end(worker.pid);
         }
         self.acme.forget_worker(index);
         self.update_failover();

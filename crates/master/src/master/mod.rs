@@ -30,11 +30,11 @@ use crate::certificates::WatchedCertificates;
 use crate::documents::Documents;
 use crate::failover::Failover;
 use crate::figures::ProcessFigures;
+use crate::handoff_agent::HandoffAgent;
 use crate::listeners::Listeners;
 use crate::logs::Logs;
 use crate::management::Endpoints;
 use crate::members::Members;
-use crate::mover::Mover;
 use crate::origins::Origins;
 use crate::phase::Phase;
 use crate::purges::Purges;
@@ -76,7 +76,7 @@ pub(crate) struct Master {
     acme: Acme,
     documents: Documents,
     members: Members,
-    mover: Mover,
+    handoff_agent: HandoffAgent,
     process_figures: ProcessFigures,
     // Control.
     signals: Signals,

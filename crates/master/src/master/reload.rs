@@ -218,7 +218,7 @@ impl Master {
         self.config = change.config;
         self.certificates.replace(change.certificates);
         self.acme.configure(change.acme, now);
-        self.mover.configure(&self.config);
+        self.handoff_agent.configure(&self.config);
         self.documents.configure(change.documents);
         self.members.configure(change.listed_nodes, change.members, now);
         self.use_logs(change.logs);

@@ -26,13 +26,13 @@ use crate::control::ControlSocket;
 use crate::documents::Documents;
 use crate::failover::Failover;
 use crate::figures::ProcessFigures;
+use crate::handoff_agent::HandoffAgent;
 use crate::inherited::InheritedSocket;
 use crate::kernel_tls::kernel_sealing;
 use crate::listeners::{Listeners, SocketSetup, listen_addresses};
 use crate::logs::Logs;
 use crate::management::Endpoints;
 use crate::members::Members;
-use crate::mover::Mover;
 use crate::origins::Origins;
 use crate::phase::Phase;
 use crate::privileges::{WorkerUser, limits};
@@ -126,8 +126,8 @@ pub(crate) fn prepare(
         .map_err(|error| OperatorError::of("allocate the table of clients' rates", &error))?;
     let addresses = AddressTable::allocate(topology.processes)
         .map_err(|error| OperatorError::of("allocate the table of clients' connections", &error))?;
-    let mover = Mover::new(&config, Instant::now())
-        .map_err(|error| OperatorError::of("open sockets for the mover", &error))?;
+    let handoff_agent = HandoffAgent::new(&config, Instant::now())
+        .map_err(|error| OperatorError::of("open sockets for the handoff agent", &error))?;
     // A server in the foreground of a terminal ends with it.
     let hangup_ends = matches!(source, ConfigSource::CommandLine(_)) && io::stdin().is_terminal();
     let equipment = Equipment::gather(&config, &topology, hangup_ends, inherited_sockets.admin)
@@ -166,7 +166,7 @@ pub(crate) fn prepare(
         applications: Applications::default(),
         workers: Workers::new(topology.cpu_of_process, equipment.counters, heartbeats, tables),
         siblings: Siblings::open(),
-        mover,
+        handoff_agent,
         origins,
         process_figures: ProcessFigures::default(),
         watchdog: Watchdog::new(Instant::now()),

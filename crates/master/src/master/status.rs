@@ -112,7 +112,7 @@ impl Master {
             "totals": totals,
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
-            "mover": self.mover.report(),
+            "mover": self.handoff_agent.report(),
             "cluster": cluster_report::report(&self.config, &self.members, &self.origins),
             "successor": successor,
             "predecessor": predecessor,

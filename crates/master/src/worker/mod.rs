@@ -37,7 +37,7 @@ use self::cache_purges::CachePurges;
 use self::commands::CommandThread;
 use self::plan::{claims, make_plan};
 use crate::channel::{self, FromWorker};
-use crate::mover::WorkerEnds;
+use crate::handoff_agent::WorkerEnds;
 use crate::privileges::{WorkerUser, limits};
 
 /// The inputs of a worker.
@@ -92,7 +92,7 @@ pub(crate) struct WorkerSetup {
     /// Where those of other workers arrive.
     pub(crate) of_siblings: Option<OwnedFd>,
     /// How connections get to other hosts, and from there.
-    pub(crate) mover: Option<WorkerEnds>,
+    pub(crate) handoff_agent: Option<WorkerEnds>,
 }
 
 /// Serves until the process is to end. `channel` is the worker's end.
@@ -169,8 +169,9 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         .spawn(move || commands.run())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let arrivals = setup.arrivals.into_iter().chain(setup.of_siblings).map(Arrivals::new);
-    let (to_mover, of_mover) = setup.mover.map(|ends| (Arc::new(ends.requests), ends.arrivals)).unzip();
-    let arrivals = arrivals.chain(of_mover.map(Arrivals::of_mover));
+    let (to_agent, of_agent) =
+        setup.handoff_agent.map(|ends| (Arc::new(ends.requests), ends.arrivals)).unzip();
+    let arrivals = arrivals.chain(of_agent.map(Arrivals::of_agent));
     let arrivals = arrivals.map(|one| one.map(Arc::new)).collect::<io::Result<_>>();
     let arrivals = arrivals.map_err(|error| format!("no clients can be taken over: {error}"))?;
     channel::send(channel, &FromWorker::Ready, &[])
@@ -187,7 +188,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
         site_logs,
         steering,
         arrivals,
-        to_mover,
+        to_agent,
         warnings,
         shared_cache,
     })

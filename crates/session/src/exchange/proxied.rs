@@ -78,7 +78,7 @@ impl DelegatedRequest {
             Some(_) => OfferedWays::default(),
             None => OfferedWays {
                 redirect: matches!(head.method, Method::Get | Method::Head),
-                hand_off: env.ctx.mover.is_some()
+                hand_off: env.ctx.agent_link.is_some()
                     && upgrade.is_none()
                     && rest.is_none()
                     && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))

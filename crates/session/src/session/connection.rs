@@ -9,9 +9,9 @@ use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 
 use super::need::Need;
+use crate::agent_link::FlowEvent;
 use crate::context::Context;
 use crate::job::Job;
-use crate::mover::FlowEvent;
 use crate::protocol::LastClose;
 use crate::send_queue::{Flush, SendPolicy, SendQueue};
 use crate::transport::{Received, Transport};
@@ -180,7 +180,7 @@ impl ClientConnection {
         Some(Need::Readable)
     }
 
-    /// A request begins: the mover has to know, if a front-end counts it.
+    /// A request begins: the handoff agent has to know, if a front-end counts it.
     pub(super) fn note_request_begun(&mut self, ctx: &Context) {
         ctx.note_flow(self.transport.begin_request(), FlowEvent::Begun);
     }

@@ -45,9 +45,9 @@ impl Session {
         descriptors.extend(self.connection.send_queue.descriptors());
         descriptors.extend(tunnel.as_ref().map(|end| end.socket.as_fd()));
         let now_ms = ctx.clock.now_ms();
-        if let (Some(_), Some(mover)) = (passport.flow, &ctx.mover) {
+        if let (Some(_), Some(agent)) = (passport.flow, &ctx.agent_link) {
             // What this process says of the flow comes before what the other one will.
-            mover.flush(now_ms);
+            agent.flush(now_ms);
         }
         let Some(departures) = &mut ctx.departures else { return Need::Turn };
         match departures.send(&passport, &descriptors, now_ms) {
@@ -67,8 +67,8 @@ impl Session {
         }
     }
 
-    /// Gives a connection that [may go back](Self::may_go_back) to its front-end, with its next step. It stays if the mover takes
-    /// none now.
+    /// Gives a connection that [may go back](Self::may_go_back) to its front-end, with its next step. It stays if the handoff
+    /// agent takes none now.
     pub fn go_back(&mut self) {
         if let Protocol::Http1(http1) = &mut self.protocol {
             http1.go_back();
@@ -98,17 +98,17 @@ impl Session {
         passport
     }
 
-    /// A client that another process has served until now; it connected to the listener with this id. `is_from_mover`: it comes
+    /// A client that another process has served until now; it connected to the listener with this id. `is_from_agent`: it comes
     /// from another host, with a request. `None`: it is not what its passport says, or not what this listener serves any more.
     pub fn arrive(
         socket: OwnedFd,
         files: Vec<OwnedFd>,
         passport: Passport,
         listener: usize,
-        is_from_mover: bool,
+        is_from_agent: bool,
         ctx: &mut Context,
     ) -> Option<Self> {
-        let transport = Transport::arrived(socket, &passport, is_from_mover, ctx.plan.tls(listener))?;
+        let transport = Transport::arrived(socket, &passport, is_from_agent, ctx.plan.tls(listener))?;
         Self::resume(transport, files, passport, listener, ctx)
     }
 

@@ -38,7 +38,7 @@ pub enum Wake {
     TimedOut,
     /// Another process may go on with it, and with its tunnel, of which this is the origin's end.
     Depart(Option<Box<TunnelEnd>>),
-    /// It goes back to the front-end that has handed it over, if the mover takes it now.
+    /// It goes back to the front-end that has handed it over, if the handoff agent takes it now.
     GoBack,
     /// It has to end now; unfinished requests are logged with this outcome.
     End(Outcome),

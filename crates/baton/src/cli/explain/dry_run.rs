@@ -86,7 +86,7 @@ impl DryRun {
             site_logs: Arc::new(SiteLogs::new(counters, 0, 0)),
             steering: Arc::clone(&steering),
             arrivals: Vec::new(),
-            to_mover: None,
+            to_agent: None,
             addresses: None,
             // What is remarkable shows in the response.
             warnings: |_| {},

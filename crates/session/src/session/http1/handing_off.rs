@@ -21,7 +21,7 @@ impl Http1Driver {
         connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {
-        let (Some(node), Some(mover)) = (chosen.node(), ctx.mover.clone()) else { return false };
+        let (Some(node), Some(agent)) = (chosen.node(), ctx.agent_link.clone()) else { return false };
         let is_alone = self.exchanges.len() == 1
             && !self.protocol.is_lent()
             && !self.protocol.has_body_ahead()
@@ -32,7 +32,7 @@ impl Http1Driver {
         let Some(text) = text else { return false };
         let unread = [&text[..], &connection.inbox].concat();
         let Some(passport) = passport(self.protocol.requests() - 1, unread, connection) else { return false };
-        if !mover.hand_off(node, passport, connection.transport.socket()) {
+        if !agent.hand_off(node, passport, connection.transport.socket()) {
             return false;
         }
         chosen.note_handed_off();
@@ -46,7 +46,7 @@ impl Http1Driver {
     /// it is as if it had not been read.
     pub(super) fn is_for_front_end(&mut self, connection: &ClientConnection, ctx: &Context) -> bool {
         let is_later = connection.transport.flow().is_some() && !connection.transport.has_counted_request();
-        if !is_later || !ctx.plan.returns_connections() || ctx.mover.is_none() {
+        if !is_later || !ctx.plan.returns_connections() || ctx.agent_link.is_none() {
             return false;
         }
         let is_alone = self.exchanges.len() == 1 && !connection.has_output() && connection.is_open();
@@ -69,11 +69,11 @@ impl Http1Driver {
     pub(super) fn give_back(&mut self, connection: &mut ClientConnection, ctx: &mut Context) -> Option<Need> {
         connection.retry_inbox();
         self.keeps_next = connection.is_inbox_untried;
-        let (mover, flow) = (ctx.mover.clone()?, connection.transport.flow()?);
+        let (agent, flow) = (ctx.agent_link.clone()?, connection.transport.flow()?);
         let passport = passport(self.protocol.requests(), connection.inbox.clone(), connection)?;
         let socket = connection.transport.socket();
         if !connection.transport.is_of_front_end()
-            || !mover.give_back(flow, passport, socket, ctx.clock.now_ms())
+            || !agent.give_back(flow, passport, socket, ctx.clock.now_ms())
         {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Bounds and times of the mover. Times are in milliseconds.
+//! Bounds and times of the agent. Times are in milliseconds.
 
 /// Connections that a front-end has given away, and that a node has from front-ends: as many as the kernel's table has
 /// entries for.

@@ -285,7 +285,7 @@ impl<S> FrontEnd<S> {
         self.waiting.add(connection, now_ms, out);
     }
 
-    /// A node's mover has accepted the connection.
+    /// A node's agent has accepted the connection.
     pub(super) fn handle_connected(&mut self, node: NodeId, out: &mut Out<S>) {
         let Some(link) = self.links.get_mut(&node) else { return };
         link.session += 1;
@@ -608,7 +608,7 @@ impl<S> FrontEnd<S> {
         for (node, link) in &mut self.links {
             if matches!(link.state, LinkState::Idle { retry_at_ms } if retry_at_ms <= now_ms) {
                 link.state = LinkState::Connecting;
-                out.push(Action::Connect { node: *node, address: link.node.mover });
+                out.push(Action::Connect { node: *node, address: link.node.agent });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The process that moves connections between hosts (`baton mover`), as the master knows it.
 //!
 //! ```text
-//!   master ── connects, or starts it ── Hello, Nodes ──► mover
+//!   master ── connects, or starts it ── Hello, Nodes ──► agent
 //!          ◄── Reachable, Loads, Status ──                │ ▲
 //!   OriginRecords, which workers read                     │ │ connections, by two pairs of sockets
 //!   workers ──────────────────────────────────────────────┘ └── for the life of the server
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_cluster::local::{FromMaster, MoverSettings, MoverStatus, ToMaster, VERSION};
+use baton_cluster::local::{AgentSettings, AgentStatus, FromMaster, ToMaster, VERSION};
 use baton_config::{Config, OWN_EXECUTABLE};
 use baton_confine::Limits;
 use baton_report::log;
@@ -32,28 +32,28 @@ use super::channel::{self, MESSAGE_BYTES_MAX};
 use super::origins::Origins;
 use super::privileges;
 
-/// The mover, and how to get to it.
+/// The agent, and how to get to it.
 #[derive(Debug)]
-pub(crate) struct Mover {
+pub(crate) struct HandoffAgent {
     /// `None`: no connection moves to another host, or comes from one.
-    settings: Option<MoverSettings>,
+    settings: Option<AgentSettings>,
     socket: PathBuf,
     limits: Limits,
     ends: Option<Ends>,
     link: Option<OwnedFd>,
-    /// The mover that this server has started, while it runs.
+    /// The agent that this server has started, while it runs.
     process: Option<(i32, Instant)>,
     restart: Restart,
     /// When to connect again.
     due: Instant,
-    status: MoverStatus,
+    status: AgentStatus,
     /// Why it is of no use, as it says.
     trouble: Option<String>,
-    /// Requests that had been handed over to each node when the mover began to count.
+    /// Requests that had been handed over to each node when the agent began to count.
     handed_before: BTreeMap<String, u64>,
 }
 
-/// Two pairs of sockets, for the life of the server: a mover that ends closes none for the workers.
+/// Two pairs of sockets, for the life of the server: an agent that ends closes none for the workers.
 #[derive(Debug)]
 struct Ends {
     requests: [OwnedFd; 2],
@@ -69,7 +69,7 @@ pub(crate) struct WorkerEnds {
     pub(crate) arrivals: OwnedFd,
 }
 
-impl Mover {
+impl HandoffAgent {
     /// For a server that begins with this configuration. Only one that has a key then ever moves connections between hosts.
     ///
     /// # Errors
@@ -82,15 +82,15 @@ impl Mover {
             .is_some()
             .then(|| Ok::<_, io::Error>(Ends { requests: pair()?, arrivals: pair()? }));
         Ok(Self {
-            settings: config.mover_settings(),
-            socket: config.mover_socket(),
+            settings: config.agent_settings(),
+            socket: config.agent_socket(),
             limits: privileges::limits(config),
             ends: ends.transpose()?,
             link: None,
             process: None,
             restart: Restart::new(now),
             due: now,
-            status: MoverStatus::default(),
+            status: AgentStatus::default(),
             trouble: None,
             handed_before: BTreeMap::new(),
         })
@@ -104,13 +104,13 @@ impl Mover {
 
     /// Moves connections by these settings from now on.
     pub(crate) fn configure(&mut self, config: &Config) {
-        let settings = config.mover_settings();
+        let settings = config.agent_settings();
         let before = std::mem::replace(&mut self.settings, settings);
         let (Some(link), Some(before), Some(settings)) = (&self.link, before, &self.settings) else { return };
         if before == *settings {
             return;
         }
-        let is_same_but_for_nodes = MoverSettings { nodes: settings.nodes.clone(), ..before } == *settings;
+        let is_same_but_for_nodes = AgentSettings { nodes: settings.nodes.clone(), ..before } == *settings;
         let nodes = FromMaster::Nodes { nodes: settings.nodes.clone() };
         // With another key, or other addresses, it is told all of it anew.
         if !is_same_but_for_nodes || channel::send(link, &nodes, &[]).is_err() {
@@ -118,7 +118,7 @@ impl Mover {
         }
     }
 
-    /// Connects to the mover, or starts it, as is due. `may_run`: this server serves, and no other takes its place.
+    /// Connects to the agent, or starts it, as is due. `may_run`: this server serves, and no other takes its place.
     pub(crate) fn advance(&mut self, may_run: bool, config: &Config, origins: &Origins, now: Instant) {
         if self.settings.is_none() {
             self.link = None;
@@ -134,7 +134,10 @@ impl Mover {
             }
             Err(error) if is_absent(&error) => {}
             Err(error) => {
-                log::error(format_args!("cannot connect to the mover at {}: {error}", self.socket.display()));
+                log::error(format_args!(
+                    "cannot connect to the handoff agent at {}: {error}",
+                    self.socket.display()
+                ));
                 self.due = now + PAUSE_BEHIND_ERROR;
             }
         }
@@ -187,7 +190,7 @@ impl Mover {
         self.link.as_ref().map(AsFd::as_fd)
     }
 
-    /// The mover has sent messages.
+    /// The agent has sent messages.
     pub(crate) fn handle_messages(&mut self, config: &Config, origins: &Origins) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         while let Some(link) = &self.link {
@@ -217,10 +220,10 @@ impl Mover {
         }
     }
 
-    /// The mover has ended, and with it all requests that were handed over; or another server has taken its place here.
+    /// The agent has ended, and with it all requests that were handed over; or another server has taken its place here.
     fn lose(&mut self, config: &Config, origins: &Origins) {
         self.link = None;
-        self.status = MoverStatus::default();
+        self.status = AgentStatus::default();
         for (_, record) in origins.nodes(config) {
             record.set_takes_connections(false);
             record.set_connections_at_node(0);
@@ -228,9 +231,9 @@ impl Mover {
         }
     }
 
-    /// A child has ended. Returns whether it was the mover.
+    /// A child has ended. Returns whether it was the agent.
     pub(crate) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> bool {
-        let Some((_, since)) = self.process.take_if(|(of_mover, _)| *of_mover == pid) else { return false };
+        let Some((_, since)) = self.process.take_if(|(of_agent, _)| *of_agent == pid) else { return false };
         // It ends by itself when no server needs it.
         if ended != Ended::Exited(0) {
             log::error(self.restart.note_end(ended, since, now).with_restart(WHO));
@@ -252,7 +255,7 @@ impl Mover {
     /// For the status.
     pub(crate) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;
-        let MoverStatus { pid, flows, kept, front_ends, nodes } = &self.status;
+        let AgentStatus { pid, flows, kept, front_ends, nodes } = &self.status;
         Some(json!({
             "socket": self.socket,
             "connected": self.link.is_some(),
@@ -266,14 +269,14 @@ impl Mover {
     }
 }
 
-/// Whether no mover listens at the socket.
+/// Whether no agent listens at the socket.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 const WHO: &str = "the process that moves connections";
 
-/// Between two tries to connect to a mover that begins.
+/// Between two tries to connect to an agent that begins.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Between two tries to connect to one that cannot be connected to.

@@ -1,7 +1,7 @@
-//! The way to the mover of this host, which moves connections between the hosts of a cluster: see [`baton_cluster`].
+//! The way to the handoff agent of this host, which moves connections between the hosts of a cluster: see [`baton_cluster`].
 //!
 //! A front-end's worker gives clients away with their requests. A node's worker says what becomes of the requests of the clients
-//! that it was given. It gathers that for some milliseconds: each report wakes the mover, which takes CPU time from clients.
+//! that it was given. It gathers that for some milliseconds: each report wakes the agent, which takes CPU time from clients.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -13,11 +13,11 @@ use baton_cluster::local::{FromWorker, REPORT_FLOWS_MAX, Report};
 use baton_passport::Passport;
 use baton_sys::passing;
 
-/// The way to the mover, for all loops of a process.
+/// The way to the agent, for all loops of a process.
 #[derive(Debug)]
-pub struct MoverLink {
+pub struct AgentLink {
     socket: Arc<OwnedFd>,
-    /// What the mover was not told yet.
+    /// What the agent was not told yet.
     report: Mutex<Report>,
     /// When that is due; [`NEVER`]: there is nothing to tell.
     due_ms: AtomicU64,
@@ -36,7 +36,7 @@ pub enum FlowEvent {
     Gone,
 }
 
-impl MoverLink {
+impl AgentLink {
     /// `socket` keeps message boundaries.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl MoverLink {
 
     /// Gives a client back to the front-end from which it came. False: it stays.
     pub fn give_back(&self, flow: u64, passport: Passport, socket: impl AsFd, now_ms: u64) -> bool {
-        // The mover must know of the requests before.
+        // The agent must know of the requests before.
         self.flush(now_ms) && self.send(&FromWorker::Return { flow, passport: Box::new(passport) }, socket)
     }
 
@@ -74,7 +74,7 @@ impl MoverLink {
         if report.len().is_multiple_of(SHORTENED_AT_FLOWS) {
             shorten(&mut report);
         }
-        // Not with each event beyond: a mover that has not kept up would be asked again and again in vain.
+        // Not with each event beyond: an agent that has not kept up would be asked again and again in vain.
         let is_full = report.len().is_multiple_of(REPORT_FLOWS_MAX);
         drop(report);
         self.due_ms.fetch_min(now_ms + GATHER_MS, Ordering::Release);
@@ -83,7 +83,7 @@ impl MoverLink {
         }
     }
 
-    /// Tells the mover what is due. Called once per turn of a loop.
+    /// Tells the agent what is due. Called once per turn of a loop.
     pub fn handle_time(&self, now_ms: u64) {
         if self.due_ms.load(Ordering::Relaxed) <= now_ms {
             self.flush(now_ms);
@@ -95,7 +95,7 @@ impl MoverLink {
         Some(self.due_ms.load(Ordering::Relaxed)).filter(|due_ms| *due_ms != NEVER)
     }
 
-    /// Tells the mover what is new. False: it has not kept up, and is told the rest later.
+    /// Tells the agent what is new. False: it has not kept up, and is told the rest later.
     pub fn flush(&self, now_ms: u64) -> bool {
         if self.due_ms.swap(NEVER, Ordering::Acquire) == NEVER {
             return true;
@@ -124,7 +124,7 @@ impl MoverLink {
 }
 
 /// Drops what comes to nothing: a request that has begun and ended, and requests of a connection that is gone. What is left is
-/// little for each connection, and a mover that does not read sends no further ones: so a report has a bound.
+/// little for each connection, and an agent that does not read sends no further ones: so a report has a bound.
 fn shorten(report: &mut Report) {
     let gone: HashSet<u64> = report.gone.iter().copied().collect();
     report.taken.retain(|flow| !gone.contains(flow));
@@ -137,7 +137,7 @@ fn shorten(report: &mut Report) {
     }
 }
 
-/// As much as a message has room for: begins before ends before the rest, or the mover would see a request end that never began.
+/// As much as a message has room for: begins before ends before the rest, or the agent would see a request end that never began.
 fn first_part(report: &mut Report) -> Report {
     let mut room = REPORT_FLOWS_MAX;
     let mut take = |from: &mut Vec<u64>| -> Vec<u64> {
@@ -168,13 +168,13 @@ fn put_back(report: &mut Report, part: Report) {
 /// How long a report is gathered. So much later a front-end knows of the end of a request.
 const GATHER_MS: u64 = 2;
 
-/// How soon a mover that has not kept up is told again.
+/// How soon an agent that has not kept up is told again.
 const AGAIN_MS: u64 = 10;
 
 /// Later than any clock shows.
 const NEVER: u64 = u64::MAX;
 
-/// Events after which what waits for the mover is [shortened](shorten).
+/// Events after which what waits for the agent is [shortened](shorten).
 const SHORTENED_AT_FLOWS: usize = 64 * REPORT_FLOWS_MAX;
 
 #[cfg(test)]
@@ -192,12 +192,12 @@ mod tests {
         }
     }
 
-    /// Goal: nothing is lost or doubled while the mover does not read, and a report is never longer than allowed.
+    /// Goal: nothing is lost or doubled while the agent does not read, and a report is never longer than allowed.
     #[test]
-    fn what_the_mover_could_not_be_told_it_is_told_later() {
+    fn what_the_agent_could_not_be_told_it_is_told_later() {
         let (ours, theirs) = message_pair().unwrap();
         rustix::io::ioctl_fionbio(&theirs, true).unwrap();
-        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        let link = AgentLink::new(Arc::new(ours)).unwrap();
         let count = 400_000;
         (0..count).for_each(|flow| link.note(flow, FlowEvent::Begun, 0));
         assert!(!link.flush(0) && link.deadline_ms().is_some(), "the socket has less room");
@@ -212,13 +212,13 @@ mod tests {
         assert!(seen.into_iter().eq(0..count) && link.deadline_ms().is_none());
     }
 
-    /// Goal: a mover that is stuck for hours costs no memory, and knows afterwards how many requests are open. Method: more
+    /// Goal: an agent that is stuck for hours costs no memory, and knows afterwards how many requests are open. Method: more
     /// requests than could be kept, on few connections; one has a request open at the end, one is closed.
     #[test]
-    fn what_waits_for_a_stuck_mover_has_a_bound() {
+    fn what_waits_for_a_stuck_agent_has_a_bound() {
         let (ours, theirs) = message_pair().unwrap();
         rustix::io::ioctl_fionbio(&theirs, true).unwrap();
-        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        let link = AgentLink::new(Arc::new(ours)).unwrap();
         link.note(3, FlowEvent::Gone, 0);
         for round in 0..3 * SHORTENED_AT_FLOWS as u64 {
             link.note(round % 4, FlowEvent::Begun, 0);
@@ -245,7 +245,7 @@ mod tests {
     fn reports_are_gathered_for_a_while() {
         let (ours, theirs) = message_pair().unwrap();
         rustix::io::ioctl_fionbio(&theirs, true).unwrap();
-        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        let link = AgentLink::new(Arc::new(ours)).unwrap();
         assert_eq!(link.deadline_ms(), None);
         link.note(1, FlowEvent::Taken, 100);
         link.note(1, FlowEvent::Ended, 101);
@@ -259,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mover_that_has_ended_is_told_nothing() {
+    fn a_agent_that_has_ended_is_told_nothing() {
         let (ours, theirs) = message_pair().unwrap();
-        let link = MoverLink::new(Arc::new(ours)).unwrap();
+        let link = AgentLink::new(Arc::new(ours)).unwrap();
         drop(theirs);
         link.note(1, FlowEvent::Gone, 0);
         assert!(link.flush(0) && link.deadline_ms().is_none());

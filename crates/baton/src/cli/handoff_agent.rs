@@ -17,7 +17,7 @@ const SIGNALS: [i32; 2] = [Signal::TERM.as_raw(), Signal::INT.as_raw()];
 /// Move connections between the hosts of a cluster: started by the server, not by hand
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(super) struct Mover {
+pub(super) struct HandoffAgent {
     /// The socket over which servers come.
     #[arg(long)]
     socket: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Mover {
     limits: LimitOptions,
 }
 
-impl Mover {
+impl HandoffAgent {
     /// Runs until there is neither a server nor a connection.
     pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
         // The master has blocked the signals that it waits for.

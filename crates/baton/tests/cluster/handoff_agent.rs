@@ -16,19 +16,19 @@ use crate::common::port::free_address;
 use crate::common::server::{BATON, Server, wait_until};
 use crate::front::{configuration, node_of_cluster};
 
-/// A front-end and a node that share a key; the mover's socket of the front-end.
+/// A front-end and a node that share a key; the handoff agent's socket of the front-end.
 fn host_and_node() -> Option<(Server, Server, String)> {
     if !rustix::process::geteuid().is_root() {
-        leave_out("servers and their movers", "only root may move connections");
+        leave_out("servers and their handoff agents", "only root may move connections");
         return None;
     }
     let keys = Folder::new();
     let key = keys.base().join("cluster.pem");
     make_key(&key);
-    let mover = free_address();
-    let node = node_of_cluster(&format!("key = '{}'\nlisten = '{mover}'", key.display()));
+    let agent = free_address();
+    let node = node_of_cluster(&format!("key = '{}'\nlisten = '{agent}'", key.display()));
     let cluster = format!(
-        "key = '{}'\nmover_socket = '{}'\nnodes = [{{ to = 'http://{}', name = 'n0', mover = '{mover}' }}]",
+        "key = '{}'\nmover_socket = '{}'\nnodes = [{{ to = 'http://{}', name = 'n0', mover = '{agent}' }}]",
         key.display(),
         keys.base().join("mover.sock").display(),
         node.address()
@@ -43,31 +43,31 @@ fn make_key(path: &Path) {
     std::io::Write::write_all(&mut file.expect("a file"), &key.stdout).expect("a key");
 }
 
-fn mover(server: &Server) -> Value {
+fn agent(server: &Server) -> Value {
     let status: Value = server.status();
     status["mover"].clone()
 }
 
-/// Waits until the mover reaches the node. Returns the mover's process.
+/// Waits until the handoff agent reaches the node. Returns the handoff agent's process.
 fn wait_until_reached(server: &Server) -> i64 {
-    wait_until("the node's mover is reached", || mover(server)["nodes"][0]["reachable"] == true);
-    mover(server)["pid"].as_i64().expect("its process")
+    wait_until("the node's handoff agent is reached", || agent(server)["nodes"][0]["reachable"] == true);
+    agent(server)["pid"].as_i64().expect("its process")
 }
 
-/// Goal: a mover that dies is replaced, and requests are answered meanwhile.
+/// Goal: a handoff agent that dies is replaced, and requests are answered meanwhile.
 #[test]
-fn a_mover_that_is_killed_is_replaced() {
+fn a_agent_that_is_killed_is_replaced() {
     let Some((front, _node, _)) = host_and_node() else { return };
     let first = wait_until_reached(&front);
     kill_process(Pid::from_raw(first as i32).expect("a process"), Signal::KILL).expect("it runs");
     assert_eq!(front.get("/1.txt").text(), "file 1");
-    wait_until("another one runs", || !mover(&front)["pid"].is_null() && mover(&front)["pid"] != first);
+    wait_until("another one runs", || !agent(&front)["pid"].is_null() && agent(&front)["pid"] != first);
     wait_until_reached(&front);
 }
 
-/// Goal: a server that takes the place of another one goes on with its mover, which has the connections.
+/// Goal: a server that takes the place of another one goes on with its handoff agent, which has the connections.
 #[test]
-fn the_next_server_finds_the_mover() {
+fn the_next_server_finds_the_agent() {
     let Some((front, _node, cluster)) = host_and_node() else { return };
     let first = wait_until_reached(&front);
     front.signal(Signal::KILL);
@@ -79,14 +79,14 @@ fn the_next_server_finds_the_mover() {
 /// Goal: the process ends by itself when no server needs it, and takes its socket along. Method: two of them; a master is
 /// connected to the one that was started first, so that the time of both is over when the other ends.
 #[test]
-fn a_mover_that_no_server_needs_ends() {
+fn a_agent_that_no_server_needs_ends() {
     let folder = Folder::new();
     let start = |name: &str| {
         let socket = folder.base().join(name);
-        let mut mover = Command::new(BATON);
-        let mover = mover.arg("mover").arg("--socket").arg(&socket).spawn().expect("baton mover");
+        let mut agent = Command::new(BATON);
+        let agent = agent.arg("mover").arg("--socket").arg(&socket).spawn().expect("baton mover");
         wait_until("it listens", || socket.exists());
-        (mover, socket)
+        (agent, socket)
     };
     let (mut needed, of_needed) = start("needed");
     let master = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)

@@ -30,7 +30,7 @@ use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment
 #[derive(Debug)]
 pub(super) struct NodeSide<S> {
     pub(super) inbound: Connections,
-    /// By this mover's numbers.
+    /// By this agent's numbers.
     pub(super) kept: BTreeMap<FlowId, Kept<S>>,
     /// Inert sockets, and until when.
     inert: VecDeque<(u64, FlowId)>,

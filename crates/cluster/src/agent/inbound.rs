@@ -29,7 +29,7 @@ pub(super) struct Inbound {
     connection: Option<u64>,
     session: u64,
     heard_ms: u64,
-    /// This mover's numbers, by the front-end's.
+    /// This agent's numbers, by the front-end's.
     pub(super) flows: BTreeMap<FlowId, FlowId>,
     /// The front-end's latest number.
     pub(super) last_flow: FlowId,
@@ -113,7 +113,7 @@ impl Connections {
         self.links.get_mut(&link)
     }
 
-    /// This mover's number of a flow.
+    /// This agent's number of a flow.
     pub(super) fn flow(&self, link: u64, remote: FlowId) -> Option<FlowId> {
         self.links.get(&link)?.flows.get(&remote).copied()
     }

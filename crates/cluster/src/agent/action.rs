@@ -10,11 +10,11 @@ use crate::flow::{FlowId, Tuple};
 use crate::local::ToMaster;
 use crate::peer::RefuseReason;
 
-/// A node, by the mover's own number.
+/// A node, by the agent's own number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 
-/// A connection with another mover.
+/// A connection with another agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Peer {
     /// To a node.
@@ -26,8 +26,8 @@ pub enum Peer {
 /// What is to be done, in this order. `S` is a client's socket.
 #[derive(Debug)]
 pub enum Action<S> {
-    /// Connect to a node's mover, at last with [`handle_connected`](super::Mover::handle_connected) or
-    /// [`handle_closed`](super::Mover::handle_closed).
+    /// Connect to a node's agent, at last with [`handle_connected`](super::HandoffAgent::handle_connected) or
+    /// [`handle_closed`](super::HandoffAgent::handle_closed).
     Connect {
         /// The node.
         node: NodeId,
@@ -47,8 +47,8 @@ pub enum Action<S> {
         bytes: Vec<u8>,
     },
     /// Drop the client's packets from now on, read the socket's TCP state, close it without a word to the client. Answered by
-    /// [`handle_frozen`](super::Mover::handle_frozen) or [`handle_not_frozen`](super::Mover::handle_not_frozen), after which the
-    /// packets pass again.
+    /// [`handle_frozen`](super::HandoffAgent::handle_frozen) or
+    /// [`handle_not_frozen`](super::HandoffAgent::handle_not_frozen), after which the packets pass again.
     Freeze {
         /// The flow.
         flow: FlowId,
@@ -57,7 +57,7 @@ pub enum Action<S> {
         /// Its socket.
         socket: S,
     },
-    /// Make a socket from a TCP state. Answered by [`handle_restored`](super::Mover::handle_restored).
+    /// Make a socket from a TCP state. Answered by [`handle_restored`](super::HandoffAgent::handle_restored).
     Restore {
         /// The flow.
         flow: FlowId,
@@ -84,7 +84,7 @@ pub enum Action<S> {
         tuple: Tuple,
     },
     /// Give a connection to the server. If that is impossible now:
-    /// [`handle_not_given`](super::Mover::handle_not_given).
+    /// [`handle_not_given`](super::HandoffAgent::handle_not_given).
     Give(ForServer<S>),
     /// Close a socket without a word to the client.
     Discard {
@@ -198,7 +198,7 @@ impl fmt::Display for HandoffFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("no node has that name"),
-            Self::Unreachable => f.write_str("the node's mover cannot be reached"),
+            Self::Unreachable => f.write_str("the node's handoff agent cannot be reached"),
             Self::TooMany => {
                 f.write_str("too many hand-offs are under way, or too many connections handed over")
             }
@@ -207,7 +207,7 @@ impl fmt::Display for HandoffFailure {
             Self::TooLarge => f.write_str("the client has sent more than travels with a connection"),
             Self::Refused(why) => write!(f, "the node refuses it: {}", why.word()),
             Self::Late => f.write_str("the node did not confirm in time"),
-            Self::Disconnected => f.write_str("the connection to the node's mover ended"),
+            Self::Disconnected => f.write_str("the connection to the node's handoff agent ended"),
         }
     }
 }
@@ -220,7 +220,7 @@ pub(super) struct Out<S> {
 }
 
 impl<S> Out<S> {
-    /// Numbers begin at a random place: a server may still speak of flows of an earlier mover.
+    /// Numbers begin at a random place: a server may still speak of flows of an earlier agent.
     pub(super) fn new(random: u64) -> Self {
         Self { actions: VecDeque::new(), next_flow: random >> 1 }
     }

@@ -1,24 +1,24 @@
 //! The process around the machine: does what it wants, and brings it messages.
 
 use baton_cluster::Tuple;
+use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, HandoffFailure, NodeId, Note, Peer};
 use baton_cluster::local::ToMaster;
-use baton_cluster::mover::{Action, ForServer, Handoff, HandoffFailure, Mover, NodeId, Note, Peer};
 use baton_cluster::peer::{FromFrontEnd, FromNode};
 
-use crate::events::{Event, ToMover};
+use crate::events::{Event, ToAgent};
 use crate::host::{Entry, Handle, Owner};
 use crate::links::Line;
 use crate::world::{FRONT_ENDS, World};
 
 impl World {
-    /// Gives a mover some input, and does what it wants.
-    pub(crate) fn with_mover(&mut self, host: usize, input: impl FnOnce(&mut Mover<Handle>, u64)) {
+    /// Gives an agent some input, and does what it wants.
+    pub(crate) fn with_agent(&mut self, host: usize, input: impl FnOnce(&mut HandoffAgent<Handle>, u64)) {
         let now_ms = self.now_ms();
-        let Some(mover) = &mut self.hosts[host].mover else { return };
-        input(mover, now_ms);
+        let Some(agent) = &mut self.hosts[host].agent else { return };
+        input(agent, now_ms);
         self.act(host);
-        let Some(mover) = &self.hosts[host].mover else { return };
-        let Some(due_ms) = mover.deadline_ms() else { return };
+        let Some(agent) = &self.hosts[host].agent else { return };
+        let Some(due_ms) = agent.deadline_ms() else { return };
         if self.hosts[host].wake_ms.is_none_or(|wake_ms| due_ms < wake_ms) {
             self.hosts[host].wake_ms = Some(due_ms);
             let life = self.hosts[host].life;
@@ -31,15 +31,15 @@ impl World {
             return;
         }
         self.hosts[host].wake_ms = None;
-        self.with_mover(host, Mover::handle_time);
+        self.with_agent(host, HandoffAgent::handle_time);
         let now_ms = self.now_ms();
-        if let Some(due_ms) = self.hosts[host].mover.as_ref().and_then(Mover::deadline_ms) {
+        if let Some(due_ms) = self.hosts[host].agent.as_ref().and_then(HandoffAgent::deadline_ms) {
             assert!(due_ms > now_ms, "{}: due again at once", self.hosts[host].name);
         }
     }
 
     fn act(&mut self, host: usize) {
-        while let Some(action) = self.hosts[host].mover.as_mut().and_then(Mover::next_action) {
+        while let Some(action) = self.hosts[host].agent.as_mut().and_then(HandoffAgent::next_action) {
             if !matches!(action, Action::Send { .. }) {
                 self.tell(|| format!("  {}: {action:?}", self.hosts[host].name));
             }
@@ -51,7 +51,7 @@ impl World {
         let life = self.hosts[host].life;
         match action {
             Action::Connect { node, address } => {
-                let to = (FRONT_ENDS..self.hosts.len()).find(|to| Self::node(*to).mover == address).unwrap();
+                let to = (FRONT_ENDS..self.hosts.len()).find(|to| Self::node(*to).agent == address).unwrap();
                 self.names.insert((host, life, node), to);
                 let delay_us = self.dice.range(100, 2_000);
                 self.after(delay_us, Event::Connected { host, life, node, to });
@@ -65,7 +65,7 @@ impl World {
                     true if Self::is_node(host) => Err("no memory".into()),
                     _ => self.restore(host, tuple, &tcp),
                 };
-                self.input(host, |mover, now_ms| mover.handle_restored(flow, restored, now_ms));
+                self.input(host, |agent, now_ms| agent.handle_restored(flow, restored, now_ms));
             }
             Action::Hold { tuple } => _ = self.hosts[host].table.insert(tuple, Entry::Held),
             Action::Forward { tuple, next_hop } => {
@@ -78,10 +78,10 @@ impl World {
             }
             Action::Remove { tuple } => _ = self.hosts[host].table.remove(&tuple),
             Action::Give(connection) => {
-                self.owner(host, connection.socket.conn, Owner::Mover);
+                self.owner(host, connection.socket.conn, Owner::HandoffAgent);
                 let server = &self.hosts[host].server;
                 if !server.is_up || self.dice.percent(2) {
-                    self.input(host, |mover, now_ms| mover.handle_not_given(connection, now_ms));
+                    self.input(host, |agent, now_ms| agent.handle_not_given(connection, now_ms));
                 } else {
                     let life = server.life;
                     let ForServer { socket, passport, .. } = connection;
@@ -101,10 +101,10 @@ impl World {
     }
 
     /// Input while actions are done: the rest of them follows.
-    fn input(&mut self, host: usize, input: impl FnOnce(&mut Mover<Handle>, u64)) {
+    fn input(&mut self, host: usize, input: impl FnOnce(&mut HandoffAgent<Handle>, u64)) {
         let now_ms = self.now_ms();
-        if let Some(mover) = &mut self.hosts[host].mover {
-            input(mover, now_ms);
+        if let Some(agent) = &mut self.hosts[host].agent {
+            input(agent, now_ms);
         }
     }
 
@@ -120,20 +120,20 @@ impl World {
         let at = &self.hosts[host].sockets[&socket.conn];
         if at.is_finished || self.dice.percent(2) {
             let why = "the client has closed its half".to_owned();
-            return self.input(host, |mover, now_ms| mover.handle_not_frozen(flow, socket, why, now_ms));
+            return self.input(host, |agent, now_ms| agent.handle_not_frozen(flow, socket, why, now_ms));
         }
         self.hosts[host].table.insert(tuple, Entry::Held);
         let tcp = self.dump(host, socket.conn);
-        self.input(host, |mover, now_ms| mover.handle_frozen(flow, tcp, now_ms));
+        self.input(host, |agent, now_ms| agent.handle_frozen(flow, tcp, now_ms));
     }
 
     /// A connection is there, or there is no process at the other end.
     pub(crate) fn connected(&mut self, host: usize, life: u64, node: NodeId, to: usize) {
-        if self.hosts[host].life != life || self.hosts[host].mover.is_none() {
+        if self.hosts[host].life != life || self.hosts[host].agent.is_none() {
             return;
         }
         if self.cut.contains(&(host, to)) {
-            return; // The mover's own patience ends.
+            return; // The agent's own patience ends.
         }
         let front_end = self.line_of(host, node);
         if front_end.is_some() {
@@ -147,16 +147,16 @@ impl World {
             is_closed: (false, false),
         };
         let now_ms = self.now_ms();
-        if self.hosts[to].mover.is_none() {
-            return self.with_mover(host, |mover, now_ms| {
-                mover.handle_closed(Peer::Node(node), "connection refused".into(), now_ms);
+        if self.hosts[to].agent.is_none() {
+            return self.with_agent(host, |agent, now_ms| {
+                agent.handle_closed(Peer::Node(node), "connection refused".into(), now_ms);
             });
         }
         let line = self.lines.open(line);
-        let accepted = self.hosts[to].mover.as_mut().is_some_and(|mover| mover.handle_accepted(line, now_ms));
+        let accepted = self.hosts[to].agent.as_mut().is_some_and(|agent| agent.handle_accepted(line, now_ms));
         assert!(accepted, "too many connections");
-        self.with_mover(to, |_, _| {});
-        self.with_mover(host, |mover, _| mover.handle_connected(node));
+        self.with_agent(to, |_, _| {});
+        self.with_agent(host, |agent, _| agent.handle_connected(node));
     }
 
     fn line_of(&self, host: usize, node: NodeId) -> Option<u64> {
@@ -220,10 +220,10 @@ impl World {
         {
             self.sum.taken_again += 1;
         }
-        self.with_mover(host, |mover, now_ms| mover.handle_body(peer, body, now_ms));
+        self.with_agent(host, |agent, now_ms| agent.handle_body(peer, body, now_ms));
     }
 
-    /// A mover has closed a connection: the other end hears of it behind what is on its way.
+    /// An agent has closed a connection: the other end hears of it behind what is on its way.
     fn disconnect(&mut self, host: usize, peer: Peer) {
         let line = match peer {
             Peer::Node(node) => self.line_of(host, node),
@@ -266,40 +266,40 @@ impl World {
             true => Peer::FrontEnd(line),
             false => Peer::Node(self.node_id(front_end, node).expect("a node that was connected to")),
         };
-        self.with_mover(host, |mover, now_ms| mover.handle_closed(peer, "closed".into(), now_ms));
+        self.with_agent(host, |agent, now_ms| agent.handle_closed(peer, "closed".into(), now_ms));
     }
 
     /// What comes from workers.
-    pub(crate) fn worker_says(&mut self, host: usize, life: u64, server_life: u64, message: ToMover) {
+    pub(crate) fn worker_says(&mut self, host: usize, life: u64, server_life: u64, message: ToAgent) {
         if self.hosts[host].life != life {
             return;
         }
         let is_counted = self.hosts[host].server.life == server_life;
         match message {
-            ToMover::Handoff { node, handle, passport } => {
-                self.owner(host, handle.conn, Owner::Mover);
+            ToAgent::Handoff { node, handle, passport } => {
+                self.owner(host, handle.conn, Owner::HandoffAgent);
                 let tuple = self.conns[&handle.conn].tuple;
                 let handoff = Handoff { node, socket: handle, tuple, passport, is_counted };
-                self.with_mover(host, |mover, now_ms| mover.handle_handoff(handoff, now_ms));
+                self.with_agent(host, |agent, now_ms| agent.handle_handoff(handoff, now_ms));
             }
-            ToMover::Return { flow, handle, passport } => {
-                self.owner(host, handle.conn, Owner::Mover);
-                self.with_mover(host, |mover, now_ms| mover.handle_return(flow, handle, passport, now_ms));
+            ToAgent::Return { flow, handle, passport } => {
+                self.owner(host, handle.conn, Owner::HandoffAgent);
+                self.with_agent(host, |agent, now_ms| agent.handle_return(flow, handle, passport, now_ms));
             }
-            ToMover::Report(report) => {
-                self.with_mover(host, |mover, now_ms| mover.handle_report(&report, now_ms));
+            ToAgent::Report(report) => {
+                self.with_agent(host, |agent, now_ms| agent.handle_report(&report, now_ms));
             }
         }
     }
 
     pub(crate) fn sweep(&mut self, host: usize, tuple: Tuple) {
         if !self.hosts[host].table.contains_key(&tuple) {
-            self.with_mover(host, |mover, now_ms| mover.handle_idle(tuple, now_ms));
+            self.with_agent(host, |agent, now_ms| agent.handle_idle(tuple, now_ms));
         }
     }
 
-    pub(crate) fn kill_mover(&mut self, host: usize) {
-        if self.hosts[host].mover.take().is_none() {
+    pub(crate) fn kill_agent(&mut self, host: usize) {
+        if self.hosts[host].agent.take().is_none() {
             return;
         }
         let at = &mut self.hosts[host];
@@ -310,7 +310,7 @@ impl World {
         at.server.nodes.clear();
         let lines = self.lines.of(host);
         lines.into_iter().for_each(|line| self.close_line(line, host));
-        self.close_all(host, &[Owner::Mover, Owner::Inert, Owner::ToMover]);
+        self.close_all(host, &[Owner::HandoffAgent, Owner::Inert, Owner::ToAgent]);
     }
 
     pub(crate) fn cut(&mut self, front_end: usize, node: usize, breaks: bool) {

@@ -1,8 +1,8 @@
-//! The mover's machine: what happens to connections that move between hosts, as decisions.
+//! The handoff agent's machine: what happens to connections that move between hosts, as decisions.
 //!
-//! Input: `handle_*`, with the time in milliseconds of a clock that never goes back. Output: [`next_action`](Mover::next_action),
-//! to be done in this order. [`deadline_ms`](Mover::deadline_ms) says when [`handle_time`](Mover::handle_time) has something
-//! to do.
+//! Input: `handle_*`, with the time in milliseconds of a clock that never goes back. Output:
+//! [`next_action`](HandoffAgent::next_action), to be done in this order. [`deadline_ms`](HandoffAgent::deadline_ms) says when
+//! [`handle_time`](HandoffAgent::handle_time) has something to do.
 //!
 //! ```text
 //!   front-end                                     node
@@ -46,11 +46,11 @@ use baton_passport::Passport;
 
 use self::limits::SERVER_LOST_MS;
 use crate::flow::{FlowId, Tuple};
-use crate::local::{MoverStatus, Node, Report};
+use crate::local::{AgentStatus, Node, Report};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused};
 
 /// The machine. `S` is a client's socket, which it never looks at.
-pub struct Mover<S> {
+pub struct HandoffAgent<S> {
     front_end: FrontEnd<S>,
     node: NodeSide<S>,
     server: ServerState,
@@ -64,8 +64,8 @@ enum ServerState {
     Gone { since_ms: u64 },
 }
 
-impl<S> Mover<S> {
-    /// A mover without a server. `secret` comes from the system's source of randomness.
+impl<S> HandoffAgent<S> {
+    /// An agent without a server. `secret` comes from the system's source of randomness.
     pub fn new(secret: [u8; 16], now_ms: u64) -> Self {
         let mut secret = Secret::new(secret);
         Self {
@@ -219,7 +219,7 @@ impl<S> Mover<S> {
         [self.front_end.deadline_ms(), self.node.deadline_ms()].into_iter().flatten().min()
     }
 
-    /// When the mover is of no use any more, if nothing changes: it has neither a server nor connections.
+    /// When the agent is of no use any more, if nothing changes: it has neither a server nor connections.
     pub fn ends_ms(&self) -> Option<u64> {
         match self.server {
             ServerState::Gone { since_ms } if self.is_empty() => Some(since_ms + SERVER_LOST_MS),
@@ -232,9 +232,9 @@ impl<S> Mover<S> {
         self.front_end.is_empty() && self.node.is_empty()
     }
 
-    /// What the server is told about the mover. The process adds its own number.
-    pub fn status(&self) -> MoverStatus {
-        MoverStatus {
+    /// What the server is told about the agent. The process adds its own number.
+    pub fn status(&self) -> AgentStatus {
+        AgentStatus {
             pid: 0,
             flows: self.front_end.flows.len() as u64,
             kept: self.node.kept.len() as u64,
@@ -244,9 +244,9 @@ impl<S> Mover<S> {
     }
 }
 
-impl<S> fmt::Debug for Mover<S> {
+impl<S> fmt::Debug for HandoffAgent<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mover")
+        f.debug_struct("HandoffAgent")
             .field("flows", &self.front_end.flows.len())
             .field("kept", &self.node.kept.len())
             .field("links", &self.node.inbound.links())
