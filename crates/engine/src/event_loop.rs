@@ -6,7 +6,7 @@
 //!   listener ─► accept ► Client::advance ─► Need ────────────┤
 //!   client ───────────────────┘ ▲            │ Turn: at the end of the round
 //!   jobs done ──────────────────┤◄── Jobs ◄──┤ Job
-//!   applications ───────────────┘◄─ Gateway ◄┘ Delegate, ResponseEvent
+//!   applications ───────────────┘◄─ Gateway ◄┘ Upstream
 //! ```
 //!
 //! The loop registers a client edge-triggered, once, for both directions, and only when it has to wait for it. If the
@@ -20,11 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_cache::Upstreams;
+use baton_session::agent_link::FlowEvent;
 use baton_session::context::Context;
 use baton_session::departures::Departures;
 use baton_session::job::{Job, JobDone};
-use baton_session::agent_link::FlowEvent;
-use baton_session::session::{Need, Session, Wake};
+use baton_session::requests;
+use baton_session::session::{Need, Session, UpstreamNeed, Wake};
 use baton_shares::ClientKey;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
@@ -260,10 +261,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     fn deliver_responses(&mut self) {
         while let Some(request) = self.upstreams.poll_ready() {
             if let Some((token, stream)) = self.clients.of_request(request) {
-                let wake = match self.upstreams.gateway.wants_body(request) {
-                    true => Wake::BodyWanted(stream),
-                    false => Wake::ResponseReady(stream),
-                };
+                let wake = requests::ready(stream, request, &mut self.upstreams);
                 self.advance(token, wake);
             }
         }
@@ -415,55 +413,21 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                     need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(stream, request) => {
-                    self.requests_given = self.requests_given.wrapping_add(1);
-                    entry.was_delegated = true;
-                    if entry.interest == Interest::InputAndOutput && request.upstream.pass.is_some() {
-                        // A failure only costs needless wake-ups.
-                        let _ = watch(&self.epoll, token, entry, Interest::Input);
+                Need::Upstream(asked) => {
+                    if let UpstreamNeed::Delegate(_, request) = &asked {
+                        entry.was_delegated = true;
+                        if entry.interest == Interest::InputAndOutput && request.upstream.pass.is_some() {
+                            // A failure only costs needless wake-ups.
+                            let _ = watch(&self.epoll, token, entry, Interest::Input);
+                        }
                     }
-                    let (name, now_ms) = (token.name_request(self.requests_given), self.ctx.clock.now_ms());
-                    entry.requests.insert(stream, self.upstreams.begin(name, request, now_ms));
-                    // What there is to take is announced, even if it is there at once.
-                    need = entry.client.advance(Wake::Resumed, &mut self.ctx);
-                }
-                Need::Resume(stream, end) => {
-                    self.requests_given = self.requests_given.wrapping_add(1);
-                    let name = token.name_request(self.requests_given);
-                    entry.requests.insert(stream, name);
-                    self.upstreams.gateway.resume_tunnel(name, *end, self.ctx.clock.now_ms());
-                    need = Need::ResponseEvent(stream);
-                }
-                Need::Body(stream, part) => {
-                    let whose = entry.requests.of_stream(stream).expect(DELEGATED);
+                    let name = || {
+                        self.requests_given = self.requests_given.wrapping_add(1);
+                        token.name_request(self.requests_given)
+                    };
                     let now_ms = self.ctx.clock.now_ms();
-                    match part {
-                        Ok(part) => self.upstreams.gateway.push_body(whose, part.bytes, part.is_last, now_ms),
-                        Err(why) => self.upstreams.gateway.fail_body(whose, why, now_ms),
-                    }
-                    let wake = match self.upstreams.gateway.wants_body(whose) {
-                        true => Wake::BodyWanted(stream),
-                        false => Wake::ResponseReady(stream),
-                    };
+                    let wake = entry.requests.handle_need(asked, &mut self.upstreams, name, now_ms);
                     need = entry.client.advance(wake, &mut self.ctx);
-                }
-                Need::ResponseEvent(stream) => {
-                    let whose = entry.requests.of_stream(stream).expect(DELEGATED);
-                    self.upstreams.note_sent(whose, self.ctx.clock.now_ms());
-                    let wake = match self.upstreams.gateway.wants_body(whose) {
-                        true => Wake::BodyWanted(stream),
-                        false => Wake::ResponseEvent(stream, self.upstreams.take(whose)),
-                    };
-                    if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
-                        entry.requests.remove(stream);
-                    }
-                    need = entry.client.advance(wake, &mut self.ctx);
-                }
-                Need::Abandon(stream) => {
-                    if let Some(request) = entry.requests.remove(stream) {
-                        self.upstreams.abandon(request, self.ctx.clock.now_ms());
-                    }
-                    need = entry.client.advance(Wake::Resumed, &mut self.ctx);
                 }
                 Need::ResponseAwaited => {
                     // To notice a reset before the answer comes; otherwise sending it shows the reset.
@@ -771,8 +735,6 @@ fn watch<C: Client>(
 }
 
 const NONE: &[Arc<Listener>] = &[];
-
-const DELEGATED: &str = "a session asks only about a request that it has delegated";
 
 /// Events taken from the kernel at a time.
 const EVENTS_PER_WAKE: usize = 256;

@@ -1,8 +1,10 @@
 //! The requests of a client that applications have.
 
+use baton_cache::Upstreams;
 use baton_upstream::RequestId;
 
 use crate::protocol::StreamId;
+use crate::session::{UpstreamNeed, Wake};
 
 /// The names by which the gateway knows a client's requests.
 ///
@@ -14,6 +16,66 @@ impl Requests {
     /// The gateway knows the request of this stream by this name.
     pub fn insert(&mut self, stream: StreamId, request: RequestId) {
         self.0.push((stream, request));
+    }
+
+    /// Does what the client's session needs of what answers elsewhere. Returns the wake with which the session goes on. `name`
+    /// makes a name for a request that is given now.
+    pub fn handle_need(
+        &mut self,
+        need: UpstreamNeed,
+        upstreams: &mut Upstreams,
+        name: impl FnOnce() -> RequestId,
+        now_ms: u64,
+    ) -> Wake {
+        match need {
+            UpstreamNeed::Delegate(stream, request) => {
+                self.insert(stream, upstreams.begin(name(), request, now_ms));
+                // What there is to take is announced, even if it is there at once.
+                Wake::Resumed
+            }
+            UpstreamNeed::Resume(stream, end) => {
+                let request = name();
+                self.insert(stream, request);
+                upstreams.gateway.resume_tunnel(request, *end, now_ms);
+                self.next_event(stream, request, upstreams, now_ms)
+            }
+            UpstreamNeed::ResponseEvent(stream) => {
+                let request = self.of_stream(stream).expect(DELEGATED);
+                self.next_event(stream, request, upstreams, now_ms)
+            }
+            UpstreamNeed::Body(stream, part) => {
+                let request = self.of_stream(stream).expect(DELEGATED);
+                match part {
+                    Ok(part) => upstreams.gateway.push_body(request, part.bytes, part.is_last, now_ms),
+                    Err(why) => upstreams.gateway.fail_body(request, why, now_ms),
+                }
+                ready(stream, request, upstreams)
+            }
+            UpstreamNeed::Abandon(stream) => {
+                if let Some(request) = self.remove(stream) {
+                    upstreams.abandon(request, now_ms);
+                }
+                Wake::Resumed
+            }
+        }
+    }
+
+    fn next_event(
+        &mut self,
+        stream: StreamId,
+        request: RequestId,
+        upstreams: &mut Upstreams,
+        now_ms: u64,
+    ) -> Wake {
+        upstreams.note_sent(request, now_ms);
+        if upstreams.gateway.wants_body(request) {
+            return Wake::BodyWanted(stream);
+        }
+        let event = upstreams.take(request);
+        if event.as_ref().is_some_and(|event| event.is_last()) {
+            self.remove(stream);
+        }
+        Wake::ResponseEvent(stream, event)
     }
 
     /// The name of the request of this stream.
@@ -42,3 +104,13 @@ impl Requests {
         self.0.iter().map(|(_, request)| *request)
     }
 }
+
+/// The wake for a request about which the gateway has something to say.
+pub fn ready(stream: StreamId, request: RequestId, upstreams: &mut Upstreams) -> Wake {
+    match upstreams.gateway.wants_body(request) {
+        true => Wake::BodyWanted(stream),
+        false => Wake::ResponseReady(stream),
+    }
+}
+
+const DELEGATED: &str = "a session asks only about a request that it has delegated";

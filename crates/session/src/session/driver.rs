@@ -17,7 +17,7 @@ use baton_upstream::{FailureReason, ResponseEvent};
 
 use super::connection::ClientConnection;
 use super::exchanges::Exchanges;
-use super::need::{Need, Stage};
+use super::need::{Need, Stage, UpstreamNeed};
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
 use crate::job::JobDone;
@@ -188,12 +188,12 @@ pub(super) trait Driver: Sized {
                 Need::Job(job, entry.exchange.client(&connection.transport))
             }
             Wants::Delegation(delegation) => self.delegate(at, delegation, connection, ctx),
-            Wants::Resume(end) => Need::Resume(stream, end),
+            Wants::Resume(end) => Need::Upstream(UpstreamNeed::Resume(stream, end)),
             Wants::Turn => {
                 self.make_due(at);
                 Need::Turn
             }
-            Wants::ResponseEvent => Need::ResponseEvent(stream),
+            Wants::ResponseEvent => Need::Upstream(UpstreamNeed::ResponseEvent(stream)),
             Wants::JobUnderWay | Wants::ResponseAwaited if Self::IS_MULTIPLEXED => return None,
             Wants::JobUnderWay => Need::JobUnderWay,
             Wants::ResponseAwaited => Need::ResponseAwaited,
@@ -216,7 +216,10 @@ pub(super) trait Driver: Sized {
         }
         let entry = &mut self.exchanges_mut()[at];
         entry.is_passed = request.pass.is_some();
-        Need::Delegate(entry.exchange.stream, baton_cache::SourceRequest { upstream: request, ask })
+        Need::Upstream(UpstreamNeed::Delegate(
+            entry.exchange.stream,
+            baton_cache::SourceRequest { upstream: request, ask },
+        ))
     }
 
     /// The job that [`Need::Job`] asked for is done.
@@ -309,7 +312,7 @@ pub(super) trait Driver: Sized {
     fn time_out_lent_body(&mut self, at: usize) -> Need {
         let entry = &mut self.exchanges_mut()[at];
         entry.wants_body = false;
-        Need::Body(entry.exchange.stream, Err(FailureReason::BodyTimedOut))
+        Need::Upstream(UpstreamNeed::Body(entry.exchange.stream, Err(FailureReason::BodyTimedOut)))
     }
 
     /// Refuses a request whose body takes too long.

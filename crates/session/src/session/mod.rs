@@ -30,7 +30,7 @@ use driver::Driver;
 use http1::Http1Driver;
 use http2::Http2Driver;
 
-pub use need::{BodyPart, Need, Stage};
+pub use need::{BodyPart, Need, Stage, UpstreamNeed};
 pub use wake::Wake;
 
 /// What is lost with a connection that ends now. The order is that in which they go.

@@ -19,6 +19,19 @@ pub enum Need {
     Job(Job, Option<ClientKey>),
     /// The job that was asked for before.
     JobUnderWay,
+    /// Something of what answers elsewhere, at once ([`Requests::handle_need`](crate::requests::Requests::handle_need)).
+    Upstream(UpstreamNeed),
+    /// To be woken by the gateway's next event for that request.
+    ResponseAwaited,
+    /// Another step, after other clients have had a turn or on a thread of the other stage.
+    Turn,
+    /// Nothing ever again: drop it.
+    Finished,
+}
+
+/// What a session needs of what answers its requests elsewhere.
+#[derive(Debug)]
+pub enum UpstreamNeed {
     /// A request to be given to its application, whose events will wake the session.
     Delegate(StreamId, baton_cache::SourceRequest),
     /// A tunnel of another process to be gone on with; then [`Session::handle_response_event`](super::Session::handle_response_event).
@@ -27,14 +40,8 @@ pub enum Need {
     Body(StreamId, Result<BodyPart, FailureReason>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.
     ResponseEvent(StreamId),
-    /// To be woken by the gateway's next event for that request.
-    ResponseAwaited,
     /// This request to be taken back from its application: its client has gone.
     Abandon(StreamId),
-    /// Another step, after other clients have had a turn or on a thread of the other stage.
-    Turn,
-    /// Nothing ever again: drop it.
-    Finished,
 }
 
 /// A piece of a request's body, or of what a client sends into a tunnel.

@@ -28,7 +28,7 @@ use baton_upstream::{
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{Need, Session, Stage};
+use super::{Need, Session, Stage, UpstreamNeed};
 use crate::context::{Context, Records};
 use crate::protocol::StreamId;
 use crate::send_queue::{SendPolicy, SendfileMode, is_resident};
@@ -240,10 +240,13 @@ impl Game {
                 Need::Turn => {}
                 Need::Job(job, _) => self.session.handle_job(job.run(), &self.ctx),
                 Need::JobUnderWay => panic!("jobs are done at once here"),
-                Need::Abandon(_) => panic!("HTTP/1 ends with its request"),
-                Need::Resume(..) => panic!("no tunnel has arrived"),
-                Need::Body(..) => panic!("requests are given away without bodies here"),
-                Need::Delegate(stream, _) | Need::ResponseEvent(stream) => {
+                Need::Upstream(UpstreamNeed::Abandon(_)) => panic!("HTTP/1 ends with its request"),
+                Need::Upstream(UpstreamNeed::Resume(..)) => panic!("no tunnel has arrived"),
+                Need::Upstream(UpstreamNeed::Body(..)) => {
+                    panic!("requests are given away without bodies here")
+                }
+                Need::Upstream(UpstreamNeed::Delegate(stream, _))
+                | Need::Upstream(UpstreamNeed::ResponseEvent(stream)) => {
                     self.delegated = Some(stream);
                     let event = self.events.pop();
                     self.session.handle_response_event(stream, event, &mut self.ctx);

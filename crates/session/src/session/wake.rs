@@ -3,7 +3,7 @@
 use baton_telemetry::log::Outcome;
 use baton_upstream::{ResponseEvent, TunnelEnd};
 
-use super::{Need, Session};
+use super::{Need, Session, UpstreamNeed};
 use crate::context::Context;
 use crate::job::JobDone;
 use crate::protocol::StreamId;
@@ -66,9 +66,9 @@ impl Session {
                 self.handle_job(done, ctx);
                 None
             }
-            Wake::ResponseEvent(stream, event) => {
-                self.handle_response_event(stream, event, ctx).then_some(Need::ResponseEvent(stream))
-            }
+            Wake::ResponseEvent(stream, event) => self
+                .handle_response_event(stream, event, ctx)
+                .then_some(Need::Upstream(UpstreamNeed::ResponseEvent(stream))),
             Wake::ResponseReady(stream) => {
                 self.handle_response_ready(stream);
                 None

@@ -22,10 +22,9 @@ use baton_content::{Blocking, Cache, CacheSettings};
 use baton_response::send_way::{SendWay, SendWays};
 use baton_session::context::{Context, Records};
 use baton_session::job::Job;
-use baton_session::protocol::StreamId;
-use baton_session::requests::Requests;
+use baton_session::requests::{self, Requests};
 use baton_session::send_queue::{SendPolicy, SendfileMode};
-use baton_session::session::{Need, Session, Stage, Wake};
+use baton_session::session::{Need, Session, Stage, UpstreamNeed, Wake};
 use baton_session::transport::Transport;
 use baton_site::limits::Limits;
 use baton_site::plan::Plan;
@@ -90,6 +89,8 @@ pub(crate) struct World<'a> {
     epoll: OwnedFd,
     application: Application,
     protocol: Protocol,
+    /// Requests that were given to the application so far.
+    requests_given: u32,
     is_round_due: bool,
     is_application_due: bool,
     /// How long the application may delay its work.
@@ -203,6 +204,7 @@ impl<'a> World<'a> {
             epoll,
             application: Application::listen(&setting.folder, ledger, protocol, &mut choices),
             protocol,
+            requests_given: 0,
             is_round_due: false,
             is_application_due: false,
             application_pause_ms: choices.one(&[1, 5, 100]) as u64,
@@ -450,7 +452,7 @@ impl<'a> World<'a> {
         while let Some(whose) = self.upstreams.poll_ready() {
             let who = whose.number() as u32 as usize;
             let Some(stream) = self.seats[who].requests.stream_of(whose) else { continue };
-            let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
+            let wake = requests::ready(stream, whose, &mut self.upstreams);
             self.advance(who, wake);
         }
     }
@@ -513,11 +515,6 @@ impl<'a> World<'a> {
         true
     }
 
-    /// The wake for an application that wants more of a body.
-    fn wake_for_body(&mut self, whose: RequestId, stream: StreamId) -> Option<Wake> {
-        self.upstreams.gateway.wants_body(whose).then_some(Wake::BodyWanted(stream))
-    }
-
     /// Advances a session until it has to wait, like an event loop.
     fn advance(&mut self, who: usize, wake: Wake) {
         if self.seats[who].session.is_none() {
@@ -556,38 +553,16 @@ impl<'a> World<'a> {
                     assert!(!waits, "answers wait for the disk of others");
                 }
                 Need::JobUnderWay => break,
-                Need::Delegate(stream, request) => {
-                    let whose = self.upstreams.begin(name_request(who, stream), request, self.now_ms);
-                    self.seats[who].requests.insert(stream, whose);
-                    need = self.wake(who, Wake::Resumed);
-                }
-                Need::Resume(..) => unreachable!("no tunnel moves here"),
-                Need::ResponseEvent(stream) => {
-                    let whose = self.seats[who].requests.of_stream(stream).unwrap();
-                    self.seats[who].heard_ms = self.now_ms;
-                    self.upstreams.note_sent(whose, self.now_ms);
-                    let wake = self.wake_for_body(whose, stream);
-                    let wake =
-                        wake.unwrap_or_else(|| Wake::ResponseEvent(stream, self.upstreams.take(whose)));
-                    if matches!(&wake, Wake::ResponseEvent(_, Some(event)) if event.is_last()) {
-                        self.seats[who].requests.remove(stream);
+                Need::Upstream(asked) => {
+                    if let UpstreamNeed::ResponseEvent(_) = asked {
+                        self.seats[who].heard_ms = self.now_ms;
                     }
-                    need = self.wake(who, wake);
-                }
-                Need::Abandon(stream) => {
-                    if let Some(request) = self.seats[who].requests.remove(stream) {
-                        self.upstreams.abandon(request, self.now_ms);
-                    }
-                    need = self.wake(who, Wake::Resumed);
-                }
-                Need::Body(stream, part) => {
-                    let whose = self.seats[who].requests.of_stream(stream).unwrap();
-                    let (gateway, now_ms) = (&mut self.upstreams.gateway, self.now_ms);
-                    match part {
-                        Ok(part) => gateway.push_body(whose, part.bytes, part.is_last, now_ms),
-                        Err(why) => gateway.fail_body(whose, why, now_ms),
-                    }
-                    let wake = self.wake_for_body(whose, stream).unwrap_or(Wake::ResponseReady(stream));
+                    let name = || {
+                        self.requests_given += 1;
+                        name_request(who, self.requests_given)
+                    };
+                    let requests = &mut self.seats[who].requests;
+                    let wake = requests.handle_need(asked, &mut self.upstreams, name, self.now_ms);
                     need = self.wake(who, wake);
                 }
                 Need::ResponseAwaited => {
@@ -765,9 +740,9 @@ fn limits(choices: &mut Choices) -> Limits {
     }
 }
 
-/// The name of a client's request at the application.
-fn name_request(who: usize, stream: StreamId) -> RequestId {
-    RequestId::new(stream.number() << 32 | who as u64)
+/// The name of a client's request at the application: the `number`th of all.
+fn name_request(who: usize, number: u32) -> RequestId {
+    RequestId::new(u64::from(number) << 32 | who as u64)
 }
 
 /// The counters.

@@ -6,6 +6,7 @@ use super::waiting::Waiting;
 use super::{ClientConnection, ConnectionState, Driver, Http1Driver, Need, Stage};
 use crate::context::Context;
 use crate::exchange::Exchange;
+use crate::session::need::UpstreamNeed;
 
 impl Http1Driver {
     /// The deadline has passed.
@@ -45,13 +46,11 @@ impl Http1Driver {
             Need::Readable => self.awaited_input(connection),
             Need::Writable => Waiting::Send,
             Need::Job(..) | Need::JobUnderWay => Waiting::Job,
-            Need::ResponseEvent(_) | Need::ResponseAwaited if self.awaits_body() => Waiting::Body,
-            Need::Delegate(..)
-            | Need::Resume(..)
-            | Need::Body(..)
-            | Need::ResponseEvent(_)
-            | Need::ResponseAwaited => Waiting::Application,
-            Need::Abandon(_) | Need::Turn | Need::Finished => return,
+            Need::Upstream(UpstreamNeed::ResponseEvent(_)) | Need::ResponseAwaited if self.awaits_body() => {
+                Waiting::Body
+            }
+            Need::Upstream(UpstreamNeed::Abandon(_)) | Need::Turn | Need::Finished => return,
+            Need::Upstream(_) | Need::ResponseAwaited => Waiting::Application,
         };
         if waiting != self.waiting {
             self.wait_for(waiting, connection, ctx);

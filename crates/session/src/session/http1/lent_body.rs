@@ -9,7 +9,7 @@ use baton_upstream::FailureReason;
 use super::{ClientConnection, Http1Driver, Need};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::BodyRead;
-use crate::session::need::BodyPart;
+use crate::session::need::{BodyPart, UpstreamNeed};
 use crate::transport::Received;
 
 impl Http1Driver {
@@ -38,7 +38,7 @@ impl Http1Driver {
         self.pieces += 1;
         let part = self.read_lent(connection, ctx)?;
         self.exchanges[at].wants_body = false;
-        Some(Need::Body(self.protocol.stream(), part))
+        Some(Need::Upstream(UpstreamNeed::Body(self.protocol.stream(), part)))
     }
 
     /// Reads on in a lent body: first what has been read already. `None`: nothing of it has come.

@@ -8,7 +8,7 @@ use super::stream::{Stream, name};
 use super::{ClientConnection, Driver, Http2Driver, Need, Underway};
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::{BodyRead, BodySink};
-use crate::session::need::BodyPart;
+use crate::session::need::{BodyPart, UpstreamNeed};
 
 impl Http2Driver {
     /// A part of a request's body has arrived.
@@ -83,6 +83,6 @@ impl Http2Driver {
             true => Ok(BodyPart { bytes, is_last: body.is_complete && body.arrived.is_empty() }),
             false => Err(FailureReason::BodyTooLong),
         };
-        Some(Need::Body(name(*id), part))
+        Some(Need::Upstream(UpstreamNeed::Body(name(*id), part)))
     }
 }

@@ -30,7 +30,7 @@ use baton_telemetry::metrics::Metric;
 use super::connection::{ClientConnection, ConnectionState};
 use super::driver::{Driver, Turn};
 use super::exchanges::{Exchanges, Underway};
-use super::need::{Need, Stage};
+use super::need::{Need, Stage, UpstreamNeed};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::job::Job;
@@ -324,7 +324,7 @@ impl Http2Driver {
             self.connection.begin_drain(ctx.clock.now_ms());
         }
         if let Some(stream) = self.to_abandon.pop() {
-            return Some(Need::Abandon(stream));
+            return Some(Need::Upstream(UpstreamNeed::Abandon(stream)));
         }
         if let Some(need) = self.pass_body_on() {
             return Some(need);

@@ -67,7 +67,9 @@ fn a_response_without_its_end_is_not_complete() {
         let mut ctx = context(&folder);
         let (mut session, client) = session(100_000, &mut ctx);
         client.send(&[HELLO, &get("/app/", 1)].concat());
-        let Need::Delegate(stream, _) = step(&mut session, &mut ctx) else { panic!("no request") };
+        let Need::Upstream(UpstreamNeed::Delegate(stream, _)) = step(&mut session, &mut ctx) else {
+            panic!("no request")
+        };
         for event in [Some(head()), Some(body(10)), None] {
             session.handle_response_event(stream, event, &mut ctx);
         }
