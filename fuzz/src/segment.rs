@@ -4,8 +4,8 @@
 use baton_http::origin::{RESPONSE_HEAD_BYTES_MAX, RequestKind, ResponseHead, ResponsePart, ResponseReader};
 use baton_http::{HeadLimits, RequestHead};
 use baton_segment::rules::{
-    Answer, CacheRequest, Conditional, Decision, Fetched, Key, KeySecret, ResponseDirectives, RouteRules,
-    Scheme, Stored, Times, VariantKey, decide, invalidated, labels_of, selected_ranges,
+    CacheRequest, Conditional, Decision, Fetched, Key, KeySecret, ResponseDirectives, RouteRules, Scheme,
+    Stored, Times, VariantKey, decide, invalidated, labels_of,
 };
 
 /// Input: a request, and the response to it behind its blank line.
@@ -42,9 +42,6 @@ pub fn rules(input: &[u8]) {
         match decide(&asked, [&stored].into_iter(), now_s) {
             Decision::Serve(hit) => {
                 assert_eq!(hit.ttl_s > 0, freshness.ttl_s(now_s) > 0);
-                if hit.answer == Answer::Ranges {
-                    selected_ranges(&request, &stored, 8);
-                }
             }
             Decision::Revalidate(..) | Decision::NotCached(_) => {}
             Decision::Fetch(_) => panic!("it matches"),

@@ -66,12 +66,4 @@ impl PolicySettings {
     pub(crate) fn bound(&self) -> f32 {
         self.bound_percent.max(101) as f32 / 100.0
     }
-
-    /// T_high for a tolerated difference in delay between nodes and a mean service time, both in microseconds
-    /// (Pai, 1999, section 3.1.4): `(T_low + D / R) / 2`, and more than T_low.
-    pub fn t_high_for(t_low: u32, delay_difference_us: u64, service_us: u64) -> u32 {
-        let services = delay_difference_us / service_us.max(1);
-        let t_high = (u64::from(t_low) + services) / 2;
-        u32::try_from(t_high).unwrap_or(u32::MAX).max(t_low.saturating_add(1))
-    }
 }

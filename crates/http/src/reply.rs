@@ -69,14 +69,6 @@ impl<'b> ReplyHead<'b> {
         self.end_line()
     }
 
-    /// Appends the Content-Range of a 416, for a representation of `length` bytes.
-    pub fn content_range_unsatisfied(&mut self, length: u64) -> &mut Self {
-        self.name("Content-Range");
-        self.out.extend_from_slice(b"bytes */");
-        push_decimal(self.out, length);
-        self.end_line()
-    }
-
     /// Appends complete lines, `Name: value CRLF` each.
     pub fn raw(&mut self, lines: &[u8]) -> &mut Self {
         debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
@@ -153,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn status_lines_and_the_range_of_416() {
+    fn status_lines() {
         for (status, line) in [
             (Status::OK, "HTTP/1.1 200 OK\r\n\r\n"),
             (Status::NOT_MODIFIED, "HTTP/1.1 304 Not Modified\r\n\r\n"),
@@ -163,9 +155,6 @@ mod tests {
             ReplyHead::begin(&mut out, status).end();
             assert_eq!(out, line.as_bytes());
         }
-        let mut out = Vec::new();
-        ReplyHead::begin(&mut out, Status::RANGE_NOT_SATISFIABLE).content_range_unsatisfied(7);
-        assert!(out.ends_with(b"\r\nContent-Range: bytes */7\r\n"));
     }
 
     #[test]

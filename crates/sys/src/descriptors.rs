@@ -48,17 +48,6 @@ pub fn retry<T>(mut make: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> 
     }
 }
 
-/// [`retry`] for operations that fail with [`io::Error`].
-///
-/// # Errors
-/// Those of `make`.
-pub fn retry_io<T>(mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    match make() {
-        Err(error) if Errno::from_io_error(&error).is_some_and(ran_out) && release() > 0 => make(),
-        result => result,
-    }
-}
-
 /// How many descriptors this process may have at a time; `None`: any number.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current

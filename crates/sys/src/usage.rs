@@ -14,8 +14,6 @@ pub struct ThreadUsage {
     pub waits: u64,
     /// Blocks of 512 bytes read from disk on its behalf.
     pub blocks_read: u64,
-    /// Page faults that needed the disk.
-    pub major_faults: u64,
 }
 
 /// The calling thread's account.
@@ -34,6 +32,5 @@ pub fn thread_usage() -> io::Result<ThreadUsage> {
         cpu_us: us(usage.ru_utime) + us(usage.ru_stime),
         waits: usage.ru_nvcsw as u64,
         blocks_read: usage.ru_inblock as u64,
-        major_faults: usage.ru_majflt as u64,
     })
 }

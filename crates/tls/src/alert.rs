@@ -17,8 +17,6 @@ impl Alert {
     pub const BAD_RECORD_MAC: Self = Self(20);
     /// A record is too long.
     pub const RECORD_OVERFLOW: Self = Self(22);
-    /// A message cannot be parsed.
-    pub const DECODE_ERROR: Self = Self(50);
     /// There is no common version.
     pub const PROTOCOL_VERSION: Self = Self(70);
     /// Something failed that is not the peer's business.

@@ -158,14 +158,6 @@ fn at_the_admission_limit_requests_wait_until_one_completes() {
     assert_eq!(front_end.request(1), Decision::wait());
 }
 
-/// T_high for D = 105 mean services and T_low = 25 is the published 65.
-#[test]
-fn t_high_follows_from_the_tolerated_delay_difference() {
-    assert_eq!(PolicySettings::t_high_for(25, 105 * 2_000, 2_000), 65);
-    assert_eq!(PolicySettings::t_high_for(25, 10 * 2_000, 2_000), 26, "it stays above T_low");
-    assert_eq!(PolicySettings::t_high_for(25, 10, 0), 26);
-}
-
 #[test]
 fn names_are_read_as_people_write_them() {
     for name in PolicyName::ALL {

@@ -15,9 +15,6 @@ macro_rules! reasons {
         }
 
         impl BadResponse {
-            /// The words of all reasons, for tables of metrics.
-            pub const LABELS: &'static [&'static str] = &[$($label,)*];
-
             /// One word for logs and metrics.
             pub const fn label(self) -> &'static str {
                 match self {

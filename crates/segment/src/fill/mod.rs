@@ -17,9 +17,7 @@
 mod answers;
 mod events;
 mod machine;
-mod not_stored;
 mod parts;
 
 pub use events::{Action, Answer, CutReason, End, FillId, FillSettings, ReaderId, Version};
 pub use machine::Filling;
-pub use not_stored::NotStoredMemory;

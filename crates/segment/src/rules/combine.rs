@@ -1,21 +1,10 @@
-//! Parts: which of them answer a Range, and which belong together (RFC 9111 sections 3.3 and 3.4, RFC 9110 section 14).
+//! Parts: which of them belong together (RFC 9111 sections 3.3 and 3.4, RFC 9110 section 14).
 
 use super::storable::Fetched;
 use super::{NotStored, RouteRules, Stored, Validators};
 use baton_http::origin::ResponseHead;
-use baton_http::{ContentRange, Ranges, RequestHead, Status, select_ranges};
+use baton_http::{ContentRange, Status};
 use std::fmt;
-
-/// What the Range of a request selects of a stored response, once [`Answer::Ranges`](super::Answer::Ranges) says that it
-/// counts. [`Ranges::Whole`] while the length is not known, and if there are more than `ranges_max`.
-///
-/// A range is answered if all its bytes are stored. Whether they are, the index knows.
-pub fn selected_ranges(request: &RequestHead<'_>, stored: &Stored, ranges_max: usize) -> Ranges {
-    match (request.range, stored.head().content_length()) {
-        (Some(field), Some(length)) => select_ranges(field, length, ranges_max),
-        _ => Ranges::Whole,
-    }
-}
 
 /// Why a part is not joined to those that are stored. The stored ones are of another version, or the origin is at fault:
 /// what is read of them goes on from the store, and nothing of the two is mixed.
@@ -180,20 +169,5 @@ mod tests {
             assert_eq!(join_asked(stored, fields, 10, if_range).unwrap_err(), "other-version", "{fields}");
         }
         assert_eq!(join_asked(dated, "Content-Range: bytes 20-29/31", 10, true).unwrap_err(), "other-length");
-    }
-
-    #[test]
-    fn rfc9110_14_2_ranges_are_of_the_whole() {
-        let stored = store("", 206, STORED, 0).unwrap();
-        let unknown = store("", 206, &STORED.replace("/30", "/*"), 0).unwrap();
-        let select = |stored, range: &str| {
-            let field = format!("Range: {range}");
-            with_request("GET", &field, |request| selected_ranges(request, stored, 2))
-        };
-        let Ranges::Parts(parts) = select(&stored, "bytes=-5") else { panic!("a part") };
-        assert_eq!(*parts, [ByteRange { first: 25, last: 29 }]);
-        assert_eq!(select(&stored, "bytes=30-"), Ranges::Unsatisfiable);
-        assert_eq!(select(&stored, "bytes=0-1,4-5,9-"), Ranges::Whole);
-        assert_eq!(select(&unknown, "bytes=0-1"), Ranges::Whole);
     }
 }

@@ -138,7 +138,7 @@ pub enum Answer {
     NotModified,
     /// All of it.
     Whole,
-    /// What the Range field selects: see [`selected_ranges`](super::selected_ranges).
+    /// What the Range field selects.
     Ranges,
 }
 

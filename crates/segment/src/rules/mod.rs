@@ -41,7 +41,7 @@ mod validators;
 mod vary;
 
 pub use cache_status::{CacheStatus, Forward};
-pub use combine::{NotJoined, selected_ranges};
+pub use combine::NotJoined;
 pub use decide::{Answer, Bypass, CacheRequest, Decision, Hit, decide};
 pub use directives::{Delta, RequestDirectives, ResponseDirectives, SECONDS_MAX};
 pub use field_use::{FieldUse, KeyedFields};
@@ -54,6 +54,6 @@ pub use route_rules::RouteRules;
 pub use storable::{Fetched, NotStored};
 pub use stored::{Stored, is_replaced_on_reuse};
 pub use targeted::targeted;
-pub use validate::{Conditional, Validation, belongs_in_304, named_by_304};
+pub use validate::{Conditional, Validation, belongs_in_304};
 pub use validators::Validators;
 pub use vary::{VARIANTS_MAX, VariantKey, VaryRefusal, push_reduced_codings};

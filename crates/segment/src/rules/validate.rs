@@ -25,16 +25,6 @@ impl Conditional {
         }
     }
 
-    /// Asks whether any of the variants answers a request that none was stored for. Those without a tag are left out: a
-    /// 304 could not say which of them it means.
-    pub fn of_variants<'s>(variants: impl Iterator<Item = &'s Stored>) -> Self {
-        let mut tags: Vec<&[u8]> =
-            variants.filter_map(|stored| stored.validators().etag_field.filter(is_short)).collect();
-        tags.sort_unstable();
-        tags.dedup();
-        Self { if_none_match: (!tags.is_empty()).then(|| tags.join(&b", "[..])), if_modified_since: None }
-    }
-
     /// Whether there is nothing to ask.
     pub const fn is_empty(&self) -> bool {
         self.if_none_match.is_none() && self.if_modified_since.is_none()
@@ -87,19 +77,6 @@ fn is_about(stored: &Stored, head: &ResponseHead) -> bool {
         (Some(own), Some(new)) => own.matches_weakly(new),
         _ => own.last_modified_s.zip(new.last_modified_s).is_none_or(|(own, new)| own == new),
     }
-}
-
-/// The response that a 304 is about, after [`Conditional::of_variants`] (RFC 9111 section 4.3.4). `None` if it does not
-/// say: ask again without conditions.
-pub fn named_by_304<'s>(
-    head: &ResponseHead,
-    variants: impl Iterator<Item = &'s Stored>,
-) -> Option<&'s Stored> {
-    let etag = Validators::of(head).etag?;
-    let is_named = |stored: &&Stored| stored.validators().etag.is_some_and(|own| own.matches_weakly(etag));
-    variants
-        .filter(is_named)
-        .max_by_key(|stored| (stored.freshness().date_s(), stored.freshness().received_s()))
 }
 
 impl Stored {
@@ -214,19 +191,6 @@ mod tests {
         assert!(conditional("Cache-Control: max-age=1; ETag: a; Last-Modified: b").is_empty());
         let long = format!("Cache-Control: max-age=1; ETag: \"{}\"", "a".repeat(TAG_BYTES_MAX));
         assert!(conditional(&long).is_empty());
-
-        let tags = ["\"b\"", "W/\"a\"", "\"b\""];
-        let variants =
-            tags.map(|tag| store("", 200, &format!("Cache-Control: max-age=1; ETag: {tag}"), 0).unwrap());
-        let untagged = store("", 200, "Cache-Control: max-age=1", 0).unwrap();
-        let all = Conditional::of_variants(variants.iter().chain([&untagged]));
-        assert_eq!(all.if_none_match.as_deref(), Some(&b"\"b\", W/\"a\""[..]));
-        assert!(Conditional::of_variants([&untagged].into_iter()).is_empty());
-
-        let named = |fields: &str| named_by_304(&response(304, fields), variants.iter());
-        assert_eq!(named("ETag: \"a\""), Some(&variants[1]));
-        assert_eq!(named("ETag: \"c\""), None);
-        assert_eq!(named(""), None);
     }
 
     #[test]
