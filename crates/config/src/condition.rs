@@ -141,7 +141,7 @@ enum Written {
     File(String),
 }
 
-/// The same is written.
+/// Equal texts are written alike.
 impl PartialEq for Texts {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written

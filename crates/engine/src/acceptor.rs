@@ -367,3 +367,6 @@ const FIRST_ARRIVALS_DATA: u64 = 8;
 
 /// Event data of the first listener.
 const FIRST_DATA: u64 = 16;
+
+#[cfg(test)]
+mod tests;

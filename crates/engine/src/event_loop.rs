@@ -755,3 +755,6 @@ const INPUT: EventFlags = EventFlags::IN.union(INPUT_ENDS);
 const ORDERS: u64 = 0;
 /// Event data of the waker for finished jobs.
 const JOBS: u64 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ use rustix::net::getsockname;
 use tempfile::TempDir;
 
 /// What a client asks for again and again on one connection.
-struct Asked {
+struct Question {
     what: &'static str,
     request: &'static str,
     /// Requests that go out with one write.
@@ -36,7 +36,7 @@ struct Asked {
     body_len: usize,
 }
 
-const SMALL: Asked = Asked {
+const SMALL: Question = Question {
     what: "a small file, from memory",
     request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nReferer: c\r\n\r\n",
     at_once: 1,
@@ -44,31 +44,31 @@ const SMALL: Asked = Asked {
     body_len: 1000,
 };
 
-const EVERYTHING: [Asked; 6] = [
+const EVERYTHING: [Question; 6] = [
     SMALL,
-    Asked { what: "a batch of small files", at_once: 16, ..SMALL },
-    Asked {
+    Question { what: "a batch of small files", at_once: 16, ..SMALL },
+    Question {
         what: "a file by sendfile",
         request: "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n",
         status: "200",
         body_len: LARGE_BYTES,
         at_once: 1,
     },
-    Asked {
+    Question {
         what: "a range",
         request: "GET /large.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=10-19\r\n\r\n",
         status: "206",
         body_len: 10,
         at_once: 1,
     },
-    Asked {
+    Question {
         what: "a file that the client has",
         request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n",
         status: "304",
         body_len: 0,
         at_once: 1,
     },
-    Asked {
+    Question {
         what: "a head",
         request: "HEAD /large.bin HTTP/1.1\r\nHost: a\r\n\r\n",
         status: "200",
@@ -113,7 +113,8 @@ fn a_cached_file_costs_no_allocation_under_any_architecture() {
 #[test]
 fn a_connection_is_counted() {
     let folder = folder();
-    let once = Asked { request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", ..SMALL };
+    let once =
+        Question { request: "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", ..SMALL };
     let few = allocations(ArchitectureName::Sped, &once, files(folder.path()), FEW);
     let many = allocations(ArchitectureName::Sped, &once, files(folder.path()), FEW + 50);
     assert!(many >= few + 50, "{few} allocations, then {many}");
@@ -125,7 +126,7 @@ fn a_connection_is_counted() {
 #[test]
 fn a_request_to_an_origin_costs_few_allocations() {
     for body_len in [1000, 16 << 10] {
-        let asked = Asked { what: "a response of an origin", body_len, ..SMALL };
+        let asked = Question { what: "a response of an origin", body_len, ..SMALL };
         assert_each(OF_A_PROXIED_REQUEST, &asked, delegated(origin(body_len), None));
     }
 }
@@ -136,18 +137,23 @@ fn a_request_to_an_origin_costs_few_allocations() {
 #[test]
 fn a_hit_of_the_shared_cache_costs_few_allocations() {
     for body_len in [1000, 16 << 10, 1_000_000] {
-        let asked = Asked { what: "a hit of the shared cache", body_len, ..SMALL };
+        let asked = Question { what: "a hit of the shared cache", body_len, ..SMALL };
         assert_each(OF_A_HIT, &asked, delegated(origin(body_len), Some(cached_route())));
     }
-    let asked =
-        Asked { what: "a part of a cached response", request: RANGE, status: "206", body_len: 10, ..SMALL };
+    let asked = Question {
+        what: "a part of a cached response",
+        request: RANGE,
+        status: "206",
+        body_len: 10,
+        ..SMALL
+    };
     assert_each(OF_A_HIT + 1, &asked, delegated(origin(1_000_000), Some(cached_route())));
-    let asked = Asked { what: "a cached 304", request: CONDITIONAL, status: "304", body_len: 0, ..SMALL };
+    let asked = Question { what: "a cached 304", request: CONDITIONAL, status: "304", body_len: 0, ..SMALL };
     assert_each(OF_A_HIT - 1, &asked, delegated(origin(1000), Some(cached_route())));
 }
 
 /// Each request costs so many allocations.
-fn assert_each(expected: u64, asked: &Asked, action: Action) {
+fn assert_each(expected: u64, asked: &Question, action: Action) {
     let mut seen = Vec::new();
     while !seen.contains(&expected) {
         assert!(seen.len() < RUNS_MAX, "{}, {} bytes: {seen:?} allocations", asked.what, asked.body_len);
@@ -158,7 +164,7 @@ fn assert_each(expected: u64, asked: &Asked, action: Action) {
     }
 }
 
-fn assert_steady(architecture: ArchitectureName, asked: &Asked, root: &Path) {
+fn assert_steady(architecture: ArchitectureName, asked: &Question, root: &Path) {
     // Once a second a loop reports what it is doing, and that allocates; so does the beginning, more or less, as the
     // threads happen to meet. A run takes a fraction of a second, so that most pairs of runs see the same number of
     // reports; one pair in which the thousand cost nothing shows that requests cost nothing.
@@ -175,7 +181,7 @@ fn assert_steady(architecture: ArchitectureName, asked: &Asked, root: &Path) {
 }
 
 /// Allocations in the whole life of a server that answers `rounds` times.
-fn allocations(architecture: ArchitectureName, asked: &Asked, action: Action, rounds: usize) -> u64 {
+fn allocations(architecture: ArchitectureName, asked: &Question, action: Action, rounds: usize) -> u64 {
     let steering = Arc::new(Steering::new());
     let (worker, address) = worker(architecture, action, &steering);
     let server = std::thread::spawn(move || {
@@ -345,7 +351,7 @@ impl Client {
         Self(BufReader::new(stream))
     }
 
-    fn exchange(&mut self, asked: &Asked) {
+    fn exchange(&mut self, asked: &Question) {
         self.0.get_mut().write_all(asked.request.repeat(asked.at_once).as_bytes()).unwrap();
         for _ in 0..asked.at_once {
             let mut line = String::new();

@@ -178,7 +178,7 @@ impl fmt::Display for Skip {
 /// A value has some two hundred bytes.
 pub const RECORD_BYTES_MAX: usize = 4_096;
 
-/// The same bound as in the configuration.
+/// As long as the configuration lets a name be.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A host name has 253 bytes at most.

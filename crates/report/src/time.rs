@@ -8,7 +8,7 @@ pub fn utc(at: SystemTime) -> String {
     utc_bytes(since_epoch.as_millis() as u64).iter().map(|&byte| char::from(byte)).collect()
 }
 
-/// The same of milliseconds since 1970, for a log line: it allocates nothing. Of a year, the last four digits.
+/// Milliseconds since 1970 as in RFC 3339, for a log line: it allocates nothing. Of a year, the last four digits.
 pub fn utc_bytes(unix_ms: u64) -> [u8; 24] {
     let seconds = unix_ms / 1000;
     let (year, month, day) = civil(seconds / 86_400);

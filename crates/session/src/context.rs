@@ -73,7 +73,7 @@ pub struct Context {
     /// Writes a line for the operator into the error log.
     pub warnings: Warnings,
     /// The second of the last warning on TLS.
-    remarked_on_tls_s: u64,
+    warned_of_tls_s: u64,
     /// Memory for frames of HTTP/2.
     pub packer: h2::Packer,
     /// Where heads of HTTP/2 are written.
@@ -92,9 +92,9 @@ impl Context {
 
     /// Tells the operator of a client that failed to speak TLS, once a second at the most: a scanner fails thousands of
     /// times.
-    pub fn remark_on_tls(&mut self, warning: std::fmt::Arguments<'_>) {
+    pub fn warn_of_tls(&mut self, warning: std::fmt::Arguments<'_>) {
         let second = self.clock.stamp().unix_seconds;
-        if std::mem::replace(&mut self.remarked_on_tls_s, second) != second {
+        if std::mem::replace(&mut self.warned_of_tls_s, second) != second {
             self.warn(warning);
         }
     }
@@ -205,7 +205,7 @@ impl Context {
             log,
             ids: Ids::default(),
             warnings,
-            remarked_on_tls_s: 0,
+            warned_of_tls_s: 0,
             packer: h2::Packer::new(),
             head_text: h2::HeadText::default(),
             path: Vec::new(),

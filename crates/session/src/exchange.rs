@@ -620,7 +620,7 @@ impl Exchange {
                     Progress::UnderWay | Progress::Done(Learned::Read(_)) => return Wants::JobUnderWay,
                     Progress::Done(Learned::Found(found)) => self.handle_done(env, found),
                     Progress::Done(Learned::Coded(coded)) => self.answer_coded(env, coded),
-                    Progress::Done(Learned::Verified(user)) => self.handle_login(env, user),
+                    Progress::Done(Learned::Verified(user)) => self.handle_verified(env, user),
                 },
                 State::Delegated(delegated) => match delegated.poll(env, &mut self.record) {
                     Ok(Wants::Nothing) => self.state = State::Answered,
@@ -631,7 +631,7 @@ impl Exchange {
         }
     }
 
-    fn handle_login(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
+    fn handle_verified(&mut self, env: &mut Env<'_>, user: Option<Box<str>>) {
         let State::Finding(finding) = std::mem::replace(&mut self.state, State::Answered) else { return };
         let Finding { plan, index, head, .. } = *finding;
         self.route(env, &plan, index.site, &head.get(), Authentication::Verified(user));

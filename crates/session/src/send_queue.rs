@@ -323,7 +323,7 @@ mod tests {
         everything_arrives(&ours, theirs, None);
     }
 
-    /// The same where an application has changed the socket's flags: no call waits for the client.
+    /// Goal: an application may have changed the flags of a socket, and still no call waits for the client.
     #[test]
     fn no_call_waits_at_a_socket_in_blocking_mode() {
         let (ours, theirs) = pair();

@@ -41,12 +41,12 @@ impl Matcher {
         Self { path: "/".into(), by: By::Pattern(pattern), is_internal: false }
     }
 
-    /// The same as a prefix; no pattern is asked where it is the longest.
+    /// Makes a prefix that no pattern is asked behind, where it is the longest.
     pub fn before_patterns(self) -> Self {
         Self { by: By::Prefix { before_patterns: true }, ..self }
     }
 
-    /// The same for requests that other routes rewrite: a client that asks for such a path itself gets 404.
+    /// Keeps clients out: only requests that other routes rewrite get there, all others get 404.
     pub fn internal(self) -> Self {
         Self { is_internal: true, ..self }
     }

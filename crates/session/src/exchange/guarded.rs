@@ -86,7 +86,7 @@ pub(super) fn judge<'a>(
     {
         true => Ok(()),
         false => limit
-            .take(view.head, view.address, user, now_ms)
+            .take(&view, user, now_ms)
             .map_err(|exceeded| Rejection::Refusal(Page::too_many_requests(exceeded.retry_after_s))),
     };
     // A guess of a password takes a token, too.
@@ -107,7 +107,7 @@ pub(super) fn judge<'a>(
     let user = match authentication {
         Authentication::Verified(user) => user,
         Authentication::New | Authentication::Redirected | Authentication::Rewritten { .. } => {
-            match auth.standing(view.head, view.address, now_ms) {
+            match auth.standing(&view, now_ms) {
                 Standing::Known(user) => Some(user),
                 Standing::Absent => None,
                 Standing::Busy { is_its_share: true } => return refused(Page::too_many_requests(1)),
@@ -123,4 +123,90 @@ pub(super) fn judge<'a>(
         take(limit, Some(&user))?;
     }
     Ok(Some(user))
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_http::HeadLimits;
+    use baton_site::address_range::AddressSet;
+    use baton_site::guards::{Access, AllowedMethods, RateKey, RateTable};
+
+    use super::*;
+
+    const CLIENT: [u8; 4] = [192, 0, 2, 1];
+
+    /// Two requests at once, in these buckets; only these methods.
+    fn guards(scope: &str, methods: &[&str]) -> Guards {
+        let limit = RateLimit {
+            scope: scope.into(),
+            interval_us: 60_000_000,
+            burst: 2,
+            key: RateKey::Address,
+            when: None,
+            table: RateTable::allocate().unwrap(),
+        };
+        let methods: Vec<_> = methods.iter().map(|&name| name.to_owned()).collect();
+        let methods = (!methods.is_empty()).then(|| AllowedMethods::new(&methods));
+        Guards { rate_limit: Some(limit), methods, ..Guards::default() }
+    }
+
+    /// The status of the refusal; `None`: the request passes.
+    fn judged(guards: &Guards, line: &str, is_preflight: bool, is: Authentication<'_>) -> Option<String> {
+        let text = format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
+        let view = RequestView { head: &head, address: Some(CLIENT.into()) };
+        match judge(guards, AccessRequest { view, is_preflight, now_ms: 1_000 }, is) {
+            Ok(_) => None,
+            Err(Rejection::Refusal(page)) => {
+                let shown = format!("{page:?}");
+                let statuses = ["403", "405", "429"].into_iter();
+                Some(statuses.filter(|status| shown.contains(*status)).collect())
+            }
+            Err(Rejection::Verification(_)) => panic!("there are no users"),
+        }
+    }
+
+    fn judge_new(guards: &Guards, line: &str) -> Option<String> {
+        judged(guards, line, false, Authentication::New)
+    }
+
+    /// Goal: the cheapest rule decides first, and a client that may not ask at all takes no token of those who may.
+    #[test]
+    fn rules_are_judged_in_their_order() {
+        let everyone = AddressSet { ranges: vec!["0.0.0.0/0".parse().unwrap()], has_local: false };
+        let closed = Guards { access: Some(Access { allow: None, deny: everyone }), ..guards("a", &["GET"]) };
+        assert!(
+            (0..3).all(|_| judge_new(&closed, "PUT /").as_deref() == Some("403")),
+            "never 405, never 429"
+        );
+        let open = Guards { access: None, ..closed };
+        assert_eq!(judge_new(&open, "GET /"), None);
+        // A method that is refused has taken a token.
+        assert_eq!(judge_new(&open, "PUT /").as_deref(), Some("405"));
+        assert_eq!(judge_new(&open, "PUT /").as_deref(), Some("429"));
+    }
+
+    /// Goal: a request takes one token, on whatever way it comes to its answer; a rewrite into another scope takes one there.
+    #[test]
+    fn a_request_takes_one_token_of_each_scope() {
+        let limited = guards("a", &[]);
+        for is in [
+            || Authentication::Redirected,
+            || Authentication::Verified(None),
+            || Authentication::Rewritten { counted: Some("a") },
+        ] {
+            assert!((0..5).all(|_| judged(&limited, "GET /", false, is()).is_none()));
+        }
+        let elsewhere = || Authentication::Rewritten { counted: Some("b") };
+        let verdicts = [0, 1, 2].map(|_| judged(&limited, "GET /", false, elsewhere()));
+        assert_eq!(verdicts, [None, None, Some("429".to_owned())]);
+    }
+
+    /// Goal: a browser's question passes methods, since the server answers it, but not rates.
+    #[test]
+    fn preflights_are_counted_and_pass_methods() {
+        let limited = guards("a", &["GET"]);
+        let verdicts = [0, 1, 2].map(|_| judged(&limited, "OPTIONS /", true, Authentication::New));
+        assert_eq!(verdicts, [None, None, Some("429".to_owned())]);
+    }
 }

@@ -91,7 +91,7 @@ pub(super) trait Driver: Sized {
         &mut self,
         _at: usize,
         _event: &ResponseEvent,
-        _wire: &mut ClientConnection,
+        _connection: &mut ClientConnection,
         _ctx: &mut Context,
     ) -> bool {
         false
@@ -107,7 +107,7 @@ pub(super) trait Driver: Sized {
     fn prepare_end(&mut self, connection: &mut ClientConnection, ctx: &mut Context);
 
     /// The server's side is closed.
-    fn handle_lingering(&mut self, _wire: &mut ClientConnection, _ctx: &Context) {}
+    fn handle_lingering(&mut self, _connection: &mut ClientConnection, _ctx: &Context) {}
 
     /// What holds between any two events.
     fn check_invariants(&self, connection: &ClientConnection);

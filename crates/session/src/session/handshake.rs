@@ -60,7 +60,7 @@ impl Session {
         if let Some(why) = why {
             let peer =
                 self.connection.transport.peer().map_or("unix:".to_owned(), |peer| peer.ip().to_string());
-            ctx.remark_on_tls(format_args!("a connection from {peer} was closed: {why}"));
+            ctx.warn_of_tls(format_args!("a connection from {peer} was closed: {why}"));
         }
         self.end(Outcome::ClientGone, ctx)
     }
@@ -92,7 +92,7 @@ fn report(failure: &HandshakeFailure, ctx: &mut Context) {
         | FailureReason::TimedOut => false,
     };
     if concerns_the_operator {
-        ctx.remark_on_tls(format_args!("TLS handshake failed: {failure}"));
+        ctx.warn_of_tls(format_args!("TLS handshake failed: {failure}"));
     }
 }
 

@@ -57,7 +57,7 @@ enum Event {
     ClientSends(&'static str),
     ClientReads(usize),
     ClientEndsItsInput,
-    Application(Told),
+    Application(AppAnswer),
     DeadlinePasses,
     Turn,
     Drain,
@@ -65,7 +65,7 @@ enum Event {
 
 /// How an application answers.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum AppAnswer {
     Answered { may_go_on: bool },
     AnsweredInPart,
     HandedBack { may_go_on: bool },
@@ -89,13 +89,13 @@ const INPUT: [&str; 9] = [
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let told = prop_oneof![
-        3 => any::<bool>().prop_map(|may_go_on| Told::Answered { may_go_on }),
-        1 => Just(Told::AnsweredInPart),
-        2 => any::<bool>().prop_map(|may_go_on| Told::HandedBack { may_go_on }),
-        2 => Just(Told::InTheOrdinaryWay),
-        1 => Just(Told::BeginsAndPauses),
-        1 => any::<bool>().prop_map(|must_end| Told::FailsBeforeAll { must_end }),
-        1 => Just(Told::FailsWithItsClient),
+        3 => any::<bool>().prop_map(|may_go_on| AppAnswer::Answered { may_go_on }),
+        1 => Just(AppAnswer::AnsweredInPart),
+        2 => any::<bool>().prop_map(|may_go_on| AppAnswer::HandedBack { may_go_on }),
+        2 => Just(AppAnswer::InTheOrdinaryWay),
+        1 => Just(AppAnswer::BeginsAndPauses),
+        1 => any::<bool>().prop_map(|must_end| AppAnswer::FailsBeforeAll { must_end }),
+        1 => Just(AppAnswer::FailsWithItsClient),
     ];
     let event = prop_oneof![
         8 => proptest::sample::select(&INPUT[..]).prop_map(Event::ClientSends),
@@ -128,7 +128,7 @@ proptest! {
 fn an_answer_by_the_application_itself_leaves_no_endless_wait() {
     let mut game = Game::new();
     assert!(game.play(Event::ClientSends("GET /app HTTP/1.1\r\nHost: a\r\n\r\n")));
-    assert!(game.play(Event::Application(Told::Answered { may_go_on: true })));
+    assert!(game.play(Event::Application(AppAnswer::Answered { may_go_on: true })));
     assert!(game.session.is_idle());
     assert_eq!(game.session.deadline_ms(), game.ctx.clock.now_ms() + game.ctx.plan.limits.idle_timeout_ms);
 }
@@ -268,7 +268,7 @@ impl Game {
     }
 }
 
-impl Told {
+impl AppAnswer {
     /// Last first.
     fn events(self) -> Vec<ResponseEvent> {
         let answered = |complete, may_go_on| {

@@ -57,7 +57,7 @@ impl TlsClient {
         Self::with(CONFIG.get_or_init(|| config(&[])), end, name)
     }
 
-    /// The same for one that wants to speak HTTP/2.
+    /// A client that wants to speak HTTP/2.
     pub(crate) fn for_http2(end: ClientEnd, name: &'static str) -> Self {
         static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
         Self::with(CONFIG.get_or_init(|| config(&[b"h2"])), end, name)

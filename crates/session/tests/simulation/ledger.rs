@@ -37,7 +37,7 @@ pub(crate) struct Target {
 
 /// What the origin is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct OriginRequest {
     pub(crate) target: Target,
     /// The variant.
     pub(crate) kind: String,
@@ -48,7 +48,7 @@ pub(crate) struct Asked {
 /// A request for a resource of a cached route.
 #[derive(Debug)]
 struct Fetch {
-    asked: Asked,
+    asked: OriginRequest,
     at_ms: u64,
     /// The connection on which it has come, until its answer is written or the server gives it up.
     connection: Option<usize>,
@@ -89,7 +89,7 @@ impl Ledger {
     }
 
     /// The origin has read a request for this. Returns its number.
-    pub(crate) fn begin(&self, asked: Asked, at_ms: u64, connection: Option<usize>) -> usize {
+    pub(crate) fn begin(&self, asked: OriginRequest, at_ms: u64, connection: Option<usize>) -> usize {
         let records = &mut *self.records.borrow_mut();
         let number = records.fetches.len();
         let is_counted = self.is_ample && connection.is_some() && !records.changed.contains(&asked.target);

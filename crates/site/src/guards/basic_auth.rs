@@ -1,7 +1,6 @@
 //! Names and passwords (RFC 7617), verified by jobs, and remembered for a while.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine;
@@ -9,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use baton_http::RequestHead;
 use baton_password::{Tag, Users, Verified};
 use baton_shares::{ClientKey, Full, has_room};
+
+use crate::condition::RequestView;
 
 /// The users that may ask, and what their clients are told.
 #[derive(Debug)]
@@ -83,18 +84,13 @@ impl BasicAuth {
     }
 
     /// What is known of the user.
-    pub fn standing(
-        self: &Arc<Self>,
-        head: &RequestHead<'_>,
-        address: Option<IpAddr>,
-        now_ms: u64,
-    ) -> Standing {
-        let Some(credentials) = Credentials::of(head) else { return Standing::Absent };
+    pub fn standing(self: &Arc<Self>, view: &RequestView<'_>, now_ms: u64) -> Standing {
+        let Some(credentials) = Credentials::of(view.head) else { return Standing::Absent };
         let tag = self.verified.tag(&credentials.name, &credentials.password);
         if self.verified.contains(&tag, now_ms) {
             return Standing::Known(credentials.name);
         }
-        let from = address.map(ClientKey::of);
+        let from = view.address.map(ClientKey::of);
         let mut under_way = self.under_way();
         let is_right = match under_way.iter().find(|one| one.tag == tag) {
             Some(one) => Arc::clone(&one.is_right),
@@ -206,7 +202,7 @@ mod tests {
             let login = STANDARD.encode(format!("ada:{password}"));
             let text = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n\r\n");
             let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-            auth.standing(&head, Some([192, 0, 2, host].into()), now_ms)
+            auth.standing(&RequestView { head: &head, address: Some([192, 0, 2, host].into()) }, now_ms)
         };
         let standing = |password: &str, now_ms| standing_from(1, password, now_ms);
         let mut right: Vec<_> = (0..64).map(|_| standing("a:b", 5)).collect();

@@ -6,12 +6,10 @@
 
 use std::hash::Hash;
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use baton_http::RequestHead;
 use baton_shares::ClientKey;
 use baton_sys::shared_table::{Shape, SharedTable};
 
@@ -97,23 +95,18 @@ impl RateLimit {
     }
 
     /// Takes a token for the request.
-    pub fn take(
-        &self,
-        head: &RequestHead<'_>,
-        address: Option<IpAddr>,
-        user: Option<&str>,
-        now_ms: u64,
-    ) -> Result<(), Exceeded> {
-        if self.when.as_ref().is_some_and(|when| !when.holds(&RequestView { head, address })) {
+    pub fn take(&self, view: &RequestView<'_>, user: Option<&str>, now_ms: u64) -> Result<(), Exceeded> {
+        if self.when.as_ref().is_some_and(|when| !when.holds(view)) {
             return Ok(());
         }
-        let by_address = || self.table.tag(&self.scope, b'a', address.map(ClientKey::of));
+        let client = view.address.map(ClientKey::of);
+        let by_address = || self.table.tag(&self.scope, b'a', client);
         let now_us = now_ms.saturating_mul(1_000);
         let tag = match &self.key {
             RateKey::Address => by_address(),
-            RateKey::Field(name) => match head.field(name) {
+            RateKey::Field(name) => match view.head.field(name) {
                 Some(value) => {
-                    let of_all = self.table.tag(&self.scope, b'v', address.map(ClientKey::of));
+                    let of_all = self.table.tag(&self.scope, b'v', client);
                     let (interval_us, burst) =
                         (self.interval_us / VALUES_MAX, self.burst.saturating_mul(VALUES_MAX));
                     self.table.take(of_all, interval_us.max(1), burst, now_us)?;

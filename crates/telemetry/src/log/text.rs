@@ -13,7 +13,7 @@ pub(super) struct RequestText {
     agent_end: usize,
     /// Where the values of other fields end, that the lines say; `None`: the request does not have the field.
     of_request: Vec<Option<usize>>,
-    /// The same of the response, behind them.
+    /// Where the values of the response's fields end, behind those of the request.
     of_response: Vec<Option<usize>>,
 }
 

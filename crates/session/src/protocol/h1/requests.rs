@@ -232,7 +232,7 @@ mod tests {
         feed_to(true, pieces, limits)
     }
 
-    /// The same where no request waits for its body.
+    /// Feeds input, as [`feed`] does, where no request waits for its body.
     fn feed_unwanted(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, Option<Refusal>) {
         feed_to(false, pieces, limits)
     }

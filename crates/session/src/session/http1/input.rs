@@ -82,7 +82,7 @@ impl Http1Driver {
                     }
                     Err(refusal) => {
                         if refusal == Refusal::TlsHandshake {
-                            ctx.remark_on_tls(format_args!("a client spoke TLS to a port in clear"));
+                            ctx.warn_of_tls(format_args!("a client spoke TLS to a port in clear"));
                         }
                         let why = refusal.to_string();
                         self.refuse(&input[at..], &Refused::by(refusal, &why), connection, ctx);

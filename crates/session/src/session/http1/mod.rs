@@ -79,7 +79,7 @@ impl Driver for Http1Driver {
         self.exchanges.is_empty() && !self.protocol.is_in_unwanted_body()
     }
 
-    fn waits_for_client(&self, _wire: &ClientConnection) -> bool {
+    fn waits_for_client(&self, _connection: &ClientConnection) -> bool {
         matches!(self.waiting, Waiting::Head | Waiting::Body | Waiting::Unwanted | Waiting::Linger)
     }
 

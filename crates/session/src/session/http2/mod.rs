@@ -122,7 +122,7 @@ impl Driver for Http2Driver {
     }
 
     /// The client may be sending at any time: windows, if nothing else.
-    fn has_unread_input(&self, _wire: &ClientConnection) -> bool {
+    fn has_unread_input(&self, _connection: &ClientConnection) -> bool {
         true
     }
 
@@ -133,7 +133,7 @@ impl Driver for Http2Driver {
         taken
     }
 
-    fn handle_job_done(&mut self, of: Option<StreamId>, _wire: &mut ClientConnection, _ctx: &Context) {
+    fn handle_job_done(&mut self, of: Option<StreamId>, _connection: &mut ClientConnection, _ctx: &Context) {
         let Some(stream) = of else {
             self.is_send_queue_blocked = false;
             return;

@@ -7,7 +7,7 @@ use baton_upstream::ResponseEvent;
 
 use crate::context::Context;
 use crate::session::tests::{body, context, head};
-use crate::session::{Need, Session, Stage};
+use crate::session::{Need, Session, Stage, UpstreamNeed};
 use crate::transport::memory::{self, ClientEnd, connect};
 
 /// The preface, SETTINGS, their acknowledgement.
@@ -31,7 +31,7 @@ fn step(session: &mut Session, ctx: &mut Context) -> Need {
     session.step(ctx, Stage::Any)
 }
 
-/// The same until it waits for the client.
+/// Takes steps until the session waits for the client.
 fn work(session: &mut Session, ctx: &mut Context) -> Need {
     loop {
         match step(session, ctx) {

@@ -8,7 +8,7 @@ use super::scene::Scene;
 use crate::cached::{Ranges, Resource, Validator, Version, range_in};
 use crate::choices::Choices;
 use crate::clock;
-use crate::ledger::{Asked, Target};
+use crate::ledger::{OriginRequest, Target};
 use crate::request::date;
 
 /// The answer to a request for a resource of this name and of that scheme, whose fields are looked up by name; it has none
@@ -37,7 +37,7 @@ pub(super) fn answer(
     let kind = if resource.varies { field("X-Kind") } else { "a".into() };
     let is_own = OWN_FIELDS.iter().any(|own| !field(own).is_empty());
     let is_plain = method == "GET" && resource.is_lasting() && !is_own;
-    let asked = Asked { target, kind: kind.clone(), is_plain };
+    let asked = OriginRequest { target, kind: kind.clone(), is_plain };
     let fetch = scene.ledger.begin(asked, now_ms, scene.connection);
     let fault = choices.chance(resource.fault_percent).then(|| choices.number(0..5));
     match fault {

@@ -21,7 +21,7 @@ use crate::choices::Choices;
 #[derive(Debug)]
 pub(super) struct FastCgi {
     reader: RequestReader,
-    asked: Asked,
+    asked: ReadRequest,
     /// Whether it takes offers up.
     knows_offers: bool,
     /// Descriptors that have arrived and belong to no offer yet.
@@ -37,7 +37,7 @@ pub(super) struct FastCgi {
 
 /// A request as far as it has been read.
 #[derive(Debug, Default)]
-struct Asked {
+struct ReadRequest {
     id: u16,
     keeps: bool,
     params: Vec<u8>,
@@ -75,7 +75,7 @@ impl FastCgi {
     pub(super) fn new(knows_offers: bool, gives_back: bool) -> Self {
         Self {
             reader: RequestReader::new(),
-            asked: Asked::default(),
+            asked: ReadRequest::default(),
             knows_offers,
             descriptors: VecDeque::new(),
             region: None,
@@ -112,7 +112,7 @@ impl FastCgi {
             match part {
                 Part::NeedMore => return,
                 Part::Begin { id, keep_connection, .. } => {
-                    self.asked = Asked { id, keeps: keep_connection, ..Asked::default() };
+                    self.asked = ReadRequest { id, keeps: keep_connection, ..ReadRequest::default() };
                 }
                 Part::Params(range) => self.asked.params.extend_from_slice(&input[range]),
                 Part::Stdin(range) => self.asked.body.extend_from_slice(&input[range]),
@@ -286,7 +286,7 @@ impl FastCgi {
     }
 }
 
-impl Asked {
+impl ReadRequest {
     fn param(&self, name: &str) -> String {
         let value = Params::new(&self.params)
             .map(|pair| pair.expect("the block is well-formed"))
