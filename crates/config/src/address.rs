@@ -120,10 +120,7 @@ impl Kind for Address {
         let text = match node.get_ref() {
             Value::Integer(port) => port.to_string(),
             Value::String(_) => Text.read(node, reading)?,
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                return None;
-            }
+            _ => return reading.mismatch(node, &self.accepted()),
         };
         let (text, tls) = match text.strip_suffix(TLS) {
             Some(text) => (text.trim_end(), true),

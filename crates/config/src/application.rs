@@ -246,10 +246,6 @@ impl Kind for TargetKind {
         "\"unix:/path\", \"127.0.0.1:9000\", \"[::1]:9000\" or \"host:9000\"".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Target> {
         let text = Text.read(node, reading)?;
         match target(&text, reading.base_at(&node.span())) {
@@ -328,8 +324,7 @@ impl Kind for Internal {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, PathBuf)>> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let mut folders = Some(Vec::new());
         for (key, value) in entries {
@@ -383,8 +378,7 @@ impl Kind for Pairs {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, String)>> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let mut pairs = Some(Vec::new());
         for (key, value) in entries {
@@ -401,9 +395,7 @@ impl Kind for Pairs {
                 pairs = None;
             }
             let text = value.get_ref().as_str().filter(|text| !text.contains('\0'));
-            if text.is_none() {
-                reading.mismatch(value, "a string");
-            }
+            let text = text.or_else(|| reading.mismatch(value, "a string"));
             pairs = pairs.zip(text).map(|(mut pairs, text)| {
                 pairs.push((name.clone(), text.to_owned()));
                 pairs

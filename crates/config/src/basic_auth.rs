@@ -110,8 +110,7 @@ impl Kind for UsersKind {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, Hash)>> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let mut users = Some(Vec::new());
         for (name, value) in entries {

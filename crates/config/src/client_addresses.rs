@@ -57,10 +57,6 @@ impl Kind for ClientAddressKind {
         "an address such as \"10.0.0.0/8\" or \"::1\", or \"unix:\"".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClientAddress> {
         let text = Text.read(node, reading)?;
         if text == LOCAL {

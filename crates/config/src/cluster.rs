@@ -184,10 +184,7 @@ impl Kind for ClusterKind {
         match node.get_ref() {
             Value::Table(_) => Inline::<RouteCluster>::new().read(node, reading).map(Some),
             Value::Boolean(is_on) => Some(is_on.then(RouteCluster::default)),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -287,10 +284,13 @@ impl Kind for Relay {
         "a table with keys of `proxy`, but for `to` and `policy`".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::Object(Proxy::properties(), &[])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Proxy> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let before = reading.complaints.len();
         let setting = reading.setting.clone();

@@ -62,10 +62,7 @@ impl Kind for ProcessesKind {
         let entries = match node.get_ref() {
             Value::Table(entries) => entries,
             Value::Integer(_) => return Self::COUNT.read(node, reading).map(Processes::fixed),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                return None;
-            }
+            _ => return reading.mismatch(node, &self.accepted()),
         };
         let (mut min, mut max, mut idle_s) = (None, None, Some(IDLE_S));
         let mut known = true;
@@ -128,13 +125,11 @@ impl Kind for Command {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<String>> {
         let Value::Array(elements) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let words = elements.iter().enumerate().map(|(index, element)| {
             let Some(word) = element.get_ref().as_str().filter(|word| !word.contains('\0')) else {
-                reading.mismatch(element, "a string");
-                return None;
+                return reading.mismatch(element, "a string");
             };
             let word = if index == 0 {
                 find_program(word, reading.base_at(&element.span()))

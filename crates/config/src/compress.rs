@@ -61,10 +61,7 @@ impl Kind for CompressKind {
                 Some(Some(compress))
             }
             Value::Boolean(is_on) => Some(is_on.then(Compress::default)),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 

@@ -213,6 +213,14 @@ impl Kind for TextsKind {
         )
     }
 
+    fn schema(&self) -> Schema {
+        Schema::either([
+            Schema::BOOLEAN,
+            Schema::one_or_several(Schema::TEXT),
+            Schema::table_of(Schema::TEXT),
+        ])
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Texts> {
         match node.get_ref() {
             Value::Boolean(is_there) if self.may_lack => {
@@ -237,10 +245,7 @@ impl Kind for TextsKind {
                 let path = FilePath.read(&entries["file"], reading)?;
                 self.of_file(&path, node, reading)
             }
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -341,10 +346,13 @@ impl Kind for Named {
         format!("a table by {}: {{ NAME = \"VALUE\" }}", self.what)
     }
 
+    fn schema(&self) -> Schema {
+        Schema::table_of(VALUES.schema())
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<(String, Texts)>> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let mut named = Some(Vec::new());
         for (key, value) in entries {

@@ -108,10 +108,7 @@ impl Kind for OriginsKind {
             Value::String(text) if text == ALL => return Some(Origins::All),
             Value::String(_) => return OriginKind.read(node, reading).map(|one| Origins::Some(vec![one])),
             Value::Array(elements) => elements,
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                return None;
-            }
+            _ => return reading.mismatch(node, &self.accepted()),
         };
         if elements.is_empty() {
             let complaint = reading.complaint("allows no origin").at(node.span(), "is empty");
@@ -147,10 +144,6 @@ impl Kind for OriginKind {
 
     fn accepted(&self) -> String {
         "an origin such as \"https://app.example\"".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginPattern> {

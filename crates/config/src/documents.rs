@@ -120,10 +120,6 @@ impl Kind for Server {
         "a URL such as \"http://a.example.org:8080\", without a path".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Origin> {
         let text = Text.read(node, reading)?;
         text.parse().map_err(|why: &str| reading.refuse(node.span(), "is no server", why)).ok()

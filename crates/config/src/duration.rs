@@ -109,10 +109,7 @@ fn read(
                 return None;
             }
         },
-        _ => {
-            reading.mismatch(node, &accepted());
-            return None;
-        }
+        _ => return reading.mismatch(node, &accepted()),
     };
     in_range(value, least..=most, accepted, node, reading)
 }

@@ -95,10 +95,7 @@ impl Kind for InterceptKind {
                 }
                 Some(Intercept::Statuses(statuses))
             }
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -129,8 +126,7 @@ impl Kind for ErrorPages {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<BTreeMap<u16, PathBuf>> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let mut pages = Some(BTreeMap::new());
         for (key, value) in entries {

@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 use super::text::{Text, TextOf, Wrong};
 
@@ -48,6 +49,10 @@ impl Kind for Fields {
         ACCEPTED.into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::Any)
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldRules> {
         read_rules(node, reserved_in_responses, reading)
     }
@@ -64,6 +69,10 @@ impl Kind for RequestFields {
 
     fn accepted(&self) -> String {
         ACCEPTED.into()
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::table_of(Schema::Any)
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldRules> {
@@ -93,8 +102,7 @@ fn reserved_in_requests(name: &str) -> Option<&'static str> {
 
 fn read_rules(node: &Node, reserved: Reserved, reading: &mut Reading<'_>) -> Option<FieldRules> {
     let Value::Table(entries) = node.get_ref() else {
-        reading.mismatch(node, ACCEPTED);
-        return None;
+        return reading.mismatch(node, ACCEPTED);
     };
     let mut rules = FieldRules::default();
     let mut all_are_fine = true;
@@ -136,8 +144,7 @@ fn read_fields(
     reading: &mut Reading<'_>,
 ) -> Option<()> {
     let Value::Table(entries) = node.get_ref() else {
-        reading.mismatch(node, "a table of strings or arrays of strings: { NAME = \"VALUE\" }");
-        return None;
+        return reading.mismatch(node, "a table of strings or arrays of strings: { NAME = \"VALUE\" }");
     };
     // All of them are read, so that every mistake is reported.
     let each: Vec<_> =
@@ -171,8 +178,7 @@ fn read_names(
     reading: &mut Reading<'_>,
 ) -> Option<()> {
     let Value::Array(elements) = node.get_ref() else {
-        reading.mismatch(node, "an array of names: [\"NAME\"]");
-        return None;
+        return reading.mismatch(node, "an array of names: [\"NAME\"]");
     };
     let mut read_name = |element: &Node| {
         let name = Text.read(element, reading)?;

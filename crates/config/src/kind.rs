@@ -62,10 +62,11 @@ impl<'a> Reading<'a> {
         self.complain(complaint);
     }
 
-    /// Complains about a value of another type than the accepted one.
-    pub fn mismatch(&mut self, node: &Node, accepted: &str) {
+    /// Complains about a value of another type than the accepted one, which comes to nothing.
+    pub fn mismatch<T>(&mut self, node: &Node, accepted: &str) -> Option<T> {
         let problem = format!("cannot be {}", node.get_ref().type_name());
         self.refuse(node.span(), &problem, format!("expected {accepted}"));
+        None
     }
 }
 
@@ -85,9 +86,10 @@ pub trait Kind {
         Vec::new()
     }
 
-    /// What an editor may take for a value: all that `read` accepts, and as little else as can be said in a line.
+    /// What an editor may take for a value: all that `read` accepts, and as little else as can be said in a line. Most are
+    /// texts.
     fn schema(&self) -> Schema {
-        Schema::Any
+        Schema::TEXT
     }
 
     /// Reads a value; if it is not acceptable, complains and returns nothing.
@@ -115,8 +117,7 @@ impl Kind for Flag {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<bool> {
         let Value::Boolean(value) = reading.unquoted(node) else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         Some(value)
     }
@@ -144,8 +145,7 @@ impl Kind for Integer {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
         let Value::Integer(written) = reading.unquoted(node) else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         in_range(u64::try_from(written).ok(), self.0..=self.1, || self.accepted(), node, reading)
     }
@@ -264,10 +264,7 @@ impl Kind for Bytes {
                     return None;
                 }
             },
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                return None;
-            }
+            _ => return reading.mismatch(node, &self.accepted()),
         };
         in_range(value, self.0..=self.1, || self.accepted(), node, reading)
     }
@@ -335,8 +332,7 @@ impl<K: Kind> Kind for ListOf<K> {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Vec<K::Value>> {
         let Value::Array(elements) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         // Reads every element before it gives up, to report all bad ones.
         let values: Vec<_> = elements.iter().map(|element| self.0.read(element, reading)).collect();

@@ -9,7 +9,6 @@ use super::kind::{Bytes, Kind, Or, Reading};
 use super::log_fields::LogFields;
 use super::log_format::{Format, FormatKind};
 use super::raw::{Node, Value};
-use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::syslog::{Syslog, SyslogDaemon};
@@ -45,10 +44,6 @@ impl Kind for AccessDestination {
         format!("\"off\", \"stdout\", \"stderr\", a path, {}", Syslog.accepted())
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Destination> {
         match node.get_ref().as_str() {
             Some("off") => Some(Destination::Off),
@@ -69,10 +64,6 @@ impl Kind for ErrorDestination {
 
     fn accepted(&self) -> String {
         "\"stdout\", \"stderr\" or a path".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Destination> {
@@ -100,10 +91,7 @@ fn read_stream_or_file(
         Value::String(text) if text == "stdout" => Some(Destination::Stdout),
         Value::String(text) if text == "stderr" => Some(Destination::Stderr),
         Value::String(_) => FilePath.read(node, reading).map(Destination::File),
-        _ => {
-            reading.mismatch(node, &kind.accepted());
-            None
-        }
+        _ => reading.mismatch(node, &kind.accepted()),
     }
 }
 

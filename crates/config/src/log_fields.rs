@@ -37,10 +37,6 @@ impl Kind for OneField {
         WORD.explained()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<LineField> {
         let of_head = node.get_ref().as_str().and_then(|text| of_head(text, node, reading));
         of_head.unwrap_or_else(|| WORD.read(node, reading).map(LineField::Known))

@@ -5,7 +5,6 @@ use baton_telemetry::log::{LineField, LineFormat, LogField, LogFormat};
 use super::kind::{Kind, Reading};
 use super::log_fields::of_head;
 use super::raw::{Node, Value};
-use super::schema::Schema;
 use super::shown::Shown;
 use super::words::{Word, words};
 
@@ -68,10 +67,6 @@ impl Kind for FormatKind {
 
     fn explained(&self) -> Vec<(&'static str, &'static str)> {
         WORD.explained()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Format> {

@@ -71,10 +71,7 @@ impl Kind for RequestIdKind {
         match reading.unquoted(node) {
             Value::Table(_) => Inline::<RequestId>::new().read(node, reading).map(Some),
             Value::Boolean(is_on) => Some(is_on.then(RequestId::default)),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -106,10 +103,7 @@ impl Kind for TrustKind {
         match reading.unquoted(node) {
             Value::Array(_) => ListOf(ClientAddressKind).read(node, reading).map(TrustedClients::Peers),
             Value::Boolean(any) => Some(TrustedClients::Any(any)),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 

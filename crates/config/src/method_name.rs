@@ -2,7 +2,6 @@
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -16,10 +15,6 @@ impl Kind for MethodName {
 
     fn accepted(&self) -> String {
         "a method such as \"GET\" or \"POST\"".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {

@@ -6,7 +6,6 @@ use super::kind::{Kind, Reading};
 use super::origin_url::OriginUrl;
 use super::origins::Url;
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 use super::text::{TextOf, Wrong};
 
@@ -20,10 +19,6 @@ impl Kind for NodeUrl {
 
     fn accepted(&self) -> String {
         "\"http://HOST:PORT\", \"https://HOST\" or \"unix:/path\"".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
@@ -53,20 +48,13 @@ impl Kind for AgentAddress {
         "an IP address with a port such as \"10.0.0.11:7946\"".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {
         let text = node.get_ref().as_str();
         let address = text.and_then(|text| match text.strip_prefix(':') {
             Some(port) => port.parse().ok().map(|port: u16| (Ipv6Addr::UNSPECIFIED, port).into()),
             None => text.parse().ok(),
         });
-        if address.is_none() {
-            reading.mismatch(node, &self.accepted());
-        }
-        address
+        address.or_else(|| reading.mismatch(node, &self.accepted()))
     }
 
     fn write(&self, value: &SocketAddr) -> toml::Value {

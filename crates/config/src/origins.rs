@@ -214,10 +214,6 @@ impl Kind for Url {
         "\"http://HOST:PORT\", \"https://HOST/PATH\", \"unix:/socket\" or \"unix:/socket:/PATH\"".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<OriginUrl> {
         let text = Text.read(node, reading)?;
         OriginUrl::parse(&text, reading.base_at(&node.span()))

@@ -207,10 +207,6 @@ impl Kind for Host {
         "\"client\", \"origin\" or the name of a host, perhaps with a port".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<HostRule> {
         Some(match &*HOST_NAME.read(node, reading)? {
             "client" => HostRule::Client,

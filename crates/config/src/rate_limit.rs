@@ -7,7 +7,6 @@ use super::condition::{When, WhenKind};
 use super::duration::Milliseconds;
 use super::kind::{Integer, Kind, Or, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::text::Text;
@@ -54,10 +53,6 @@ impl Kind for RateKeyKind {
 
     fn accepted(&self) -> String {
         "\"address\", \"user\" or \"header:NAME\"".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<RateKey> {

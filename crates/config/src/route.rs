@@ -27,6 +27,7 @@ use super::proxy::{Proxy, ProxyKind};
 use super::raw::Node;
 use super::route_path::RoutePath;
 use super::route_pattern::{GLOB, REGEX};
+use super::schema::Schema;
 use super::setting::{Inline, Section, Table, settings};
 use super::shared_cache::{CacheKind, RouteCache};
 use super::shown::Shown;
@@ -473,6 +474,10 @@ impl Kind for Status {
         }
     }
 
+    fn schema(&self) -> Schema {
+        Integer(100, 599).schema()
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<u64> {
         let status = Integer(100, 599).read(node, reading)?;
         let accepted = match self.0 {
@@ -504,10 +509,7 @@ impl Kind for Body {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
         let text = node.get_ref().as_str().map(str::to_owned);
-        if text.is_none() {
-            reading.mismatch(node, &self.accepted());
-        }
-        text
+        text.or_else(|| reading.mismatch(node, &self.accepted()))
     }
 
     fn write(&self, value: &String) -> toml::Value {

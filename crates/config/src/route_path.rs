@@ -9,7 +9,6 @@ use baton_http::decode_path;
 use super::error::Complaint;
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -23,10 +22,6 @@ impl Kind for RoutePath {
 
     fn accepted(&self) -> String {
         "a path that begins with `/`".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {

@@ -4,7 +4,6 @@ use baton_pattern::{BadPattern, Pattern};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -33,10 +32,6 @@ impl Kind for RoutePattern {
 
     fn accepted(&self) -> String {
         self.accepted.into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Pattern> {

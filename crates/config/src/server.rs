@@ -9,7 +9,6 @@ use baton_engine::arch::ArchitectureName;
 use super::duration::Milliseconds;
 use super::kind::{Flag, Integer, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
-use super::schema::Schema;
 use super::setting::settings;
 use super::shown::Shown;
 use super::system::{GROUP_NAME, USER_NAME};
@@ -55,19 +54,12 @@ impl Kind for ControlSocketKind {
         "\"auto\", \"off\" or a path".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ControlSocket> {
         match node.get_ref() {
             Value::String(text) if text == "auto" => Some(ControlSocket::Auto),
             Value::String(text) if text == "off" => Some(ControlSocket::Off),
             Value::String(_) => FilePath.read(node, reading).map(ControlSocket::Path),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -92,20 +84,13 @@ impl Kind for DnsServer {
         "an IP address such as \"10.0.0.2\" or \"127.0.0.1:5353\"".into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SocketAddr> {
         let text = node.get_ref().as_str();
         let address = text.and_then(|text| {
             let without_port = text.parse::<IpAddr>().map(|address| (address, DNS_PORT).into());
             without_port.or_else(|_| text.parse()).ok()
         });
-        if address.is_none() {
-            reading.mismatch(node, &self.accepted());
-        }
-        address
+        address.or_else(|| reading.mismatch(node, &self.accepted()))
     }
 
     fn write(&self, value: &SocketAddr) -> toml::Value {

@@ -173,10 +173,7 @@ impl<'a> Table<'a> {
         reading.setting = self.name_of(key);
         match node.get_ref() {
             Value::Table(entries) => Some(Self::new(self.name_of(key), entries)),
-            _ => {
-                reading.mismatch(node, &format!("a table: [{}]", self.name_of(key)));
-                None
-            }
+            _ => reading.mismatch(node, &format!("a table: [{}]", self.name_of(key))),
         }
     }
 
@@ -186,17 +183,13 @@ impl<'a> Table<'a> {
         let name = self.name_of(key);
         reading.setting.clone_from(&name);
         let Value::Array(elements) = node.get_ref() else {
-            reading.mismatch(node, &format!("an array of tables: [[{name}]]"));
-            return Vec::new();
+            return reading.mismatch(node, &format!("an array of tables: [[{name}]]")).unwrap_or_default();
         };
-        let mut tables = Vec::new();
-        for element in elements {
-            match element.get_ref() {
-                Value::Table(entries) => tables.push((Self::new(name.clone(), entries), element.span())),
-                _ => reading.mismatch(element, &format!("a table: [[{name}]]")),
-            }
-        }
-        tables
+        let table_of = |element: &'a Node| match element.get_ref() {
+            Value::Table(entries) => Some((Self::new(name.clone(), entries), element.span())),
+            _ => reading.mismatch(element, &format!("a table: [[{name}]]")),
+        };
+        elements.iter().filter_map(table_of).collect()
     }
 
     /// Everything that was written.
@@ -296,8 +289,7 @@ impl<S: Section> Kind for Inline<S> {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<S> {
         let Value::Table(entries) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let before = reading.complaints.len();
         let setting = reading.setting.clone();

@@ -175,10 +175,7 @@ impl Kind for CacheKind {
         match node.get_ref() {
             Value::Table(_) => Inline::<RouteCache>::new().read(node, reading).map(Some),
             Value::Boolean(is_on) => Some(is_on.then(RouteCache::default)),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 

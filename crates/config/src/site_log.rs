@@ -62,10 +62,7 @@ impl Kind for AccessLogKind {
                 let file = FilePath.read(node, reading)?;
                 Some(AccessLog::Own(OwnLog { file, ..OwnLog::default() }))
             }
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 
 /// A syslog daemon.
@@ -39,10 +38,6 @@ impl Kind for Syslog {
 
     fn accepted(&self) -> String {
         "\"syslog\", \"syslog:/PATH\" or \"syslog://HOST:514\"".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<SyslogDaemon> {

@@ -4,7 +4,6 @@ use baton_site::template::{BadTemplate, Template};
 
 use super::kind::{Kind, Reading};
 use super::raw::Node;
-use super::schema::Schema;
 use super::shown::Shown;
 use super::text::Text;
 
@@ -39,10 +38,6 @@ impl Kind for TemplateOf {
 
     fn accepted(&self) -> String {
         self.accepted.into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Template> {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
-use super::schema::Schema;
 use super::shown::Shown;
 
 /// A string that is not empty and has no control characters.
@@ -17,10 +16,6 @@ impl Kind for Text {
 
     fn accepted(&self) -> String {
         "a string".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
@@ -42,10 +37,6 @@ impl Kind for Private {
 
     fn accepted(&self) -> String {
         Text.accepted()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
@@ -89,14 +80,9 @@ impl Kind for TextOf {
         self.accepted.into()
     }
 
-    fn schema(&self) -> Schema {
-        Schema::TEXT
-    }
-
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
         let Value::String(text) = node.get_ref() else {
-            reading.mismatch(node, self.accepted);
-            return None;
+            return reading.mismatch(node, self.accepted);
         };
         let checked = if text.is_empty() {
             Err(Wrong::new("is empty", format!("expected {}", self.accepted)))
@@ -123,10 +109,6 @@ impl Kind for FilePath {
 
     fn accepted(&self) -> String {
         "a path".into()
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::TEXT
     }
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<PathBuf> {

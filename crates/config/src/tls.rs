@@ -128,10 +128,7 @@ impl Kind for Certificates {
             Value::String(word) if word == "local" => Some(SiteCertificates::Local),
             Value::Table(_) => one.read(node, reading).map(|files| SiteCertificates::Files(vec![files])),
             Value::Array(_) => ListOf(one).read(node, reading).map(SiteCertificates::Files),
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 
@@ -185,10 +182,7 @@ impl Kind for RedirectHttpsKind {
                 let port = Integer(1, 65_535).read(node, reading)?;
                 u16::try_from(port).ok().map(RedirectHttps::Port)
             }
-            _ => {
-                reading.mismatch(node, &self.accepted());
-                None
-            }
+            _ => reading.mismatch(node, &self.accepted()),
         }
     }
 

@@ -6,6 +6,7 @@ use baton_site::template::{Template, Variable};
 
 use super::kind::{Kind, Reading};
 use super::raw::{Node, Value};
+use super::schema::Schema;
 use super::shown::Shown;
 use super::template::TARGET;
 use super::text::Text;
@@ -31,10 +32,13 @@ impl Kind for TryFilesKind {
         "an array of candidates such as \"$path\", \"$path/\" or \"$path.html\", and behind them a target or a status: [\"$path\", \"$path/\", \"/index.php\"] or [\"$path\", \"=404\"]".into()
     }
 
+    fn schema(&self) -> Schema {
+        Schema::list_of(Schema::TEXT)
+    }
+
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<TryFiles> {
         let Value::Array(elements) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let Some((last, candidates)) = elements.split_last().filter(|(_, candidates)| !candidates.is_empty())
         else {

@@ -43,8 +43,7 @@ impl<T: Words> Kind for Word<T> {
 
     fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<T> {
         let Value::String(written) = node.get_ref() else {
-            reading.mismatch(node, &self.accepted());
-            return None;
+            return reading.mismatch(node, &self.accepted());
         };
         let words = T::words();
         let found = words.iter().find(|(word, ..)| word == written).map(|(_, value, _)| *value);

@@ -3,7 +3,6 @@
 //! Descriptors belong to the process. One thread's file cache can use up those that another thread needs for a client
 //! or an application. So caches register here, and operations that may run out of descriptors go through [`retry`].
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::io::Errno;
