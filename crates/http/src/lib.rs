@@ -46,6 +46,7 @@ mod preference;
 mod prefix;
 mod proxy_protocol;
 mod ranges;
+mod reasons;
 mod refusal;
 mod reply;
 mod request;

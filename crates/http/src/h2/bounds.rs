@@ -1,80 +1,51 @@
 //! What one client may cause, and the budget that it spends (see `docs/decisions/0031-http2-of-our-own.md`).
 
-use std::fmt;
-
-macro_rules! bounds {
-    ($($(#[$doc:meta])+ $name:ident => $label:literal, $text:literal;)*) => {
-        /// A bound that a client went over. The connection ends with ENHANCE_YOUR_CALM.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Bound {
-            $($(#[$doc])+ $name,)*
-        }
-
-        impl Bound {
-            /// Every bound, for tables of metrics.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// One word for logs and metrics.
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Self::$name => $label,)*
-                }
-            }
-        }
-
-        impl fmt::Display for Bound {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$name => $text,)*
-                })
-            }
-        }
-    };
-}
-
-bounds! {
-    /// RST_STREAM by the client (CVE-2023-44487, "rapid reset").
-    ClientResets => "client-resets",
-        "the client reset more streams than its budget allows";
-    /// RST_STREAM that the client provoked (CVE-2025-8671, "made you reset").
-    ProvokedResets => "provoked-resets",
-        "the client provoked more resets than its budget allows";
-    /// Streams above SETTINGS_MAX_CONCURRENT_STREAMS.
-    RefusedStreams => "refused-streams",
-        "the client opened more streams than were allowed, again and again";
-    /// PING.
-    Pings => "pings",
-        "the client sent more PINGs than its budget allows";
-    /// SETTINGS.
-    SettingsFrames => "settings-frames",
-        "the client sent more SETTINGS than its budget allows";
-    /// PRIORITY and PRIORITY_UPDATE.
-    PriorityFrames => "priority-frames",
-        "the client sent more priorities than its budget allows";
-    /// DATA without bytes.
-    EmptyFrames => "empty-frames",
-        "the client sent more empty frames than its budget allows";
-    /// Frames that change nothing: unknown types, acknowledgements of nothing, GOAWAY.
-    IdleFrames => "idle-frames",
-        "the client sent more frames that change nothing than its budget allows";
-    /// Header blocks on streams that the server has reset, or ignores behind GOAWAY.
-    IgnoredHeads => "ignored-heads",
-        "the client sent more heads on streams that are over than its budget allows";
-    /// WINDOW_UPDATE beyond what the sent DATA explains.
-    WindowUpdates => "window-updates",
-        "the client sent more window updates than the server sent data";
-    /// DATA of a few bytes each, while none of it is consumed (RUSTSEC-2026-0258).
-    SmallData => "small-data",
-        "the client sent its body in pieces that cost more than their bytes";
-    /// CONTINUATION frames of one header block.
-    Continuations => "continuations",
-        "a header block came in too many frames";
-    /// The bytes of one header block.
-    BlockBytes => "block-bytes",
-        "a header block is too long to be worth a refusal";
-    /// Control frames that the client makes the server send, and does not read.
-    UnsentControl => "unsent-control",
-        "the client does not read the control frames that it asks for";
+crate::reasons! {
+    /// A bound that a client went over. The connection ends with ENHANCE_YOUR_CALM.
+    Bound {
+        /// RST_STREAM by the client (CVE-2023-44487, "rapid reset").
+        ClientResets => "client-resets",
+            "the client reset more streams than its budget allows";
+        /// RST_STREAM that the client provoked (CVE-2025-8671, "made you reset").
+        ProvokedResets => "provoked-resets",
+            "the client provoked more resets than its budget allows";
+        /// Streams above SETTINGS_MAX_CONCURRENT_STREAMS.
+        RefusedStreams => "refused-streams",
+            "the client opened more streams than were allowed, again and again";
+        /// PING.
+        Pings => "pings",
+            "the client sent more PINGs than its budget allows";
+        /// SETTINGS.
+        SettingsFrames => "settings-frames",
+            "the client sent more SETTINGS than its budget allows";
+        /// PRIORITY and PRIORITY_UPDATE.
+        PriorityFrames => "priority-frames",
+            "the client sent more priorities than its budget allows";
+        /// DATA without bytes.
+        EmptyFrames => "empty-frames",
+            "the client sent more empty frames than its budget allows";
+        /// Frames that change nothing: unknown types, acknowledgements of nothing, GOAWAY.
+        IdleFrames => "idle-frames",
+            "the client sent more frames that change nothing than its budget allows";
+        /// Header blocks on streams that the server has reset, or ignores behind GOAWAY.
+        IgnoredHeads => "ignored-heads",
+            "the client sent more heads on streams that are over than its budget allows";
+        /// WINDOW_UPDATE beyond what the sent DATA explains.
+        WindowUpdates => "window-updates",
+            "the client sent more window updates than the server sent data";
+        /// DATA of a few bytes each, while none of it is consumed (RUSTSEC-2026-0258).
+        SmallData => "small-data",
+            "the client sent its body in pieces that cost more than their bytes";
+        /// CONTINUATION frames of one header block.
+        Continuations => "continuations",
+            "a header block came in too many frames";
+        /// The bytes of one header block.
+        BlockBytes => "block-bytes",
+            "a header block is too long to be worth a refusal";
+        /// Control frames that the client makes the server send, and does not read.
+        UnsentControl => "unsent-control",
+            "the client does not read the control frames that it asks for";
+    }
 }
 
 /// How many resets and idle frames a client has to its credit.

@@ -63,109 +63,77 @@ codes! {
     Http11Required = 0xd, "http-1-1-required";
 }
 
-macro_rules! violations {
-    ($($(#[$doc:meta])+ $name:ident => $code:ident, $label:literal, $text:literal;)*) => {
-        /// How a client broke the protocol.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Violation {
-            $($(#[$doc])+ $name,)*
-        }
+crate::reasons! {
+    /// How a client broke the protocol.
+    Violation with
+    /// The code that the client gets.
+    code -> ErrorCode {
+        // Of the connection
 
-        impl Violation {
-            /// Every violation, for tables of metrics.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+        /// The connection does not begin with the preface (RFC 9113 section 3.4).
+        Preface => Protocol, "preface",
+            "the connection does not begin with the preface of HTTP/2";
+        /// The first frame is not SETTINGS.
+        FirstFrame => Protocol, "first-frame",
+            "the first frame of the client is not SETTINGS";
+        /// A frame is longer than 16384 bytes, which nothing allowed.
+        FrameTooLong => FrameSize, "frame-too-long",
+            "a frame is longer than SETTINGS_MAX_FRAME_SIZE allows";
+        /// A frame has a length that its type does not have.
+        FrameLength => FrameSize, "frame-length",
+            "a frame has not the length of its type";
+        /// Padding is longer than its frame.
+        Padding => Protocol, "padding",
+            "the padding of a frame is longer than the frame";
+        /// A frame of a connection on a stream, or one of a stream on stream 0.
+        FrameStream => Protocol, "frame-stream",
+            "a frame belongs to stream 0 and is on another, or the other way round";
+        /// The client opens a stream with an even number, or one that is not higher than the last.
+        StreamNumber => Protocol, "stream-number",
+            "streams of clients have odd numbers, each higher than the last";
+        /// A frame on a stream that was never opened.
+        IdleStream => Protocol, "idle-stream",
+            "a frame is on a stream that was not opened";
+        /// A frame on a stream that the client has ended.
+        ClosedStream => StreamClosed, "closed-stream",
+            "a frame is on a stream that the client has ended";
+        /// Another frame between those of a header block, or CONTINUATION outside of one.
+        BlockInterrupted => Protocol, "block-interrupted",
+            "CONTINUATION is missing, or continues nothing";
+        /// A client must not push.
+        Push => Protocol, "push",
+            "the client sent PUSH_PROMISE";
+        /// A setting has a value that it must not have.
+        SettingValue => Protocol, "setting-value",
+            "a setting has a value that it must not have";
+        /// An initial window is larger than 2^31-1, or makes that of a stream so.
+        InitialWindow => FlowControl, "initial-window",
+            "SETTINGS_INITIAL_WINDOW_SIZE makes a window larger than 2^31-1 bytes";
+        /// SETTINGS were not acknowledged in time.
+        SettingsUnacknowledged => SettingsTimeout, "settings-unacknowledged",
+            "the client did not acknowledge SETTINGS in time";
+        /// WINDOW_UPDATE by 0.
+        WindowIncrement => Protocol, "window-increment",
+            "WINDOW_UPDATE changes nothing";
+        /// WINDOW_UPDATE makes a window larger than 2^31-1.
+        WindowOverflow => FlowControl, "window-overflow",
+            "WINDOW_UPDATE makes a window larger than 2^31-1 bytes";
+        /// More DATA than the windows allow.
+        WindowExceeded => FlowControl, "window-exceeded",
+            "the client sent more DATA than the window allows";
+        /// The state of HPACK is lost.
+        BlockCompression => Compression, "block-compression",
+            "a header block cannot be decoded";
 
-            /// The code that the client gets.
-            pub const fn code(self) -> ErrorCode {
-                match self {
-                    $(Self::$name => ErrorCode::$code,)*
-                }
-            }
+        // Of one stream
 
-            /// One word for logs and metrics.
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Self::$name => $label,)*
-                }
-            }
-        }
-
-        impl fmt::Display for Violation {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$name => $text,)*
-                })
-            }
-        }
-    };
-}
-
-violations! {
-    // Of the connection
-
-    /// The connection does not begin with the preface (RFC 9113 section 3.4).
-    Preface => Protocol, "preface",
-        "the connection does not begin with the preface of HTTP/2";
-    /// The first frame is not SETTINGS.
-    FirstFrame => Protocol, "first-frame",
-        "the first frame of the client is not SETTINGS";
-    /// A frame is longer than 16384 bytes, which nothing allowed.
-    FrameTooLong => FrameSize, "frame-too-long",
-        "a frame is longer than SETTINGS_MAX_FRAME_SIZE allows";
-    /// A frame has a length that its type does not have.
-    FrameLength => FrameSize, "frame-length",
-        "a frame has not the length of its type";
-    /// Padding is longer than its frame.
-    Padding => Protocol, "padding",
-        "the padding of a frame is longer than the frame";
-    /// A frame of a connection on a stream, or one of a stream on stream 0.
-    FrameStream => Protocol, "frame-stream",
-        "a frame belongs to stream 0 and is on another, or the other way round";
-    /// The client opens a stream with an even number, or one that is not higher than the last.
-    StreamNumber => Protocol, "stream-number",
-        "streams of clients have odd numbers, each higher than the last";
-    /// A frame on a stream that was never opened.
-    IdleStream => Protocol, "idle-stream",
-        "a frame is on a stream that was not opened";
-    /// A frame on a stream that the client has ended.
-    ClosedStream => StreamClosed, "closed-stream",
-        "a frame is on a stream that the client has ended";
-    /// Another frame between those of a header block, or CONTINUATION outside of one.
-    BlockInterrupted => Protocol, "block-interrupted",
-        "CONTINUATION is missing, or continues nothing";
-    /// A client must not push.
-    Push => Protocol, "push",
-        "the client sent PUSH_PROMISE";
-    /// A setting has a value that it must not have.
-    SettingValue => Protocol, "setting-value",
-        "a setting has a value that it must not have";
-    /// An initial window is larger than 2^31-1, or makes that of a stream so.
-    InitialWindow => FlowControl, "initial-window",
-        "SETTINGS_INITIAL_WINDOW_SIZE makes a window larger than 2^31-1 bytes";
-    /// SETTINGS were not acknowledged in time.
-    SettingsUnacknowledged => SettingsTimeout, "settings-unacknowledged",
-        "the client did not acknowledge SETTINGS in time";
-    /// WINDOW_UPDATE by 0.
-    WindowIncrement => Protocol, "window-increment",
-        "WINDOW_UPDATE changes nothing";
-    /// WINDOW_UPDATE makes a window larger than 2^31-1.
-    WindowOverflow => FlowControl, "window-overflow",
-        "WINDOW_UPDATE makes a window larger than 2^31-1 bytes";
-    /// More DATA than the windows allow.
-    WindowExceeded => FlowControl, "window-exceeded",
-        "the client sent more DATA than the window allows";
-    /// The state of HPACK is lost.
-    BlockCompression => Compression, "block-compression",
-        "a header block cannot be decoded";
-
-    // Of one stream
-
-    /// Trailers without the end of the stream, or malformed ones.
-    TrailersMalformed => Protocol, "trailers-malformed",
-        "the trailers of the request are malformed";
-    /// The body has not the length that Content-Length says.
-    ContentLength => Protocol, "content-length",
-        "the body is not as long as Content-Length says";
+        /// Trailers without the end of the stream, or malformed ones.
+        TrailersMalformed => Protocol, "trailers-malformed",
+            "the trailers of the request are malformed";
+        /// The body has not the length that Content-Length says.
+        ContentLength => Protocol, "content-length",
+            "the body is not as long as Content-Length says";
+    }
 }
 
 /// Why a connection ends.

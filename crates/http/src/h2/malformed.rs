@@ -56,77 +56,53 @@ impl From<CompressionError> for HeadError {
     }
 }
 
-macro_rules! malformed {
-    ($($(#[$doc:meta])+ $name:ident => $label:literal, $text:literal;)*) => {
-        /// Why a head is malformed (RFC 9113 section 8).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Malformed {
-            $($(#[$doc])+ $name,)*
-        }
-
-        impl Malformed {
-            /// One word for logs and metrics.
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Self::$name => $label,)*
-                }
-            }
-        }
-
-        impl fmt::Display for Malformed {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$name => $text,)*
-                })
-            }
-        }
-    };
-}
-
-malformed! {
-    /// A pseudo-field that requests do not have.
-    PseudoUnknown => "pseudo-unknown",
-        "the request has a pseudo-header field that no request has";
-    /// A pseudo-field comes twice.
-    PseudoRepeated => "pseudo-repeated",
-        "the request has a pseudo-header field twice";
-    /// A pseudo-field behind another field, or in trailers.
-    PseudoLate => "pseudo-late",
-        "the request has a pseudo-header field behind other fields";
-    /// One of `:method`, `:scheme` and `:path` is missing, or `:authority` of a CONNECT.
-    PseudoMissing => "pseudo-missing",
-        "the request lacks a pseudo-header field that its method needs";
-    /// A pseudo-field that the method forbids: `:scheme` or `:path` of a CONNECT, `:protocol` of another method.
-    PseudoUnfit => "pseudo-unfit",
-        "the request has a pseudo-header field that its method forbids";
-    /// `:method` is no token.
-    Method => "pseudo-method",
-        "the method is not a token";
-    /// `:scheme` is no scheme (RFC 3986 section 3.1).
-    Scheme => "pseudo-scheme",
-        "the scheme is malformed";
-    /// `:path` is empty.
-    PathEmpty => "pseudo-path-empty",
-        "the path is empty";
-    /// `:protocol` is no token.
-    Protocol => "pseudo-protocol",
-        "the protocol of an extended CONNECT is not a token";
-    /// `:authority` and Host differ.
-    HostDiffers => "host-differs",
-        "the Host field is not the authority of the request";
-    /// A name is empty, has upper-case letters, or bytes that no token has.
-    FieldName => "field-name-malformed",
-        "a header field's name is not a token in lower case";
-    /// A value has control characters, or blanks around it.
-    FieldValue => "field-value-malformed",
-        "a header field's value has control characters, or blanks around it";
-    /// A field about an HTTP/1 connection.
-    ConnectionField => "connection-field",
-        "the request has a header field that is about an HTTP/1 connection";
-    /// TE with another value than `trailers`.
-    Te => "te",
-        "the TE field has another value than trailers";
-    /// Content-Length announces a body, but the head ends the stream.
-    LengthWithoutBody => "length-without-body",
-        "the request announces a body and has none";
+crate::reasons! {
+    /// Why a head is malformed (RFC 9113 section 8).
+    Malformed {
+        /// A pseudo-field that requests do not have.
+        PseudoUnknown => "pseudo-unknown",
+            "the request has a pseudo-header field that no request has";
+        /// A pseudo-field comes twice.
+        PseudoRepeated => "pseudo-repeated",
+            "the request has a pseudo-header field twice";
+        /// A pseudo-field behind another field, or in trailers.
+        PseudoLate => "pseudo-late",
+            "the request has a pseudo-header field behind other fields";
+        /// One of `:method`, `:scheme` and `:path` is missing, or `:authority` of a CONNECT.
+        PseudoMissing => "pseudo-missing",
+            "the request lacks a pseudo-header field that its method needs";
+        /// A pseudo-field that the method forbids: `:scheme` or `:path` of a CONNECT, `:protocol` of another method.
+        PseudoUnfit => "pseudo-unfit",
+            "the request has a pseudo-header field that its method forbids";
+        /// `:method` is no token.
+        Method => "pseudo-method",
+            "the method is not a token";
+        /// `:scheme` is no scheme (RFC 3986 section 3.1).
+        Scheme => "pseudo-scheme",
+            "the scheme is malformed";
+        /// `:path` is empty.
+        PathEmpty => "pseudo-path-empty",
+            "the path is empty";
+        /// `:protocol` is no token.
+        Protocol => "pseudo-protocol",
+            "the protocol of an extended CONNECT is not a token";
+        /// `:authority` and Host differ.
+        HostDiffers => "host-differs",
+            "the Host field is not the authority of the request";
+        /// A name is empty, has upper-case letters, or bytes that no token has.
+        FieldName => "field-name-malformed",
+            "a header field's name is not a token in lower case";
+        /// A value has control characters, or blanks around it.
+        FieldValue => "field-value-malformed",
+            "a header field's value has control characters, or blanks around it";
+        /// A field about an HTTP/1 connection.
+        ConnectionField => "connection-field",
+            "the request has a header field that is about an HTTP/1 connection";
+        /// TE with another value than `trailers`.
+        Te => "te",
+            "the TE field has another value than trailers";
+        /// Content-Length announces a body, but the head ends the stream.
+        LengthWithoutBody => "length-without-body",
+            "the request announces a body and has none";
+    }
 }

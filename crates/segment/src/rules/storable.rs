@@ -4,90 +4,63 @@ use super::freshness::Freshness;
 use super::{Delta, RequestDirectives, ResponseDirectives, RouteRules, Times, Validators, VaryRefusal};
 use baton_http::origin::ResponseHead;
 use baton_http::{ContentRange, Method, RequestHead, Status};
-use std::fmt;
 
-macro_rules! reasons {
-    ($($(#[$doc:meta])+ $name:ident => $label:literal, $text:literal;)*) => {
-        /// Why a response is not stored. One word is the field of logs and the label of metrics.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum NotStored {
-            $($(#[$doc])+ $name,)*
-        }
-
-        impl NotStored {
-            /// All reasons, in the order in which they are looked for.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// One word for logs and metrics.
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Self::$name => $label,)*
-                }
-            }
-        }
-
-        impl fmt::Display for NotStored {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$name => $text,)*
-                })
-            }
-        }
-    };
-}
-
-reasons! {
-    /// The response answers another method than GET.
-    Method => "method",
-        "only responses to GET are stored";
-    /// The request has content, which is not in the key.
-    RequestBody => "request-body",
-        "the request has a body, which no key has";
-    /// The request forbids it (RFC 9111 section 5.2.1.5).
-    RequestNoStore => "request-no-store",
-        "the request says no-store";
-    /// An interim response, a 304, or a 416: none is a representation.
-    Status => "status",
-        "a response with this status is not stored";
-    /// `must-understand` with a status whose rules the server does not know (RFC 9111 section 5.2.2.3).
-    MustUnderstand => "must-understand",
-        "the response says must-understand, and its status is not known";
-    /// A field of cache control can be read in two ways.
-    Malformed => "malformed",
-        "a quoted string of Cache-Control does not end where its directive does";
-    /// `no-store`.
-    NoStore => "no-store",
-        "the response says no-store";
-    /// `private`.
-    Private => "private",
-        "the response says private";
-    /// The request has Authorization, and the response does not say that others may have it (RFC 9111 section 3.5).
-    Authorization => "authorization",
-        "the request has Authorization, and the response says none of public, s-maxage, must-revalidate";
-    /// The response sets a cookie, which belongs to one client.
-    SetCookie => "set-cookie",
-        "the response sets a cookie";
-    /// The request has a cookie, and the response says nothing about how long it is fresh: it may be that client's.
-    Cookie => "cookie",
-        "the request has a cookie, and the response does not say how long it is fresh";
-    /// `Vary: *`.
-    VaryStar => "vary-star",
-        "the response says Vary: *";
-    /// Vary names more than the secondary key has room for.
-    VaryTooLong => "vary-too-long",
-        "the fields that Vary names are too many or too long";
-    /// Content-Range is missing in a 206, is malformed, contradicts Content-Length, or has several parts.
-    ContentRange => "content-range",
-        "the response is a part, and does not say which";
-    /// A part that no other can be joined to (RFC 9111 section 3.4).
-    WeakPart => "weak-part",
-        "the response is a part, and has no strong validator";
-    /// The response has more groups and tags than are kept.
-    LabelsTooMany => "labels-too-many",
-        "the response has too many groups or tags";
-    /// The response is stale from the beginning and has no validator.
-    Unusable => "unusable",
-        "the response is not fresh, and has no validator";
+baton_http::reasons! {
+    /// Why a response is not stored, in the order in which reasons are looked for. One word is the field of logs and the label of
+    /// metrics.
+    NotStored {
+        /// The response answers another method than GET.
+        Method => "method",
+            "only responses to GET are stored";
+        /// The request has content, which is not in the key.
+        RequestBody => "request-body",
+            "the request has a body, which no key has";
+        /// The request forbids it (RFC 9111 section 5.2.1.5).
+        RequestNoStore => "request-no-store",
+            "the request says no-store";
+        /// An interim response, a 304, or a 416: none is a representation.
+        Status => "status",
+            "a response with this status is not stored";
+        /// `must-understand` with a status whose rules the server does not know (RFC 9111 section 5.2.2.3).
+        MustUnderstand => "must-understand",
+            "the response says must-understand, and its status is not known";
+        /// A field of cache control can be read in two ways.
+        Malformed => "malformed",
+            "a quoted string of Cache-Control does not end where its directive does";
+        /// `no-store`.
+        NoStore => "no-store",
+            "the response says no-store";
+        /// `private`.
+        Private => "private",
+            "the response says private";
+        /// The request has Authorization, and the response does not say that others may have it (RFC 9111 section 3.5).
+        Authorization => "authorization",
+            "the request has Authorization, and the response says none of public, s-maxage, must-revalidate";
+        /// The response sets a cookie, which belongs to one client.
+        SetCookie => "set-cookie",
+            "the response sets a cookie";
+        /// The request has a cookie, and the response says nothing about how long it is fresh: it may be that client's.
+        Cookie => "cookie",
+            "the request has a cookie, and the response does not say how long it is fresh";
+        /// `Vary: *`.
+        VaryStar => "vary-star",
+            "the response says Vary: *";
+        /// Vary names more than the secondary key has room for.
+        VaryTooLong => "vary-too-long",
+            "the fields that Vary names are too many or too long";
+        /// Content-Range is missing in a 206, is malformed, contradicts Content-Length, or has several parts.
+        ContentRange => "content-range",
+            "the response is a part, and does not say which";
+        /// A part that no other can be joined to (RFC 9111 section 3.4).
+        WeakPart => "weak-part",
+            "the response is a part, and has no strong validator";
+        /// The response has more groups and tags than are kept.
+        LabelsTooMany => "labels-too-many",
+            "the response has too many groups or tags";
+        /// The response is stale from the beginning and has no validator.
+        Unusable => "unusable",
+            "the response is not fresh, and has no validator";
+    }
 }
 
 impl NotStored {
