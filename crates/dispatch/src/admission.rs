@@ -34,10 +34,6 @@ impl Admission {
 }
 
 impl Policy for Admission {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
         if cluster.serving().is_empty() {
             return Decision::no_node();

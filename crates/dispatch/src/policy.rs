@@ -8,9 +8,6 @@ use crate::{Cluster, Decision, NodeId, Target, Time};
 /// that does not serve. The caller reports each begin and end of a connection to the cluster ([`Cluster::begin`],
 /// [`Cluster::end`]).
 pub trait Policy {
-    /// The name in configurations, logs and figures.
-    fn name(&self) -> &'static str;
-
     /// Chooses the node for a request.
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision;
 

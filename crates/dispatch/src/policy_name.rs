@@ -105,8 +105,7 @@ impl PolicyName {
     /// `WrrGms` decides as `Wrr` does: only the nodes' handling of misses differs.
     pub fn build(self, settings: &PolicySettings) -> Box<dyn Policy + Send> {
         match self {
-            Self::Wrr => Box::new(WeightedRoundRobin::new(self.as_str())),
-            Self::WrrGms => Box::new(WeightedRoundRobin::new(self.as_str())),
+            Self::Wrr | Self::WrrGms => Box::new(WeightedRoundRobin::default()),
             Self::Lb => Box::new(LocalityBased::default()),
             Self::LbGc => Box::new(LocalityGlobalCache::new(settings)),
             Self::Lard => Box::new(Lard::new(settings)),

@@ -17,10 +17,6 @@ impl BoundedHash {
 }
 
 impl Policy for BoundedHash {
-    fn name(&self) -> &'static str {
-        "bounded-hash"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         let mut nodes = self.ring.nodes_from(target.hash);
         let Some(named) = nodes.next() else { return Decision::no_node() };

@@ -15,10 +15,6 @@ impl ConsistentHash {
 }
 
 impl Policy for ConsistentHash {
-    fn name(&self) -> &'static str {
-        "consistent-hash"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         let mut nodes = self.ring.nodes_from(target.hash);
         let Some(named) = nodes.next() else { return Decision::no_node() };

@@ -46,10 +46,6 @@ impl Lard {
 }
 
 impl Policy for Lard {
-    fn name(&self) -> &'static str {
-        "lard"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         let server = self.servers.get(target.hash);
         if let Some(&mut server) = server

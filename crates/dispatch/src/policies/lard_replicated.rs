@@ -75,10 +75,6 @@ impl LardReplicated {
 }
 
 impl Policy for LardReplicated {
-    fn name(&self) -> &'static str {
-        if self.has_homes { "lard-h" } else { "lard-r" }
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, now: Time) -> Decision {
         let Some(set) = self.sets.get(target.hash) else { return self.assign(target, cluster, now) };
         let replicas = &mut self.replicas;

@@ -9,10 +9,6 @@ pub(crate) struct LeastConnections {
 }
 
 impl Policy for LeastConnections {
-    fn name(&self) -> &'static str {
-        "least-connections"
-    }
-
     fn choose(&mut self, _: Target, cluster: &Cluster, _: Time) -> Decision {
         let Some(node) = cluster.least_loaded(self.next) else { return Decision::no_node() };
         self.next = node.following();

@@ -14,10 +14,6 @@ pub(crate) struct LocalityBased {
 }
 
 impl Policy for LocalityBased {
-    fn name(&self) -> &'static str {
-        "lb"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         if self.total == 0 {
             return Decision::no_node();

@@ -23,10 +23,6 @@ impl LocalityGlobalCache {
 }
 
 impl Policy for LocalityGlobalCache {
-    fn name(&self) -> &'static str {
-        "lb-gc"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         match self.mirror.use_target(target.hash) {
             Some(node) if cluster.is_serving(node) => return Decision::to(node, Why::Cached),

@@ -77,10 +77,6 @@ impl Column {
 }
 
 impl Policy for Maglev {
-    fn name(&self) -> &'static str {
-        "maglev"
-    }
-
     fn choose(&mut self, target: Target, cluster: &Cluster, _: Time) -> Decision {
         if self.slots.is_empty() {
             return Decision::no_node();

@@ -15,10 +15,6 @@ impl PowerOfTwo {
 }
 
 impl Policy for PowerOfTwo {
-    fn name(&self) -> &'static str {
-        "power-of-two"
-    }
-
     fn choose(&mut self, _: Target, cluster: &Cluster, _: Time) -> Decision {
         let serving = cluster.serving();
         let count = serving.len() as u64;

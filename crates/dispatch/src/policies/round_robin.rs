@@ -8,23 +8,13 @@ use crate::{Cluster, Decision, NodeId, Policy, Target, Time, Why};
 ///
 /// The turns are spread evenly instead of given in runs: at each decision every node earns its part, the one with the
 /// most credit is chosen and pays what all have earned. At equal loads that is plain round robin.
+#[derive(Default)]
 pub(crate) struct WeightedRoundRobin {
-    name: &'static str,
     /// Turns that each node is owed.
     credits: Vec<f64>,
 }
 
-impl WeightedRoundRobin {
-    pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, credits: Vec::new() }
-    }
-}
-
 impl Policy for WeightedRoundRobin {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn choose(&mut self, _: Target, cluster: &Cluster, _: Time) -> Decision {
         let mut earned_by_all = 0.0;
         let mut richest: Option<NodeId> = None;
