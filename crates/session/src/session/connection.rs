@@ -209,6 +209,19 @@ impl ClientConnection {
         self.sent_at_deadline_start = self.sent();
     }
 
+    /// What holds between any two events, in every protocol.
+    pub(super) fn check_invariants(&self) {
+        assert!(
+            self.state != ConnectionState::Closed || self.send_queue.is_empty(),
+            "what has ended sends nothing"
+        );
+        assert!(
+            self.transport.early_data() <= self.send_queue.sent(),
+            "what waits in records was taken before"
+        );
+        assert!(self.sent_at_deadline_start <= self.sent(), "what was sent stays sent");
+    }
+
     /// Whether the client has taken what the least rate asks for since the deadline was set.
     pub(super) fn client_takes_enough(&self, ctx: &Context) -> bool {
         let taken = self.sent() - self.sent_at_deadline_start;

@@ -227,6 +227,7 @@ impl Session {
 
     /// What holds between any two events.
     pub fn check_invariants(&self) {
+        self.connection.check_invariants();
         each_driver!(&self.protocol, driver => driver.check_invariants(&self.connection));
     }
 }
