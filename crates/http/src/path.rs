@@ -1,54 +1,30 @@
 //! From the path of a request to a relative path within a tree.
 
-use std::fmt;
-
-/// Why a path names nothing that could be served. All of them deserve 400.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathRefusal {
-    /// The path does not begin with `/`.
-    NotAbsolute,
-    /// A `%` that two hexadecimal digits do not follow.
-    MalformedEscape,
-    /// A separator in disguise: `%2F`, or a backslash, raw or encoded, which some systems and clients take
-    /// for one.
-    Separator,
-    /// A NUL or another control character, raw or encoded.
-    Control,
-    /// `..` above the root.
-    AboveRoot,
-    /// `.` or `..` beside an encoded separator: decoding before resolving and resolving before decoding give
-    /// different paths.
-    Ambiguous,
-}
-
-impl PathRefusal {
-    /// One word for logs and metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::NotAbsolute => "path-not-absolute",
-            Self::MalformedEscape => "path-malformed-escape",
-            Self::Separator => "path-encoded-separator",
-            Self::Control => "path-control-character",
-            Self::AboveRoot => "path-above-root",
-            Self::Ambiguous => "path-ambiguous",
-        }
+crate::reasons! {
+    /// Why a path names nothing that could be served. All of them deserve 400.
+    PathRefusal {
+        /// The path does not begin with `/`.
+        NotAbsolute => "path-not-absolute",
+            "the path does not begin with a slash";
+        /// A `%` that two hexadecimal digits do not follow.
+        MalformedEscape => "path-malformed-escape",
+            "the path has a % that two hexadecimal digits do not follow";
+        /// A separator in disguise: `%2F`, or a backslash, raw or encoded, which some systems and clients take
+        /// for one.
+        Separator => "path-encoded-separator",
+            "the path has an encoded slash or a backslash";
+        /// A NUL or another control character, raw or encoded.
+        Control => "path-control-character",
+            "the path has a control character";
+        /// `..` above the root.
+        AboveRoot => "path-above-root",
+            "the path leads above the root";
+        /// `.` or `..` beside an encoded separator: decoding before resolving and resolving before decoding give
+        /// different paths.
+        Ambiguous => "path-ambiguous",
+            "the path has `.` or `..` beside an encoded slash or a backslash";
     }
 }
-
-impl fmt::Display for PathRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAbsolute => "the path does not begin with a slash",
-            Self::MalformedEscape => "the path has a % that two hexadecimal digits do not follow",
-            Self::Separator => "the path has an encoded slash or a backslash",
-            Self::Control => "the path has a control character",
-            Self::AboveRoot => "the path leads above the root",
-            Self::Ambiguous => "the path has `.` or `..` beside an encoded slash or a backslash",
-        })
-    }
-}
-
-impl std::error::Error for PathRefusal {}
 
 /// Turns the raw path of a request into the name of a file below a root: decodes percent escapes, once; removes
 /// `.` and resolves `..`, encoded or not; joins slashes that follow each other. `out` is replaced: no slash

@@ -1,13 +1,13 @@
-//! Closed lists of reasons: for each a word for logs and metrics, and a sentence.
+//! Closed lists of reasons: for each a word for logs and metrics, and perhaps a sentence.
 
-/// Declares an enumeration of reasons: `Name => "label", "text";` with documentation above each. `with method -> Type` adds a
-/// constant of that type to each, in front of the label, and a method that returns it.
+/// Declares an enumeration of reasons: `Name => "label";` or `Name => "label", "sentence";`, with documentation above each. `with
+/// method -> Type` adds a constant of that type to each, in front of the label, and a method that returns it.
 #[macro_export]
 macro_rules! reasons {
     (
         $(#[$about:meta])+
         $reasons:ident {
-            $($(#[$doc:meta])+ $name:ident => $label:literal, $text:literal;)*
+            $($(#[$doc:meta])+ $name:ident => $label:literal;)*
         }
     ) => {
         $(#[$about])+
@@ -27,6 +27,19 @@ macro_rules! reasons {
                 }
             }
         }
+    };
+    (
+        $(#[$about:meta])+
+        $reasons:ident {
+            $($(#[$doc:meta])+ $name:ident => $label:literal, $text:literal;)*
+        }
+    ) => {
+        $crate::reasons! {
+            $(#[$about])+
+            $reasons {
+                $($(#[$doc])+ $name => $label;)*
+            }
+        }
 
         impl ::std::fmt::Display for $reasons {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -35,6 +48,8 @@ macro_rules! reasons {
                 })
             }
         }
+
+        impl ::std::error::Error for $reasons {}
     };
     (
         $(#[$about:meta])+

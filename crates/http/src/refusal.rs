@@ -122,5 +122,3 @@ crate::reasons! {
             "the trailer section is larger than the limit";
     }
 }
-
-impl std::error::Error for Refusal {}

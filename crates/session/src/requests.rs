@@ -1,7 +1,7 @@
 //! The requests of a client that applications have.
 
 use baton_cache::Upstreams;
-use baton_upstream::RequestId;
+use baton_upstream::{RequestId, ResponseEvent};
 
 use crate::protocol::StreamId;
 use crate::session::{UpstreamNeed, Wake};
@@ -72,7 +72,7 @@ impl Requests {
             return Wake::BodyWanted(stream);
         }
         let event = upstreams.take(request);
-        if event.as_ref().is_some_and(|event| event.is_last()) {
+        if event.as_ref().is_some_and(ResponseEvent::is_last) {
             self.remove(stream);
         }
         Wake::ResponseEvent(stream, event)

@@ -2,52 +2,25 @@
 
 use baton_http::{is_token_byte, push_decimal};
 
-/// Why a request goes to the origin (RFC 9211 section 2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Forward {
-    /// The cache was not asked.
-    Bypass,
-    /// The method is not one that the cache answers.
-    Method,
-    /// Nothing is stored for the URI.
-    UriMiss,
-    /// What is stored for the URI answers other requests.
-    VaryMiss,
-    /// Nothing that could be used is stored, for another reason: a purge, for example.
-    Miss,
-    /// What is stored is fresh, but the request wants more.
-    Request,
-    /// What is stored is stale.
-    Stale,
-    /// What is stored lacks bytes that the request wants.
-    Partial,
-}
-
-impl Forward {
-    /// All of them, for tables of metrics.
-    pub const ALL: &'static [Self] = &[
-        Self::Bypass,
-        Self::Method,
-        Self::UriMiss,
-        Self::VaryMiss,
-        Self::Miss,
-        Self::Request,
-        Self::Stale,
-        Self::Partial,
-    ];
-
-    /// The token of the field, the log and the metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Bypass => "bypass",
-            Self::Method => "method",
-            Self::UriMiss => "uri-miss",
-            Self::VaryMiss => "vary-miss",
-            Self::Miss => "miss",
-            Self::Request => "request",
-            Self::Stale => "stale",
-            Self::Partial => "partial",
-        }
+baton_http::reasons! {
+    /// Why a request goes to the origin (RFC 9211 section 2.2).
+    Forward {
+        /// The cache was not asked.
+        Bypass => "bypass";
+        /// The method is not one that the cache answers.
+        Method => "method";
+        /// Nothing is stored for the URI.
+        UriMiss => "uri-miss";
+        /// What is stored for the URI answers other requests.
+        VaryMiss => "vary-miss";
+        /// Nothing that could be used is stored, for another reason: a purge, for example.
+        Miss => "miss";
+        /// What is stored is fresh, but the request wants more.
+        Request => "request";
+        /// What is stored is stale.
+        Stale => "stale";
+        /// What is stored lacks bytes that the request wants.
+        Partial => "partial";
     }
 }
 

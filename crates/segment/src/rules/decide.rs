@@ -13,39 +13,27 @@ pub struct CacheRequest<'a> {
     pub directives: RequestDirectives,
 }
 
-/// Why a request goes to the origin without a look into the cache. Its answer is not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bypass {
-    /// Neither GET nor HEAD.
-    Method,
-    /// The request has content, which the key lacks.
-    Body,
-    /// The request asks to switch protocols.
-    Upgrade,
-    /// If-Match or If-Unmodified-Since, which only the origin evaluates (RFC 9111 section 4.3.2).
-    Precondition,
-    /// Its path has no one form that could be a key.
-    Path,
-    /// Its fields that would be a part of the key are too long.
-    Fields,
-    /// The configuration says so.
-    Rule,
+baton_http::reasons! {
+    /// Why a request goes to the origin without a look into the cache. Its answer is not stored.
+    Bypass {
+        /// Neither GET nor HEAD.
+        Method => "method";
+        /// The request has content, which the key lacks.
+        Body => "body";
+        /// The request asks to switch protocols.
+        Upgrade => "upgrade";
+        /// If-Match or If-Unmodified-Since, which only the origin evaluates (RFC 9111 section 4.3.2).
+        Precondition => "precondition";
+        /// Its path has no one form that could be a key.
+        Path => "path";
+        /// Its fields that would be a part of the key are too long.
+        Fields => "fields";
+        /// The configuration says so.
+        Rule => "rule";
+    }
 }
 
 impl Bypass {
-    /// One word for logs and metrics, and the detail of Cache-Status.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Method => "method",
-            Self::Body => "body",
-            Self::Upgrade => "upgrade",
-            Self::Precondition => "precondition",
-            Self::Path => "path",
-            Self::Fields => "fields",
-            Self::Rule => "rule",
-        }
-    }
-
     /// The word of Cache-Status.
     pub const fn forward(self) -> Forward {
         match self {

@@ -73,8 +73,6 @@ impl NotStored {
     }
 }
 
-impl std::error::Error for NotStored {}
-
 impl From<VaryRefusal> for NotStored {
     fn from(refusal: VaryRefusal) -> Self {
         match refusal {
