@@ -44,13 +44,13 @@ const FLAGS: [&str; 10] = [
 ];
 
 impl Browser {
-    /// Starts one, which shows nothing yet.
+    /// Starts one, which shows nothing yet. The folder is its home: it trusts no authority that this machine's user has added.
     pub(crate) fn start(folder: &Folder) -> Self {
         let mut command = Command::new("sh");
         // It expects its pipes after the three standard descriptors.
         command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "chromium"]).args(FLAGS);
         command.arg(format!("--user-data-dir={}", folder.base().join("profile").display()));
-        command.arg("about:blank").process_group(folder.group());
+        command.arg("about:blank").process_group(folder.group()).env("HOME", folder.base());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("sh");
         let orders = child.stdin.take().expect("its standard input");
@@ -88,9 +88,15 @@ impl Browser {
 
     /// Opens a page, and waits until it is loaded.
     pub(crate) fn open(&mut self, url: &str) {
-        let gone = self.order("Page.navigate", &json!({ "url": url }));
-        assert!(gone["errorText"].is_null(), "{url}: {gone}");
+        let refused = self.refusal(url);
+        assert_eq!(refused, None, "{url}");
         self.wait_for(&format!("document.readyState == 'complete' && location.href == {}", json!(url)));
+    }
+
+    /// Opens a page; gives the error that the browser shows instead, if there is one.
+    pub(crate) fn refusal(&mut self, url: &str) -> Option<String> {
+        let gone = self.order("Page.navigate", &json!({ "url": url }));
+        gone["errorText"].as_str().map(str::to_owned)
     }
 
     /// Runs a script in the page; returns its result, also of a promise.
