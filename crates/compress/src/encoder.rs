@@ -21,13 +21,45 @@ pub enum Effort {
 /// A body on its way into a coding.
 ///
 /// It takes between a quarter of a megabyte (gzip) and two (Brotli), besides what was not [taken](Self::take).
-pub struct Encoder(Inner);
+///
+/// Behind a pointer to code: if its fields had the encoders' types, each crate that drops one would get a copy of Brotli, which
+/// completes its stream then.
+pub struct Encoder(Box<dyn Coder + Send>);
 
-enum Inner {
-    Gzip(GzEncoder<Vec<u8>>),
-    /// Boxed: its state is kilobytes large.
-    Brotli(Box<CompressorWriter<Vec<u8>>>),
-    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+/// What the encoders have in common, all of which write into memory.
+trait Coder: Write {
+    fn coded(&mut self) -> &mut Vec<u8>;
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>>;
+}
+
+impl Coder for GzEncoder<Vec<u8>> {
+    fn coded(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        Self::finish(*self)
+    }
+}
+
+impl Coder for CompressorWriter<Vec<u8>> {
+    fn coded(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        Ok(self.into_inner())
+    }
+}
+
+impl Coder for zstd::stream::write::Encoder<'static, Vec<u8>> {
+    fn coded(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        Self::finish(*self)
+    }
 }
 
 impl Encoder {
@@ -41,7 +73,7 @@ impl Encoder {
             Coding::Identity => return Err(io::ErrorKind::InvalidInput.into()),
             Coding::Gzip => {
                 let level = flate2::Compression::new(if is_once { 6 } else { 4 });
-                Inner::Gzip(GzEncoder::new(Vec::new(), level))
+                Box::new(GzEncoder::new(Vec::new(), level))
             }
             Coding::Brotli => {
                 let params = BrotliEncoderParams {
@@ -49,12 +81,12 @@ impl Encoder {
                     lgwin: BROTLI_WINDOW_BITS,
                     ..BrotliEncoderParams::default()
                 };
-                Inner::Brotli(Box::new(CompressorWriter::with_params(Vec::new(), BUFFER_BYTES, &params)))
+                Box::new(CompressorWriter::with_params(Vec::new(), BUFFER_BYTES, &params))
             }
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), if is_once { 9 } else { 3 })?;
                 encoder.set_parameter(CParameter::WindowLog(ZSTD_WINDOW_BITS))?;
-                Inner::Zstd(encoder)
+                Box::new(encoder)
             }
         }))
     }
@@ -64,11 +96,7 @@ impl Encoder {
     /// # Errors
     /// There is no memory for them. The body cannot be completed.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.0 {
-            Inner::Gzip(encoder) => encoder.write_all(bytes),
-            Inner::Brotli(encoder) => encoder.write_all(bytes),
-            Inner::Zstd(encoder) => encoder.write_all(bytes),
-        }
+        self.0.write_all(bytes)
     }
 
     /// Lets the client decode all that was written.
@@ -76,20 +104,12 @@ impl Encoder {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn flush(&mut self) -> io::Result<()> {
-        match &mut self.0 {
-            Inner::Gzip(encoder) => encoder.flush(),
-            Inner::Brotli(encoder) => encoder.flush(),
-            Inner::Zstd(encoder) => encoder.flush(),
-        }
+        self.0.flush()
     }
 
     /// The coded bytes that are there.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(match &mut self.0 {
-            Inner::Gzip(encoder) => encoder.get_mut(),
-            Inner::Brotli(encoder) => encoder.get_mut(),
-            Inner::Zstd(encoder) => encoder.get_mut(),
-        })
+        std::mem::take(self.0.coded())
     }
 
     /// Completes the body: the rest of the coded bytes.
@@ -97,21 +117,13 @@ impl Encoder {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn finish(self) -> io::Result<Vec<u8>> {
-        match self.0 {
-            Inner::Gzip(encoder) => encoder.finish(),
-            Inner::Brotli(encoder) => Ok(encoder.into_inner()),
-            Inner::Zstd(encoder) => encoder.finish(),
-        }
+        self.0.finish()
     }
 }
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.0 {
-            Inner::Gzip(_) => "Encoder(gzip)",
-            Inner::Brotli(_) => "Encoder(br)",
-            Inner::Zstd(_) => "Encoder(zstd)",
-        })
+        f.write_str("Encoder")
     }
 }
 
