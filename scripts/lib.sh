@@ -129,6 +129,16 @@ build_reproducibly() {
 # date_files FOLDER - files say when the sources were changed, not when they were packed.
 date_files() { find "$1" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0 -r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"; }
 
+# copy_on_write_root FOLDER - mounts a copy-on-write layer of this machine's file system, in memory, and names its root in `root`.
+# What is written stands in FOLDER/upper. Needs a mount namespace of its own, and ends with it.
+copy_on_write_root() {
+    mkdir -p "$1"
+    mount -t tmpfs baton-test "$1"
+    mkdir "$1/upper" "$1/work" "$1/root"
+    mount -t overlay baton-test -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root" || return
+    root=$1/root
+}
+
 # A free TCP port of 127.0.0.1, the wished one if possible.
 free_port() {
     local port=$1
