@@ -49,6 +49,7 @@ Chromium, Chrome (`certutil` is in libnss3-tools, nss-tools or nss)
   mkdir -p ~/.pki/nssdb && certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n '{name}' -i {path}
 Firefox: Settings, Privacy & Security, View Certificates, Authorities, Import; or, while it is closed,
   for profile in ~/.mozilla/firefox/*.default*; do certutil -d sql:$profile -A -t C,, -n '{name}' -i {path}; done
+Browsers from snaps: the same with ~/snap/chromium/current or ~/snap/firefox/common for ~ and $HOME
 Android: copy the file to the phone; Settings, Security, More, Encryption & credentials, Install a certificate, CA certificate
 iOS: send yourself the file and open it; install it in Settings, General, VPN & Device Management, and switch it on in
   Settings, General, About, Certificate Trust Settings
