@@ -18,11 +18,13 @@ pub enum Fork {
 /// Makes a copy of this process.
 ///
 /// # Errors
-/// `EBUSY` if the process has more than one thread: the copy could find a lock that none of its threads will release.
+/// `ResourceBusy` if the process has more than one thread: the copy could find a lock that none of its threads will release.
 /// `EAGAIN`, `ENOMEM` from fork(2).
 pub fn fork() -> io::Result<Fork> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        let why =
+            "this process has another thread (emulators of single programs, such as qemu-user, add one)";
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
     }
     // SAFETY: this is the only thread, so the child is a complete copy in a consistent state and may do anything.
     match check(unsafe { libc::fork() })? {
@@ -184,6 +186,13 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_with_other_threads_is_not_copied() {
+        let error = std::thread::spawn(fork).join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+        assert!(error.to_string().contains("another thread"), "{error}");
+    }
 
     #[test]
     fn users_and_groups_are_found_by_name() {
