@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_http::{FieldRules, FieldValue};
+use baton_http::{FieldRules, VariableText};
 use baton_site::cors;
 use baton_site::cors::{ALLOW_CREDENTIALS, ALLOW_ORIGIN, EXPOSE_HEADERS, Origins};
 
@@ -30,7 +30,7 @@ impl Cors {
     /// Adds what is the same for all responses to the rules for their fields. What an application or an origin says of
     /// the matter is dropped: two answers are none to a browser.
     fn rule(&self, rules: &mut FieldRules) {
-        let field = |name: &str, value: &str| (name.to_owned(), FieldValue::from(value));
+        let field = |name: &str, value: &str| (name.to_owned(), VariableText::from(value));
         rules.remove.extend([ALLOW_ORIGIN, ALLOW_CREDENTIALS, EXPOSE_HEADERS].map(str::to_owned));
         match self.origins {
             Origins::All => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use baton_http::origin::field_may_be_ruled;
-use baton_http::{FieldRules, FieldValue, field_name_is_safe, field_value_is_safe, is_same_field};
+use baton_http::{FieldRules, VariableText, field_name_is_safe, field_value_is_safe, is_same_field};
 use toml::Spanned;
 
 use super::kind::{Kind, ListOf, Reading};
@@ -139,7 +139,7 @@ fn write_rules(value: &FieldRules) -> toml::Value {
 /// Reads fields by name; nothing if one of them was refused.
 fn read_fields(
     node: &Node,
-    fields: &mut Vec<(String, FieldValue)>,
+    fields: &mut Vec<(String, VariableText)>,
     reserved: Reserved,
     reading: &mut Reading<'_>,
 ) -> Option<()> {
@@ -156,7 +156,7 @@ fn read_fields(
 fn read_field(
     key: &Spanned<String>,
     value: &Node,
-    fields: &mut Vec<(String, FieldValue)>,
+    fields: &mut Vec<(String, VariableText)>,
     reserved: Reserved,
     reading: &mut Reading<'_>,
 ) -> Option<()> {
@@ -204,7 +204,7 @@ fn check_name(name: &str, span: Range<usize>, reserved: Reserved, reading: &mut 
 }
 
 /// Fields by name, as they are read.
-fn written(fields: &[(String, FieldValue)]) -> toml::Value {
+fn written(fields: &[(String, VariableText)]) -> toml::Value {
     let mut by_name: BTreeMap<&str, Vec<toml::Value>> = BTreeMap::new();
     for (name, value) in fields {
         by_name.entry(name).or_default().push(VariableValue.write(value));
@@ -220,7 +220,7 @@ fn written(fields: &[(String, FieldValue)]) -> toml::Value {
 struct VariableValue;
 
 impl Kind for VariableValue {
-    type Value = FieldValue;
+    type Value = VariableText;
 
     const SHOWN: Shown = Shown::Whole;
 
@@ -228,19 +228,23 @@ impl Kind for VariableValue {
         FIELD_VALUE.accepted()
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<FieldValue> {
-        let text = FIELD_VALUE.read(node, reading)?;
-        let value = FieldValue::parse(&text);
-        if value.is_err() {
-            let label = "expected a name behind `$`, such as `$client_ip`; `$$` is a dollar";
-            reading.refuse(node.span(), "has a `$` that begins no variable", label);
-        }
-        value.ok()
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<VariableText> {
+        variable_text(&FIELD_VALUE.read(node, reading)?, node, reading)
     }
 
-    fn write(&self, value: &FieldValue) -> toml::Value {
+    fn write(&self, value: &VariableText) -> toml::Value {
         value.to_string().into()
     }
+}
+
+/// Reads a text with variables, which stands at this node.
+pub(crate) fn variable_text(text: &str, node: &Node, reading: &mut Reading<'_>) -> Option<VariableText> {
+    let value = VariableText::parse(text);
+    if value.is_err() {
+        let label = "expected a name behind `$`, such as `$client_ip`; `$$` is a dollar";
+        reading.refuse(node.span(), "has a `$` that begins no variable", label);
+    }
+    value.ok()
 }
 
 /// The value of a field.

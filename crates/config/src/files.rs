@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_compress::{Rules, says_no_transform};
 use baton_content::Symlinks;
-use baton_http::{Coding, FieldRules, FieldValue};
+use baton_http::{Coding, FieldRules, VariableText};
 use baton_pattern::Pattern;
 
 use super::compress::{Compress, CompressKind};
@@ -128,7 +128,7 @@ impl Files {
 
     /// Which responses of applications and origins are coded. None where `headers` has all of them say `no-transform`.
     pub(crate) fn coded_streams(&self) -> Option<Arc<Rules>> {
-        let forbids = |(name, value): (&str, &FieldValue)| {
+        let forbids = |(name, value): (&str, &VariableText)| {
             let says_so = |value: &str| says_no_transform(value.as_bytes());
             name.eq_ignore_ascii_case("Cache-Control") && value.fixed().is_some_and(says_so)
         };

@@ -2,102 +2,99 @@
 
 use std::ops::Range;
 
-use baton_http::{FieldRules, FieldVariable};
+use baton_http::{OfNginx, Variable};
 use baton_site::matcher::Matcher;
-use baton_site::template::{Template, Variable};
 
 use super::error::Complaint;
 use super::kind::Reading;
-use super::setting::Table;
 
-/// Complains of variables in the templates of a route, by their keys, that stand for no group of its pattern.
-pub(crate) fn check_templates(
-    templates: [(&str, Option<&Template>); 2],
-    matcher: &Matcher,
-    table: &Table<'_>,
-    reading: &mut Reading<'_>,
-) {
-    for (key, template) in templates.into_iter().filter_map(|(key, template)| Some((key, template?))) {
-        for variable in template.variables() {
-            let Variable::Group(name) = variable else { continue };
-            if has_group(matcher, name) {
-                continue;
+/// Which variables texts may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vocabulary {
+    /// Fields of responses.
+    Response,
+    /// What is made before there is an answer from elsewhere: fields of requests, bodies.
+    Request,
+    /// Where clients are sent.
+    Location,
+    /// What is asked for instead: it follows from path and query, also for the shared cache.
+    Target,
+}
+
+impl Vocabulary {
+    fn has(self, variable: &Variable) -> bool {
+        match self {
+            Self::Response => *variable != Variable::Rest,
+            Self::Request => *variable != Variable::Rest && !variable.is_of_answer(),
+            Self::Location => !variable.is_of_answer(),
+            Self::Target => {
+                matches!(variable, Variable::Uri | Variable::Rest | Variable::Path | Variable::Query)
             }
-            let complaint = Complaint::new(format!("`{variable}` is no group of the route"));
-            let complaint = complaint.at(table.span_of(key).unwrap_or_default(), format!("has {variable}"));
-            let known = "`$path`, `$query`, `$uri` and `$rest` are known everywhere";
-            reading.complain(complaint.help(groups_of(matcher, known)));
         }
+    }
+
+    /// The names of its variables.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        Variable::NAMED.iter().filter(move |(_, variable)| self.has(variable)).map(|(name, _)| *name)
     }
 }
 
-/// Complains of variables in the fields of a site's or a route's responses that stand for nothing.
-pub(crate) fn check_fields(
-    rules: &FieldRules,
+/// Complains of variables that stand for nothing: no group of the route's pattern, and not in the vocabulary. Without a place, the
+/// text is inherited, and was looked at where it stands.
+pub(crate) fn check_variables<'v>(
+    variables: impl Iterator<Item = &'v Variable>,
+    vocabulary: Vocabulary,
     matcher: Option<&Matcher>,
     place: Option<Range<usize>>,
     reading: &mut Reading<'_>,
 ) {
-    // What is inherited was looked at where it stands.
     let Some(place) = place else { return };
-    for variable in rules.variables() {
-        let FieldVariable::Group(name) = variable else { continue };
-        if matcher.is_some_and(|matcher| has_group(matcher, name)) {
-            continue;
-        }
-        let label = format!("has ${name}");
-        if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            let complaint =
-                Complaint::new(format!("`${name}` is no group of the route")).at(place.clone(), label);
-            let why = match matcher {
-                Some(matcher) => groups_of(matcher, "a `$` in front of digits is `$$`"),
-                None => {
-                    "only routes with `glob` or `regex` have groups; a `$` in front of digits is `$$`".into()
-                }
-            };
-            reading.complain(complaint.help(why));
-            continue;
-        }
-        let complaint = Complaint::new(format!("`${name}` is no variable")).at(place.clone(), label);
-        let meant = OF_NGINX.iter().find(|(other, _)| other == name).map(|(_, meant)| *meant);
-        let complaint = match meant {
-            Some(meant) => complaint.help(format!("did you mean `${meant}`?")),
-            None => complaint.did_you_mean(name, FieldVariable::NAMED.iter().map(|(known, _)| *known)),
+    for variable in variables {
+        let (problem, help) = match variable {
+            Variable::Group(name) if matcher.is_some_and(|matcher| has_group(matcher, name)) => continue,
+            Variable::Group(name) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                ("is no group of the route", groups_of(matcher))
+            }
+            Variable::Group(_) => ("is no variable", known(vocabulary)),
+            named if vocabulary.has(named) => continue,
+            named if named.is_of_answer() => (
+                "is not known before there is an answer",
+                "it is for the fields of responses: `headers`".into(),
+            ),
+            _ => ("has no meaning here", known(vocabulary)),
         };
-        let known: Vec<_> = FieldVariable::NAMED.iter().map(|(known, _)| format!("${known}")).collect();
-        reading.complain(complaint.help(format!("known are {}; `$$` is a dollar", known.join(", "))));
+        let complaint = Complaint::new(format!("`${variable}` {problem}"));
+        let complaint = complaint.at(place.clone(), format!("has ${variable}"));
+        let complaint = match variable {
+            Variable::Group(name) => meant(complaint, name, vocabulary),
+            _ => complaint,
+        };
+        reading.complain(complaint.help(help));
     }
 }
 
-/// Complains of variables in the fields of requests that stand for nothing, or for what only the answer tells.
-pub(crate) fn check_request_fields(
-    rules: &FieldRules,
-    matcher: &Matcher,
-    place: Option<Range<usize>>,
-    reading: &mut Reading<'_>,
-) {
-    check_fields(rules, Some(matcher), place.clone(), reading);
-    let is_of_answer = |variable: &&FieldVariable| {
-        matches!(
-            variable,
-            FieldVariable::Upstream | FieldVariable::UpstreamStatus | FieldVariable::CacheStatus
-        )
-    };
-    if let Some((variable, place)) = rules.variables().find(is_of_answer).zip(place) {
-        let complaint = Complaint::new(format!("`${variable}` is not known before there is an answer"));
-        let complaint = complaint.at(place, "goes to what answers");
-        reading.complain(complaint.help("it is for the fields of responses: `headers`"));
+/// Says what may be meant by a name.
+fn meant(complaint: Complaint, name: &str, vocabulary: Vocabulary) -> Complaint {
+    let here = OfNginx::named(name).map(|of_nginx| of_nginx.here);
+    match here.filter(|here| vocabulary.names().any(|known| known == *here)) {
+        Some(here) => complaint.help(format!("did you mean `${here}`?")),
+        None => complaint.did_you_mean(name, vocabulary.names()),
     }
+}
+
+fn known(vocabulary: Vocabulary) -> String {
+    let names: Vec<_> = vocabulary.names().map(|name| format!("${name}")).collect();
+    format!("known are {}; `$$` is a dollar", names.join(", "))
 }
 
 fn has_group(matcher: &Matcher, name: &str) -> bool {
     matcher.as_pattern().is_some_and(|pattern| pattern.has_group(name))
 }
 
-/// Which groups a route has, or why it has none; `known`: what is known there.
-fn groups_of(matcher: &Matcher, known: &str) -> String {
-    let Some(pattern) = matcher.as_pattern() else {
-        return format!("only routes with `glob` or `regex` have groups; {known}");
+/// Which groups a route has, or why it has none.
+fn groups_of(matcher: Option<&Matcher>) -> String {
+    let Some(pattern) = matcher.and_then(Matcher::as_pattern) else {
+        return "only routes with `glob` or `regex` have groups; a `$` in front of digits is `$$`".into();
     };
     let groups: Vec<_> = pattern.groups().map(|group| format!("`${group}`")).collect();
     match &groups[..] {
@@ -107,22 +104,3 @@ fn groups_of(matcher: &Matcher, known: &str) -> String {
         groups => format!("known here: {}", groups.join(", ")),
     }
 }
-
-/// What is meant by names that nginx has.
-const OF_NGINX: [(&str, &str); 15] = [
-    ("args", "query"),
-    ("binary_remote_addr", "client_ip"),
-    ("document_uri", "path"),
-    ("http_host", "host"),
-    ("is_args", "uri"),
-    ("proxy_add_x_forwarded_for", "client_ip"),
-    ("query_string", "query"),
-    ("remote_addr", "client_ip"),
-    ("request_method", "method"),
-    ("request_uri", "uri"),
-    ("server_name", "host"),
-    ("ssl_client_s_dn", "ssl_client_subject"),
-    ("status", "upstream_status"),
-    ("upstream_addr", "upstream"),
-    ("upstream_cache_status", "cache_status"),
-];

@@ -1,5 +1,6 @@
 //! How a line of an access log looks: a word, or a text of the operator's own with variables for fields.
 
+use baton_http::{LoneDollar, OfNginx, TextPart, text_parts};
 use baton_telemetry::log::{LineField, LineFormat, LogField, LogFormat};
 
 use super::kind::{Kind, Reading};
@@ -90,38 +91,28 @@ fn read_own(written: &str, node: &Node, reading: &mut Reading<'_>) -> Option<Own
         reading.refuse(node.span(), "is not one line", label);
         return None;
     }
-    let (mut texts, mut fields) = (vec![String::new()], Vec::new());
-    let mut rest = written;
-    while let Some((text, behind)) = rest.split_once('$') {
-        let last = texts.last_mut()?;
-        last.push_str(text);
-        if let Some(behind) = behind.strip_prefix('$') {
-            last.push('$');
-            rest = behind;
-            continue;
-        }
-        let Some((name, behind)) = variable(behind) else {
+    let parts = match text_parts(written, |name| field(name, node, reading).ok_or(None)) {
+        Ok(parts) => parts,
+        // What is wrong with a name was said.
+        Err(None) => return None,
+        Err(Some(LoneDollar)) => {
             let complaint = reading.complaint("has a `$` without the name of a field");
             let complaint = complaint.at(node.span(), "expected `$name` or `${name}`");
             reading.complain(complaint.help("a dollar itself is `$$`"));
             return None;
-        };
-        rest = behind;
-        fields.push(field(name, node, reading)?);
-        texts.push(String::new());
+        }
+    };
+    let (mut texts, mut fields) = (vec![Box::default()], Vec::new());
+    for part in parts {
+        match part {
+            TextPart::Text(text) => *texts.last_mut()? = text.into(),
+            TextPart::Variable(field) => {
+                fields.push(field);
+                texts.push(Box::default());
+            }
+        }
     }
-    texts.last_mut()?.push_str(rest);
-    let texts = texts.into_iter().map(String::into_boxed_str).collect();
-    Some(OwnFormat { written: written.into(), texts, fields: fields.into() })
-}
-
-/// The name at the beginning, in braces or without, and what follows it.
-fn variable(text: &str) -> Option<(&str, &str)> {
-    if let Some(text) = text.strip_prefix('{') {
-        return text.split_once('}').filter(|(name, _)| !name.is_empty());
-    }
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
+    Some(OwnFormat { written: written.into(), texts: texts.into(), fields: fields.into() })
 }
 
 fn field(name: &str, node: &Node, reading: &mut Reading<'_>) -> Option<LineField> {
@@ -138,30 +129,22 @@ fn field(name: &str, node: &Node, reading: &mut Reading<'_>) -> Option<LineField
     let words: Vec<_> = LogField::ALL.iter().map(|(word, ..)| *word).collect();
     let label = format!("`${name}`: expected {}, or `${{{}NAME}}`", words.join(", "), LineField::OF_REQUEST);
     let complaint = complaint.at(node.span(), label);
-    let of_nginx = OF_NGINX.iter().find(|(theirs, _)| *theirs == name);
-    reading.complain(match of_nginx {
-        Some((_, ours)) => complaint.help(format!("nginx's `${name}` is `${}` here", ours.word())),
+    reading.complain(match OfNginx::named(name).filter(|of_nginx| !of_nginx.in_log.is_empty()) {
+        Some(of_nginx) => complaint.help(format!("nginx's `${name}` is `${}` here", of_nginx.in_log)),
         None => complaint.did_you_mean(name, words),
     });
     None
 }
 
-/// Variables of nginx's log formats, and the fields that stand for them. Times are in microseconds here.
-const OF_NGINX: [(&str, LogField); 16] = [
-    ("remote_addr", LogField::Peer),
-    ("remote_user", LogField::User),
-    ("time_local", LogField::TimeCommon),
-    ("time_iso8601", LogField::Time),
-    ("msec", LogField::Time),
-    ("server_name", LogField::Site),
-    ("request_method", LogField::Method),
-    ("request_uri", LogField::Target),
-    ("uri", LogField::Target),
-    ("server_protocol", LogField::Protocol),
-    ("body_bytes_sent", LogField::BodyBytes),
-    ("request_time", LogField::DurationUs),
-    ("upstream_response_time", LogField::UpstreamUs),
-    ("upstream_addr", LogField::Origin),
-    ("http_referer", LogField::Referer),
-    ("http_user_agent", LogField::UserAgent),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nginx_lead_to_fields_that_exist() {
+        for name in ["remote_addr", "time_local", "request_time", "upstream_addr", "http_referer", "uri"] {
+            let in_log = OfNginx::named(name).unwrap().in_log;
+            assert!(LogField::ALL.iter().any(|(word, ..)| *word == in_log), "{name}");
+        }
+    }
+}

@@ -319,7 +319,7 @@ impl Planner<'_> {
             (None, Some(respond)) => Action::Respond {
                 status: code(respond.status),
                 media_type: respond.media_type.clone(),
-                body: respond.body.clone().into_bytes(),
+                body: respond.body.clone(),
             },
             (None, None) => match self.tree(&route.files, prefix, &[], endings)? {
                 Some(tree) => Action::Files(tree),

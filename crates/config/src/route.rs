@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use baton_http::{Variable, VariableText};
 use baton_pattern::Pattern;
 use baton_site::condition::Condition;
 use baton_site::matcher::Matcher;
@@ -18,10 +19,11 @@ use super::condition::{When, WhenKind};
 use super::cors::check_headers;
 use super::error::Complaint;
 use super::error_pages::{ErrorPages, Intercept, InterceptKind};
+use super::fields::variable_text;
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::{Flag, Integer, Kind, Or, Reading};
-use super::known_variables::{check_fields, check_request_fields, check_templates};
+use super::known_variables::{Vocabulary, check_variables};
 use super::media_types::MEDIA_TYPE;
 use super::proxy::{Proxy, ProxyKind};
 use super::raw::Node;
@@ -111,7 +113,9 @@ settings! {
     Redirect in "site.route.redirect" needs ["to"] {
         /// Value of `Location`: a URL or a path, with parts of the request. A final `$uri` is its path and query, a final `$rest`
         /// their part after the `path` of the route: below `/old`, `/new$rest` sends `/old/a?b` to `/new/a?b`. `$path` and
-        /// `$query` are one of them alone, `$host` is the host that the client has asked: `https://www.$host$uri`. `$1` and `$name` are groups of the route's `regex`; of a `glob`, each `*` is one.
+        /// `$query` are one of them alone. Other variables are those of fields: `$scheme://www.$host$uri`, and groups, `$1` and `$name`, of
+        /// the route's `regex`; of a `glob`, each `*` is one. Each is encoded for its place, and of the host no client chooses a part but
+        /// the one that it has asked.
         to: Template = Template::default(), LOCATION;
         /// 301, 302, 303, 307 or 308.
         status: u64 = 302, Status(&[301, 302, 303, 307, 308]);
@@ -121,7 +125,7 @@ settings! {
 settings! {
     /// What is asked for instead.
     Rewrite in "site.route.rewrite" needs ["to"] {
-        /// A path within the site, perhaps with a query, and with the same variables as in `redirect`. Without a `?` the query
+        /// A path within the site, perhaps with a query. `$path`, `$query`, `$uri`, `$rest` and groups are as in `redirect`. Without a `?` the query
         /// of the request stays; with one, the new query is all that there is: `/index.php?page=$1&$query` keeps both.
         to: Template = Template::default(), TARGET;
     }
@@ -132,8 +136,8 @@ settings! {
     Respond in "site.route.respond" needs ["status"] {
         /// Status code, 200 to 599. 204, 205 and 304 have no body. 444: no answer, the connection ends (HTTP/2: the stream).
         status: u64 = 200, Status(&[]);
-        /// The body.
-        body: String = String::new(), Body;
+        /// The body. `$client_ip`, `$host` and so on are parts of the request, as in fields; `$$` is a dollar.
+        body: VariableText = VariableText::Fixed(String::new()), Body;
         /// Value of `Content-Type`.
         media_type: String = "text/plain; charset=utf-8".into(), MEDIA_TYPE;
     }
@@ -155,22 +159,30 @@ impl Route {
             settings.path.clone_from(exact);
         }
         check_place(&places, &table, &span, reading);
-        let templates = [
-            ("redirect", settings.redirect.as_ref().map(|redirect| &redirect.to)),
-            ("rewrite", settings.rewrite.as_ref().map(|rewrite| &rewrite.to)),
-        ];
-        check_templates(templates, &settings.matcher(), &table, reading);
+        let matcher = settings.matcher();
+        let mut check = |variables: &mut dyn Iterator<Item = &Variable>, vocabulary, key| {
+            check_variables(variables, vocabulary, Some(&matcher), table.span_of(key), reading);
+        };
+        if let Some(redirect) = &settings.redirect {
+            check(&mut redirect.to.variables(), Vocabulary::Location, "redirect");
+        }
+        if let Some(rewrite) = &settings.rewrite {
+            check(&mut rewrite.to.variables(), Vocabulary::Target, "rewrite");
+        }
+        if let Some(respond) = &settings.respond {
+            check(&mut respond.body.variables(), Vocabulary::Request, "respond");
+        }
+        if let Some(proxy) = &settings.proxy {
+            check(&mut proxy.request_headers.variables(), Vocabulary::Request, "proxy");
+        }
         check_respond(&settings, &table, reading);
         if let Some(cgi) = settings.cgi.as_mut().filter(|cgi| cgi.to.is_none() && cgi.command.is_empty()) {
             cgi.command = CGI_COMMAND.map(str::to_owned).into();
         }
         let guards = Guards::read_checked(&mut table, inherited.0.clone(), reading);
         let files = Files::read_with_root(&mut table, inherited.1.clone(), reading);
-        check_fields(&files.headers, Some(&settings.matcher()), table.span_of("headers"), reading);
-        if let Some(proxy) = &settings.proxy {
-            let place = table.span_of("proxy");
-            check_request_fields(&proxy.request_headers, &settings.matcher(), place, reading);
-        }
+        let place = table.span_of("headers");
+        check_variables(files.headers.variables(), Vocabulary::Response, Some(&matcher), place, reading);
         check_headers(guards.cors.as_ref(), &files, &table, reading);
         let mut answers: Vec<_> = ANSWERS.into_iter().filter(|key| table.is_set(key)).collect();
         answers.sort_by_key(|key| table.span_of(key).map_or(0, |span| span.start));
@@ -358,6 +370,17 @@ fn check_respond(settings: &RouteSettings, table: &Table<'_>, reading: &mut Read
         let complaint = complaint.at(table.span_of("respond").unwrap_or_default(), "has `body`");
         reading.complain(complaint.help("remove `body`, or choose another status"));
     }
+    let is_run =
+        ["html", "xml", "script"].iter().any(|kind| respond.media_type.to_lowercase().contains(kind));
+    if let Some(variable) =
+        respond.body.variables().find(|variable| variable.is_of_client()).filter(|_| is_run)
+    {
+        let complaint =
+            Complaint::new(format!("a browser would run what a client writes into `${variable}`"));
+        let label = format!("has ${variable} in {}", respond.media_type);
+        let complaint = complaint.at(table.span_of("respond").unwrap_or_default(), label);
+        reading.complain(complaint.help("use `media_type = \"text/plain\"`, or leave the variable out"));
+    }
 }
 
 /// Whether responses with a status end behind their head (RFC 9110 section 6.4.1, 15.3.6).
@@ -499,7 +522,7 @@ impl Kind for Status {
 struct Body;
 
 impl Kind for Body {
-    type Value = String;
+    type Value = VariableText;
 
     const SHOWN: Shown = Shown::Nothing;
 
@@ -507,12 +530,14 @@ impl Kind for Body {
         "a string".into()
     }
 
-    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<String> {
-        let text = node.get_ref().as_str().map(str::to_owned);
-        text.or_else(|| reading.mismatch(node, &self.accepted()))
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<VariableText> {
+        let Some(text) = node.get_ref().as_str() else {
+            return reading.mismatch(node, &self.accepted());
+        };
+        variable_text(text, node, reading)
     }
 
-    fn write(&self, value: &String) -> toml::Value {
-        value.as_str().into()
+    fn write(&self, value: &VariableText) -> toml::Value {
+        value.to_string().into()
     }
 }

@@ -1,9 +1,9 @@
 //! Routes that answer no request: others always answer first, or send it around in a loop.
 
-use baton_http::{decode_any_path, encode_path};
+use baton_http::{Variable, decode_any_path, encode_path};
 use baton_pattern::Pattern;
 use baton_site::matcher::{self, Matcher};
-use baton_site::template::{REWRITES_MAX, RequestParts, Template, Variable};
+use baton_site::template::{REWRITES_MAX, RequestParts, Template};
 
 use super::check::{Conflicts, of_site};
 use super::condition::When;

@@ -17,7 +17,7 @@ use super::error_pages::{self, ErrorPages, Intercept};
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::{Flag, ListOf, Or, Reading};
-use super::known_variables::check_fields;
+use super::known_variables::{Vocabulary, check_variables};
 use super::marking::{RequestId, RequestIdKind};
 use super::real_ip::{ProxyProtocol, RealIp};
 use super::route::Route;
@@ -104,7 +104,8 @@ impl Site {
         let guards = Guards::read_checked(&mut table, Guards::default(), reading);
         let files = Files::read_with_root(&mut table, Files::default(), reading);
         check_headers(guards.cors.as_ref(), &files, &table, reading);
-        check_fields(&files.headers, None, table.span_of("headers"), reading);
+        let place = table.span_of("headers");
+        check_variables(files.headers.variables(), Vocabulary::Response, None, place, reading);
         let root_is_known = !table.has_refused("root", reading);
         let has_routes = table.has_elements("route");
         let (mut routes, mut places) = (Vec::new(), Vec::new());

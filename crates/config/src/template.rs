@@ -17,7 +17,7 @@ pub(crate) struct TemplateOf {
 
 /// The value of a `Location` field.
 pub(crate) const LOCATION: TemplateOf = TemplateOf {
-    accepted: "a URL or a path, with `$uri` or `$rest` at its end, or `$path`, `$query`, `$host`, `$1` or `$name` anywhere",
+    accepted: "a URL or a path, with `$uri` or `$rest` at its end, or `$path`, `$query`, `$scheme`, `$host`, `$1` or `$name` anywhere",
     problem: "is not a location",
     beginning: "expected `/…`, `http://…` or `https://…`",
     parse: Template::location,

@@ -2,9 +2,10 @@
 
 use baton_content::Candidate;
 use baton_site::plan::Otherwise;
-use baton_site::template::{Template, Variable};
+use baton_site::template::Template;
 
 use super::kind::{Kind, Reading};
+use super::known_variables::{Vocabulary, check_variables};
 use super::raw::{Node, Value};
 use super::schema::Schema;
 use super::shown::Shown;
@@ -92,11 +93,6 @@ fn otherwise(last: &Node, reading: &mut Reading<'_>) -> Option<Otherwise> {
         return status.map(Otherwise::Status);
     }
     let to: Template = TARGET.read(last, reading)?;
-    if let Some(variable) = to.variables().find(|variable| matches!(variable, Variable::Group(_))) {
-        let complaint = reading.complaint("has a variable that stands for nothing");
-        let complaint = complaint.at(last.span(), format!("has {variable}"));
-        reading.complain(complaint.help("known here: `$path`, `$query` and `$uri`"));
-        return None;
-    }
+    check_variables(to.variables(), Vocabulary::Target, None, Some(last.span()), reading);
     Some(Otherwise::Rewrite(to))
 }

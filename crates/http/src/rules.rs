@@ -1,19 +1,20 @@
 //! Rules of a configuration for fields of responses, and of requests that go on.
 
-use crate::field_value::{FieldValue, FieldVariable};
 use crate::fields::is_same_field;
+use crate::variable::Variable;
+use crate::variable_text::VariableText;
 
 /// Rules for fields. Names are compared by [`is_same_field`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRules {
     /// Fields that replace the response's fields of the same names.
-    pub set: Vec<(String, FieldValue)>,
+    pub set: Vec<(String, VariableText)>,
     /// Fields in addition to the response's.
-    pub add: Vec<(String, FieldValue)>,
+    pub add: Vec<(String, VariableText)>,
     /// Names of fields to remove.
     pub remove: Vec<String>,
     /// Fields for responses that have none by these names.
-    pub default: Vec<(String, FieldValue)>,
+    pub default: Vec<(String, VariableText)>,
 }
 
 impl FieldRules {
@@ -28,23 +29,23 @@ impl FieldRules {
     }
 
     /// Fields that each response gets.
-    pub fn added(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+    pub fn added(&self) -> impl Iterator<Item = (&str, &VariableText)> {
         pairs(&self.set).chain(pairs(&self.add))
     }
 
     /// Fields for responses that have none of these names after the others were added.
-    pub fn defaults(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+    pub fn defaults(&self) -> impl Iterator<Item = (&str, &VariableText)> {
         let is_added = |name: &str| self.added().any(|(added, _)| is_same_field(added, name));
         pairs(&self.default).filter(move |(name, _)| !is_added(name))
     }
 
     /// Fields to add to a response; `keeps` says whether it has a field of a name that is not dropped.
-    pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &FieldValue)> {
+    pub fn fields_beside(&self, keeps: impl Fn(&str) -> bool) -> impl Iterator<Item = (&str, &VariableText)> {
         self.added().chain(self.defaults().filter(move |(name, _)| !keeps(name)))
     }
 
     /// All fields that a response may get.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &VariableText)> {
         self.added().chain(pairs(&self.default))
     }
 
@@ -54,12 +55,12 @@ impl FieldRules {
     }
 
     /// The variables in all values.
-    pub fn variables(&self) -> impl Iterator<Item = &FieldVariable> {
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.all().flat_map(|(_, value)| value.variables())
     }
 }
 
-fn pairs(fields: &[(String, FieldValue)]) -> impl Iterator<Item = (&str, &FieldValue)> {
+fn pairs(fields: &[(String, VariableText)]) -> impl Iterator<Item = (&str, &VariableText)> {
     fields.iter().map(|(name, value)| (name.as_str(), value))
 }
 
@@ -67,7 +68,7 @@ fn pairs(fields: &[(String, FieldValue)]) -> impl Iterator<Item = (&str, &FieldV
 mod tests {
     use super::*;
 
-    fn fields(texts: &[(&str, &str)]) -> Vec<(String, FieldValue)> {
+    fn fields(texts: &[(&str, &str)]) -> Vec<(String, VariableText)> {
         texts.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 

@@ -1,7 +1,7 @@
 //! What the configuration, and the request's id and origin, have to say in every head.
 
 use baton_http::response::{push_default, push_drop, push_join};
-use baton_http::{FieldRules, FieldValue, ReplyHead, Stamp, VariableSource, is_same_field};
+use baton_http::{FieldRules, ReplyHead, Stamp, VariableSource, VariableText, is_same_field};
 use baton_site::cors::Allowed;
 use baton_site::mark::Mark;
 use baton_site::matcher::Matcher;
@@ -81,7 +81,7 @@ impl<'a> Rules<'a> {
         }
         // A file's own head has the constant ones.
         for (name, value) in headers.defaults().filter(|(_, value)| !is_file || value.fixed().is_none()) {
-            let value = value.made(self.variables);
+            let value = value.field(self.variables);
             if !value.is_empty() {
                 push_default(out, name, value);
             }
@@ -104,7 +104,7 @@ impl<'a> Rules<'a> {
         headers
             .added()
             .filter(|(name, _)| is_list(name))
-            .for_each(|(name, value)| push_join(out, name, value.made(self.variables)));
+            .for_each(|(name, value)| push_join(out, name, value.field(self.variables)));
     }
 
     fn push_lines(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
@@ -122,13 +122,13 @@ impl<'a> Rules<'a> {
             allowed.push(&mut lines);
         }
         let Some(headers) = self.headers else { return };
-        let is_said = |name: &str, value: &FieldValue| match author {
+        let is_said = |name: &str, value: &VariableText| match author {
             Author::Server(own) => own.iter().any(|own| is_same_field(own, name)),
             Author::File => value.fixed().is_some(),
             Author::Application { .. } | Author::Origin => false,
         };
         for (name, value) in headers.added().filter(|(name, value)| !is_list(name) && !is_said(name, value)) {
-            let value = value.made(self.variables);
+            let value = value.field(self.variables);
             if !value.is_empty() {
                 lines.field(name, value);
             }

@@ -43,6 +43,7 @@ use baton_shares::ClientKey;
 use baton_site::condition::RequestView;
 use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
+use baton_site::matcher::Matcher;
 use baton_site::plan::{Action, Otherwise, Plan, UNANSWERED};
 use baton_site::rewrites::Rewrites;
 use baton_site::template;
@@ -352,7 +353,8 @@ impl Exchange {
         if routed.is_unanswered() && matches!(source, Source::Page(None)) {
             return self.leave_unanswered(env);
         }
-        self.answer(env, plan, routed, head, routed.respond(head, source));
+        let response = routed.respond(head, source, &self.facts(env.client, head, routed.rules.matcher));
+        self.answer(env, plan, routed, head, response);
     }
 
     /// Ends the connection, or the stream, in place of an answer.
@@ -396,7 +398,7 @@ impl Exchange {
         head: &RequestHead<'_>,
         status: Status,
     ) {
-        self.answer(env, plan, routed, head, routed.respond(head, Source::Status(status)));
+        self.answer(env, plan, routed, head, routed.respond(head, Source::Status(status), &()));
     }
 
     /// Gives an answer that does not depend on the body: reads what has arrived of it, and waits for nothing.
@@ -425,19 +427,29 @@ impl Exchange {
         head: Option<&RequestHead<'_>>,
         response: Response,
     ) {
-        let mark = self.record.mark.as_deref();
-        let facts = head.filter(|_| rules.has_variables()).map(|head| RequestFacts {
-            head,
-            matcher: rules.matcher,
-            client: self.address(env.client).map(|address| address.ip()),
-            is_https: env.client.is_https(),
-            tls: env.client.tls(),
-            request_id: mark.and_then(Mark::request_id),
-            answer: AnswerFacts { cache: self.record.cache, ..AnswerFacts::default() },
-        });
-        let rules = Rules { mark, variables: &facts, ..*rules };
+        let head_with_variables = head.filter(|_| rules.has_variables());
+        let facts = head_with_variables.map(|head| self.facts(env.client, head, rules.matcher));
+        let rules = Rules { mark: self.record.mark.as_deref(), variables: &facts, ..*rules };
         let ready = baton_response::finish(response, &rules, head, &mut env.ctx.supplies(), &mut env.reply);
         self.finish(env, ready);
+    }
+
+    /// What variables stand for in an answer of the server itself.
+    fn facts<'f>(
+        &'f self,
+        client: &'f Transport,
+        head: &'f RequestHead<'f>,
+        matcher: Option<&'f Matcher>,
+    ) -> RequestFacts<'f> {
+        RequestFacts {
+            head,
+            matcher,
+            client: self.address(client).map(|address| address.ip()),
+            is_https: client.is_https(),
+            tls: client.tls(),
+            request_id: self.record.mark.as_deref().and_then(Mark::request_id),
+            answer: AnswerFacts { cache: self.record.cache, ..AnswerFacts::default() },
+        }
     }
 
     /// The response is in the send queue, or as much of it as was coded so far.
@@ -643,7 +655,7 @@ impl Exchange {
         let stored = coded_file::take(env.ctx, coded);
         let head = head.get();
         let routed = Routed::of(&plan, index, &head);
-        let response = routed.respond(&head, Source::Found(Found::File(stored)));
+        let response = routed.respond(&head, Source::Found(Found::File(stored)), &());
         self.answer(env, &plan, &routed, &head, response);
     }
 

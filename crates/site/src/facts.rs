@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use baton_http::{FieldVariable, RequestHead, VariableSource, as_uri, encode_path, push_decimal};
+use baton_http::{RequestHead, Variable, VariableSource, as_uri, encode_path, push_decimal};
 
 use crate::matcher::{Matcher, group_of};
 
@@ -37,23 +37,23 @@ pub struct AnswerFacts<'a> {
 }
 
 impl VariableSource for RequestFacts<'_> {
-    fn push(&self, variable: &FieldVariable, out: &mut Vec<u8>) {
+    fn push(&self, variable: &Variable, out: &mut Vec<u8>) {
         let head = self.head;
         let certificate = || self.tls?.client_certificate.as_ref();
         let text = match variable {
-            FieldVariable::ClientIp => {
+            Variable::ClientIp => {
                 // A mapped IPv4 address is shown as the log shows it.
                 let shown = self.client.map(|address| address.to_canonical().to_string());
                 return out.extend_from_slice(shown.unwrap_or_default().as_bytes());
             }
-            FieldVariable::Scheme if self.is_https => "https",
-            FieldVariable::Scheme => "http",
-            FieldVariable::Host => head.host.unwrap_or_default(),
-            FieldVariable::Method => {
+            Variable::Scheme if self.is_https => "https",
+            Variable::Scheme => "http",
+            Variable::Host => head.host.unwrap_or_default(),
+            Variable::Method => {
                 return out
                     .extend_from_slice(head.line.split(|byte| *byte == b' ').next().unwrap_or_default());
             }
-            FieldVariable::Uri => {
+            Variable::Uri => {
                 out.extend_from_slice(&as_uri(head.path));
                 if let Some(query) = head.query {
                     out.push(b'?');
@@ -61,20 +61,22 @@ impl VariableSource for RequestFacts<'_> {
                 }
                 return;
             }
-            FieldVariable::Path => return out.extend_from_slice(&as_uri(head.path)),
-            FieldVariable::Query => return out.extend_from_slice(&as_uri(head.query.unwrap_or_default())),
-            FieldVariable::RequestId => self.request_id.unwrap_or_default(),
-            FieldVariable::CacheStatus => self.answer.cache.unwrap_or_default(),
-            FieldVariable::Upstream => self.answer.upstream.unwrap_or_default(),
-            FieldVariable::UpstreamStatus => {
+            // Locations and targets alone have it.
+            Variable::Rest => return,
+            Variable::Path => return out.extend_from_slice(&as_uri(head.path)),
+            Variable::Query => return out.extend_from_slice(&as_uri(head.query.unwrap_or_default())),
+            Variable::RequestId => self.request_id.unwrap_or_default(),
+            Variable::CacheStatus => self.answer.cache.unwrap_or_default(),
+            Variable::Upstream => self.answer.upstream.unwrap_or_default(),
+            Variable::UpstreamStatus => {
                 if let Some(status) = self.answer.status {
                     push_decimal(out, u64::from(status));
                 }
                 return;
             }
-            FieldVariable::SslProtocol => self.tls.map_or("", |tls| tls.version.name()),
-            FieldVariable::SslClientSubject => certificate().map_or("", |own| own.subject.as_str()),
-            FieldVariable::Group(name) => return self.push_group(name, out),
+            Variable::SslProtocol => self.tls.map_or("", |tls| tls.version.name()),
+            Variable::SslClientSubject => certificate().map_or("", |own| own.subject.as_str()),
+            Variable::Group(name) => return self.push_group(name, out),
         };
         out.extend_from_slice(text.as_bytes());
     }
@@ -93,7 +95,7 @@ impl RequestFacts<'_> {
 
 #[cfg(test)]
 mod tests {
-    use baton_http::{FieldValue, HeadLimits};
+    use baton_http::{HeadLimits, VariableText};
     use baton_pattern::Pattern;
 
     use super::*;
@@ -111,7 +113,7 @@ mod tests {
             request_id: Some("0a"),
             answer: AnswerFacts { cache: Some("hit"), upstream: Some("http://o"), status: Some(203) },
         };
-        String::from_utf8(FieldValue::parse(value).unwrap().made(&facts).into_owned()).unwrap()
+        String::from_utf8(VariableText::parse(value).unwrap().field(&facts).into_owned()).unwrap()
     }
 
     #[test]

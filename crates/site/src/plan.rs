@@ -12,7 +12,9 @@ use baton_cache::CachedRoute;
 use baton_compress::Rules;
 use baton_content::Tree;
 use baton_http::origin::{Forwarding, ResponseRules};
-use baton_http::{FieldRules, Method, PathRefusal, RequestHead, decode_any_path, decode_path, without_root};
+use baton_http::{
+    FieldRules, Method, PathRefusal, RequestHead, VariableText, decode_any_path, decode_path, without_root,
+};
 use baton_telemetry::figures::Row;
 use baton_telemetry::log::SiteLog;
 use baton_upstream::{Application, Peers, TemporaryFiles};
@@ -166,7 +168,7 @@ pub enum Action {
         /// Value of the `Content-Type` field.
         media_type: String,
         /// The body.
-        body: Vec<u8>,
+        body: VariableText,
     },
 }
 

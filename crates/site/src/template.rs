@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use baton_http::{
-    RequestHead, as_uri, decode_any_path, encode_path, encode_query, path_below, variable_name,
+    LoneDollar, RequestHead, TextPart, Variable, VariableSource, as_uri, decode_any_path, encode_path,
+    encode_query, path_below, text_parts,
 };
 
 use crate::matcher::{Matcher, group_of};
@@ -17,50 +18,15 @@ use crate::matcher::{Matcher, group_of};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: String,
-    parts: Vec<Part>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    Variable(Variable),
-}
-
-/// What stands for a part of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Variable {
-    /// `$uri`: path and query, as the client has spelled them.
-    Uri,
-    /// `$rest`: the part of both behind the path of the route.
-    Rest,
-    /// `$path`: the path.
-    Path,
-    /// `$query`: the query, without its question mark.
-    Query,
-    /// `$host`: the host that the client asks, without its port.
-    Host,
-    /// `$1`, `$name`: what a group of the route's pattern has matched.
-    Group(String),
-}
-
-impl fmt::Display for Variable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Uri => "uri",
-            Self::Rest => "rest",
-            Self::Path => "path",
-            Self::Query => "query",
-            Self::Host => "host",
-            Self::Group(name) => name,
-        };
-        write!(f, "${name}")
-    }
+    parts: Vec<TextPart<Variable>>,
+    /// Whether it names a host.
+    is_url: bool,
 }
 
 /// The root.
 impl Default for Template {
     fn default() -> Self {
-        Self { text: "/".into(), parts: vec![Part::Text("/".into())] }
+        Self { text: "/".into(), parts: vec![TextPart::Text("/".into())], is_url: false }
     }
 }
 
@@ -77,8 +43,13 @@ pub enum BadTemplate {
     Characters,
     /// A part of a request within the host of a URL: clients could choose where they are sent.
     Host,
-    /// `$host` in a target: what is asked for instead follows from path and query alone, also for the shared cache.
-    NotOfTarget,
+}
+
+/// A `$` that begins no name.
+impl From<LoneDollar> for BadTemplate {
+    fn from(_: LoneDollar) -> Self {
+        Self::Dollar
+    }
 }
 
 impl fmt::Display for BadTemplate {
@@ -86,9 +57,10 @@ impl fmt::Display for BadTemplate {
         f.write_str(match self {
             Self::Beginning => "expected `/…`, `http://…` or `https://…`",
             Self::NotAtTheEnd => "`$uri` and `$rest` stand at the end: they have the query, too",
-            Self::Dollar => "expected `$uri`, `$rest`, `$path`, `$query`, `$host`, or a group of the pattern: `$1`, `$name` or `${name}`; the sign itself is `%24`",
+            Self::Dollar => {
+                "expected a name behind `$`, such as `$path`, `$1` or `${name}`; `$$` is a dollar"
+            }
             Self::Characters => "other characters than visible ASCII must be percent-encoded",
-            Self::NotOfTarget => "`$host` is for `redirect`: a target follows from path and query",
             Self::Host => "a client could choose the host: a `/` must come before the variable",
         })
     }
@@ -122,23 +94,18 @@ impl Template {
     /// # Errors
     /// It is none, or lets clients choose the host.
     pub fn location(text: &str) -> Result<Self, BadTemplate> {
-        let host = ["http://", "https://", "//"].iter().find_map(|scheme| text.strip_prefix(scheme));
         let template = Self::parse(text)?;
-        match host {
-            Some(rest) => {
-                let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-                // These begin with a slash, or are empty.
-                let whole = ["$uri", "$rest", "$path"].iter().find_map(|end| authority.strip_suffix(end));
-                let plain = Self::parse(whole.unwrap_or(authority))?;
-                // The host that the client has asked is this server.
-                let is_chosen = plain.variables().any(|variable| *variable != Variable::Host);
-                if plain.parts.is_empty() || is_chosen { Err(BadTemplate::Host) } else { Ok(template) }
+        let schemes = ["http://", "https://", "//", "$scheme://", "${scheme}://"];
+        if schemes.iter().any(|scheme| text.starts_with(scheme)) {
+            check_host(&template.parts)?;
+            return Ok(Self { is_url: true, ..template });
+        }
+        match template.parts.first() {
+            Some(TextPart::Text(text)) if text.starts_with('/') => Ok(template),
+            Some(TextPart::Variable(first)) if !matches!(first, Variable::Host | Variable::Scheme) => {
+                Ok(template)
             }
-            None if template.parts.first() == Some(&Part::Variable(Variable::Host)) => {
-                Err(BadTemplate::Beginning)
-            }
-            None if text.starts_with(['/', '$']) => Ok(template),
-            None => Err(BadTemplate::Beginning),
+            _ => Err(BadTemplate::Beginning),
         }
     }
 
@@ -153,40 +120,20 @@ impl Template {
         if text.contains('#') {
             return Err(BadTemplate::Characters);
         }
-        let template = Self::parse(text)?;
-        let has_host = template.variables().any(|variable| *variable == Variable::Host);
-        if has_host { Err(BadTemplate::NotOfTarget) } else { Ok(template) }
+        Self::parse(text)
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
         if text.contains(|character: char| !character.is_ascii_graphic()) {
             return Err(BadTemplate::Characters);
         }
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some(at) = rest.find('$') {
-            if at > 0 {
-                parts.push(Part::Text(rest[..at].to_owned()));
-            }
-            let (name, behind) = variable_name(&rest[at + 1..]).ok_or(BadTemplate::Dollar)?;
-            let variable = match name {
-                "uri" => Variable::Uri,
-                "rest" => Variable::Rest,
-                "path" => Variable::Path,
-                "query" => Variable::Query,
-                "host" => Variable::Host,
-                name => Variable::Group(name.to_owned()),
-            };
-            if matches!(variable, Variable::Uri | Variable::Rest) && !behind.is_empty() {
-                return Err(BadTemplate::NotAtTheEnd);
-            }
-            parts.push(Part::Variable(variable));
-            rest = behind;
+        let parts = text_parts(text, |name| Ok::<_, BadTemplate>(Variable::of(name)))?;
+        let has_query =
+            |part: &TextPart<_>| matches!(part, TextPart::Variable(Variable::Uri | Variable::Rest));
+        if parts.iter().rev().skip(1).any(has_query) {
+            return Err(BadTemplate::NotAtTheEnd);
         }
-        if !rest.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
-        }
-        Ok(Self { text: text.to_owned(), parts })
+        Ok(Self { text: text.to_owned(), parts, is_url: false })
     }
 
     /// As it was written.
@@ -197,23 +144,25 @@ impl Template {
     /// The variables in it.
     pub fn variables(&self) -> impl Iterator<Item = &Variable> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Variable(variable) => Some(variable),
-            Part::Text(_) => None,
+            TextPart::Variable(variable) => Some(variable),
+            TextPart::Text(_) => None,
         })
     }
 
-    /// The location for a request.
-    pub fn expand(&self, asked: &RequestParts<'_>) -> String {
-        let location = self.fill(asked);
-        let has_host = ["http", "//"].iter().any(|start| self.text.starts_with(start));
-        if has_host { location } else { absolute(&location) }
+    /// The location for a request. An empty `$query` at the end takes the `?` or `&` in front of it along.
+    pub fn expand(&self, asked: &RequestParts<'_>, source: &dyn VariableSource) -> String {
+        let mut location = self.fill(asked, source);
+        if self.last() == Some(&Variable::Query) && asked.query.is_none_or(<[u8]>::is_empty) {
+            location.truncate(location.trim_end_matches(['?', '&']).len());
+        }
+        if self.is_url { location } else { absolute(&location) }
     }
 
     /// The target for a request: the path and the query. Without a `?` in the template, the query is that of the request.
     pub fn expand_target(&self, asked: &RequestParts<'_>) -> (String, Option<String>) {
-        let target = absolute(&self.fill(asked));
-        let has_query = self.text.contains('?')
-            || matches!(self.parts.last(), Some(Part::Variable(Variable::Uri | Variable::Rest)));
+        let target = absolute(&self.fill(asked, &()));
+        let has_query =
+            self.text.contains('?') || matches!(self.last(), Some(Variable::Uri | Variable::Rest));
         match target.split_once('?') {
             Some((path, query)) => {
                 let query = query.trim_end_matches('&');
@@ -224,18 +173,26 @@ impl Template {
         }
     }
 
-    fn fill(&self, asked: &RequestParts<'_>) -> String {
+    /// The variable at the end.
+    fn last(&self) -> Option<&Variable> {
+        match self.parts.last() {
+            Some(TextPart::Variable(variable)) => Some(variable),
+            _ => None,
+        }
+    }
+
+    fn fill(&self, asked: &RequestParts<'_>, source: &dyn VariableSource) -> String {
         let mut decoded = Vec::new();
         let needs_groups = self.variables().any(|variable| matches!(variable, Variable::Group(_)));
         let captures = needs_groups.then(|| asked.matcher.captures(asked.path, &mut decoded)).flatten();
         let mut filled = String::new();
         for part in &self.parts {
             let variable = match part {
-                Part::Text(text) => {
+                TextPart::Text(text) => {
                     filled.push_str(text);
                     continue;
                 }
-                Part::Variable(variable) => variable,
+                TextPart::Variable(variable) => variable,
             };
             let in_query = filled.contains('?');
             let encode = |bytes: &[u8]| {
@@ -263,10 +220,41 @@ impl Template {
                     let group = captures.as_ref().and_then(|captures| group_of(captures, name));
                     group.map_or_else(String::new, encode)
                 }
+                other => {
+                    let mut value = Vec::new();
+                    source.push(other, &mut value);
+                    encode(&value)
+                }
             });
         }
         filled
     }
+}
+
+/// Whether no client chooses the host of a URL with these parts. The host that it has asked is this server.
+fn check_host(parts: &[TextPart<Variable>]) -> Result<(), BadTemplate> {
+    let mut has_host = false;
+    for (index, part) in parts.iter().enumerate() {
+        match part {
+            TextPart::Text(text) => {
+                // The first text with slashes ends the scheme.
+                let is_first =
+                    parts[..index].iter().all(|part| matches!(part, TextPart::Variable(Variable::Scheme)));
+                let text = if is_first { text.split_once("//").map_or("", |(_, host)| host) } else { text };
+                match text.find(['/', '?', '#']) {
+                    Some(end) if has_host || end > 0 => return Ok(()),
+                    Some(_) => return Err(BadTemplate::Host),
+                    None => has_host |= !text.is_empty(),
+                }
+            }
+            TextPart::Variable(Variable::Scheme) if index == 0 => {}
+            TextPart::Variable(Variable::Host) => has_host = true,
+            // These begin with a slash, or are empty.
+            TextPart::Variable(Variable::Uri | Variable::Rest | Variable::Path) if has_host => return Ok(()),
+            TextPart::Variable(_) => return Err(BadTemplate::Host),
+        }
+    }
+    if has_host { Ok(()) } else { Err(BadTemplate::Host) }
 }
 
 /// The path below the route's path: as the client has spelled it, if it has spelled the route's path plainly.
@@ -318,10 +306,23 @@ mod tests {
 
     use super::*;
 
+    #[derive(Debug)]
+    struct Known;
+
+    impl VariableSource for Known {
+        fn push(&self, variable: &Variable, out: &mut Vec<u8>) {
+            out.extend_from_slice(match variable {
+                Variable::Scheme => b"https",
+                Variable::SslClientSubject => b"CN=a&b//",
+                _ => b"",
+            });
+        }
+    }
+
     fn at(matcher: &Matcher, template: &Template, target: &str) -> String {
         let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-        template.expand(&RequestParts::of(&head, matcher))
+        template.expand(&RequestParts::of(&head, matcher), &Known)
     }
 
     fn located(location: &str, route_path: &str, target: &str) -> String {
@@ -386,6 +387,23 @@ mod tests {
         assert_eq!(located("https://new.example$uri", "/", "/a?b"), "https://new.example/a?b");
         assert_eq!(located("/fixed", "/", "/a?b"), "/fixed");
         assert_eq!(located("https://www.$host:8443$uri", "/", "/a?b"), "https://www.a:8443/a?b");
+        for (location, target, expected) in [
+            ("$scheme://$host$uri", "/a?b", "https://a/a?b"),
+            ("${scheme}://$host/x", "/a?b", "https://a/x"),
+            (
+                "https://login.example/?to=$scheme://$host$uri",
+                "/a?b",
+                "https://login.example/?to=https://a/a?b",
+            ),
+            ("/who?is=$ssl_client_subject", "/", "/who?is=CN%3Da%26b//"),
+            ("$ssl_client_subject", "/", "/CN=a&b//"),
+            ("/x?$query", "/a?b", "/x?b"),
+            ("/x?$query", "/a", "/x"),
+            ("/x?y=1&$query", "/a", "/x?y=1"),
+            ("/x$$y", "/a", "/x$y"),
+        ] {
+            assert_eq!(located(location, "/", target), expected, "{location}");
+        }
     }
 
     #[test]
@@ -432,7 +450,6 @@ mod tests {
             ("/a$", BadTemplate::Dollar),
             ("/$-", BadTemplate::Dollar),
             ("/${a", BadTemplate::Dollar),
-            ("/${}", BadTemplate::Dollar),
             ("/a b", BadTemplate::Characters),
             ("/ä", BadTemplate::Characters),
             ("https://$1/", BadTemplate::Host),
@@ -443,6 +460,10 @@ mod tests {
             ("http://a$1.example$uri", BadTemplate::Host),
             ("https://$host$1", BadTemplate::Host),
             ("https://$hostile/", BadTemplate::Host),
+            ("https:///$1", BadTemplate::Host),
+            ("$scheme://$1/", BadTemplate::Host),
+            ("https://$scheme/", BadTemplate::Host),
+            ("$scheme$host/", BadTemplate::Beginning),
             ("$host/", BadTemplate::Beginning),
         ] {
             assert_eq!(Template::location(text), Err(wrong), "{text}");
@@ -454,7 +475,6 @@ mod tests {
         }
         assert_eq!(Template::target("https://a/"), Err(BadTemplate::Beginning));
         assert_eq!(Template::target("/a#b"), Err(BadTemplate::Characters));
-        assert_eq!(Template::target("/a/$host"), Err(BadTemplate::NotOfTarget));
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Forwarding {
         for (name, value) in
             self.rules.fields_beside(|name| has_field(&out[fields_at..], name)).collect::<Vec<_>>()
         {
-            let value = value.made(request.variables);
+            let value = value.field(request.variables);
             if !value.is_empty() {
                 push_pair(out, name, value);
             }

@@ -14,7 +14,7 @@ use baton_fcgi::params;
 use baton_http::origin::{Claims, RequestKind, ResponseHead, is_claim, is_told_anew};
 use baton_http::response::Client;
 use baton_http::{
-    BodyFraming, FieldRules, FieldVariable, KeptHead, Method, RequestHead, Status, as_uri, field_parts,
+    BodyFraming, FieldRules, KeptHead, Method, RequestHead, Status, Variable, as_uri, field_parts,
 };
 use baton_response::{Author, Page, Ready, Response, Rules, SERVER};
 use baton_shares::ClientKey;
@@ -198,7 +198,7 @@ impl DelegatedRequest {
             .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
         // Its fields are told before its status is known.
         let mut variables = rules.headers.into_iter().flat_map(FieldRules::variables);
-        let tells_status = variables.any(|one| *one == FieldVariable::UpstreamStatus);
+        let tells_status = variables.any(|one| *one == Variable::UpstreamStatus);
         let may_pass = terms.passes_socket
             && !tells_status
             && !self.intercepts_any()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_content::Found;
 use baton_http::response::Framing;
-use baton_http::{Method, PathRefusal, RequestHead, Status};
+use baton_http::{Method, PathRefusal, RequestHead, Status, VariableSource};
 use baton_response::{Page, Response};
 use baton_site::plan::{Action, Delegate, Terms};
 use baton_site::template;
@@ -108,8 +108,13 @@ impl<'a> Routed<'a> {
         })
     }
 
-    /// Answers without an application.
-    pub(super) fn respond(&self, head: &RequestHead<'_>, source: Source<'_>) -> Response {
+    /// Answers without an application. `variables`: what stands for parts of the request.
+    pub(super) fn respond(
+        &self,
+        head: &RequestHead<'_>,
+        source: Source<'_>,
+        variables: &dyn VariableSource,
+    ) -> Response {
         let action = self.route.map(|route| &route.action);
         let has_path = head.path.starts_with(b"/");
         match (source, self.method, action) {
@@ -123,13 +128,14 @@ impl<'a> Routed<'a> {
                 let Some(route) = self.route else {
                     return self.rules.page(Page::error(Status::NOT_FOUND));
                 };
-                let location = location.expand(&template::RequestParts::of(head, &route.matcher));
+                let parts = template::RequestParts::of(head, &route.matcher);
+                let location = location.expand(&parts, variables);
                 self.rules.page(Page::redirect(Status::new(*status), &location))
             }
             (Source::Page(None), method, Some(Action::Respond { status, media_type, body }))
                 if has_path && (*status >= 400 || is_bodiless(*status) && method != Method::Options) =>
             {
-                self.rules.page(Page::fixed(Status::new(*status), media_type, body))
+                self.rules.page(Page::fixed(Status::new(*status), media_type, &body.filled(variables)))
             }
             // "*", which only OPTIONS has, is no path and needs none.
             (_, Method::Options, _) => self.rules.page(Page::options(self.allowed_methods())),
@@ -145,7 +151,7 @@ impl<'a> Routed<'a> {
             (Source::Away(address), Method::Get | Method::Head, _) => self.rules.page(Page::away(&address)),
             (Source::Found(found), Method::Get | Method::Head, _) => self.found(head, found),
             (_, Method::Get | Method::Head, Some(Action::Respond { status, media_type, body })) => {
-                self.rules.page(Page::fixed(Status::new(*status), media_type, body))
+                self.rules.page(Page::fixed(Status::new(*status), media_type, &body.filled(variables)))
             }
             (_, Method::Get | Method::Head, _) => self.rules.page(Page::error(Status::NOT_FOUND)),
             _ => self.rules.page(Page::method_not_allowed(self.allowed_methods())),
