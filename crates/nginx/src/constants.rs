@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use baton_http::{LoneDollar, TextPart, text_of_parts, text_parts};
+
 use crate::tree::Directive;
 
 /// Puts the values of constants into a server: variables that one `set` of its block, and no other, gives a value without
@@ -17,6 +19,7 @@ pub(crate) fn put_in(server: &mut Directive) {
             values.push((set.argument(0)[1..].to_owned(), value));
         }
     }
+    name_itself(server);
     if !values.is_empty() {
         let is_constant = |directive: &Directive| {
             directive.name == "set"
@@ -24,6 +27,20 @@ pub(crate) fn put_in(server: &mut Directive) {
         };
         server.block.retain(|directive| !is_constant(directive));
         replace(&mut server.block, &values);
+    }
+}
+
+/// Puts the name of a server, which is its first one, into its redirections.
+fn name_itself(server: &mut Directive) {
+    let names = server.block.iter().find(|directive| directive.name == "server_name");
+    let name = names.map_or("", |names| names.argument(0)).to_owned();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    if name.contains(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_plain) {
+        let values = [("server_name".to_owned(), name)];
+        let redirections = |directive: &&mut Directive| matches!(&*directive.name, "return" | "rewrite");
+        for directive in server.block.iter_mut().filter(redirections) {
+            replace(std::slice::from_mut(directive), &values);
+        }
     }
 }
 
@@ -46,17 +63,19 @@ fn replace(block: &mut [Directive], values: &[(String, String)]) {
 }
 
 fn replaced(text: &str, values: &[(String, String)]) -> String {
-    let (mut rest, mut out) = (text, String::new());
-    while let Some((before, behind)) = rest.split_once('$') {
-        out.push_str(before);
-        let inner = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-        let end = behind.find(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-        let (name, after) = inner.unwrap_or_else(|| behind.split_at(end.unwrap_or(behind.len())));
-        match values.iter().find(|(known, _)| known == name) {
-            Some((_, value)) => out.push_str(value),
-            None => out.extend(["$", &behind[..behind.len() - after.len()]]),
-        }
-        rest = after;
-    }
-    out + rest
+    let value = |name: &str| values.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    // A regular expression may have a `$` for itself.
+    let parts = text_parts(text, |name| Ok::<_, LoneDollar>(name.to_owned()));
+    let Ok(parts) = parts else { return text.to_owned() };
+    let parts: Vec<_> = parts
+        .into_iter()
+        .map(|part| match part {
+            TextPart::Variable(name) => match value(&name) {
+                Some(value) => TextPart::Text(value.clone()),
+                None => TextPart::Variable(name),
+            },
+            text @ TextPart::Text(_) => text,
+        })
+        .collect();
+    text_of_parts(&parts)
 }

@@ -132,6 +132,7 @@ const TRANSLATED: &[&str] = &[
     "underscores_in_headers",
     "upstream",
     "user",
+    "valid_referers",
     "worker_connections",
     "log_format",
     "limit_req_zone",
@@ -256,7 +257,6 @@ const GUARDS: &[&str] = &[
     "secure_link",
     "ssl_trusted",
     "ssl_verify",
-    "valid_referers",
 ];
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Where `return`, `rewrite` and `if` send clients, as far as Baton's routes can say so.
 
+use baton_http::OfNginx;
+
 use crate::tree::Directive;
-use crate::values::is_constant;
+use crate::values::{field_value, is_constant, translated};
 
 /// An answer without a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,28 +18,25 @@ pub(crate) enum Answer {
     Closed,
 }
 
-/// What a `return` says; `None`: it has variables that Baton does not know. `is_https`: what `$scheme` stands for, if that
-/// is known.
-pub(crate) fn of_return(directive: &Directive, is_https: Option<bool>) -> Option<Answer> {
+/// What a `return` says; `None`: it has variables that Baton does not know.
+pub(crate) fn of_return(directive: &Directive) -> Option<Answer> {
     let (status, text) = match directive.arguments.as_slice() {
-        [url] if url.parse::<u64>().is_err() => return redirection(302, url, is_https),
+        [url] if url.parse::<u64>().is_err() => return redirection(302, url),
         [status] => (status.parse().ok()?, ""),
         [status, text] => (status.parse().ok()?, text.as_str()),
         _ => return None,
     };
     match status {
-        301 | 302 | 303 | 307 | 308 => redirection(status, text, is_https),
+        301 | 302 | 303 | 307 | 308 => redirection(status, text),
         444 => Some(Answer::Closed),
-        200..=599 if is_constant(text) => {
-            let text = if matches!(status, 204 | 205 | 304) { "" } else { text };
-            Some(Answer::Fixed { status, text: text.to_owned() })
-        }
+        204 | 205 | 304 => Some(Answer::Fixed { status, text: String::new() }),
+        200..=599 => Some(Answer::Fixed { status, text: field_value(text)? }),
         _ => None,
     }
 }
 
 /// What a `rewrite` with `redirect` or `permanent` says that moves everything below a path, and the path.
-pub(crate) fn of_rewrite(directive: &Directive, is_https: Option<bool>) -> Option<(String, Answer)> {
+pub(crate) fn of_rewrite(directive: &Directive) -> Option<(String, Answer)> {
     let [pattern, target, flags @ ..] = directive.arguments.as_slice() else { return None };
     let status = match flags {
         [flag] if flag == "permanent" => 301,
@@ -47,12 +46,15 @@ pub(crate) fn of_rewrite(directive: &Directive, is_https: Option<bool>) -> Optio
     };
     let everything = ["^", "^/", "^.*$", "^.*", ".*", "^(.*)$", "^/(.*)$", "^(.*)", "^/(.*)"];
     if everything.contains(&pattern.as_str()) {
-        let target = target.strip_suffix('?').unwrap_or(target);
+        let (target, all) = match target.strip_suffix('?') {
+            Some(target) => (target, "$uri"),
+            None => (target.as_str(), "$request_uri"),
+        };
         // `$1` begins with the slash if the pattern does not name it.
         let slash = if pattern.starts_with("^/(") { "/$1" } else { "$1" };
-        let target = target.strip_suffix(slash).map(|start| format!("{start}$request_uri"));
+        let target = target.strip_suffix(slash).map(|start| format!("{start}{all}"));
         let target = target.unwrap_or_else(|| directive.argument(1).trim_end_matches('?').to_owned());
-        return Some(("/".into(), redirection(status, &target, is_https)?));
+        return Some(("/".into(), redirection(status, &target)?));
     }
     let path = pattern.strip_prefix('^')?.strip_suffix("/(.*)$")?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'~');
@@ -65,47 +67,45 @@ pub(crate) fn of_rewrite(directive: &Directive, is_https: Option<bool>) -> Optio
 
 /// A target with variables, as Baton writes them; `None`: it has one that Baton does not know.
 pub(crate) fn template(target: &str) -> Option<String> {
-    let (mut rest, mut out) = (target, String::new());
-    while let Some((before, behind)) = rest.split_once('$') {
-        out.push_str(before);
-        let (known, written) = KNOWN.iter().find(|(known, _)| behind.starts_with(known))?;
-        rest = &behind[known.len()..];
-        match *written {
-            // A group.
-            "" => out.extend(["$", known]),
-            // A query that is there anyway if the target has none.
-            "?" => {}
-            "$uri" if !rest.is_empty() || out.contains('?') => return None,
-            "$query"
-                if matches!(out.strip_suffix('?'), Some(path) if !path.contains('?')) && rest.is_empty() =>
-            {
-                out.pop();
-            }
-            written => out.push_str(written),
-        }
+    let to = filled(target, |name| match name {
+        "args" | "query_string" => Some("query"),
+        _ => None,
+    })?;
+    let Some((path, query)) = to.split_once('?') else { return Some(to) };
+    // A query that is there anyway if the target has none.
+    match query {
+        "$query" => Some(path.to_owned()),
+        _ if query.contains("$uri") => None,
+        _ => Some(to),
     }
-    out.push_str(rest);
-    Some(out)
 }
 
-/// Variables of nginx, without their `$`, and those of Baton.
-const KNOWN: [(&str, &str); 15] = [
-    ("is_args$args", "?"),
-    ("is_args$query_string", "?"),
-    ("args", "$query"),
-    ("query_string", "$query"),
-    ("uri", "$path"),
-    ("request_uri", "$uri"),
-    ("1", ""),
-    ("2", ""),
-    ("3", ""),
-    ("4", ""),
-    ("5", ""),
-    ("6", ""),
-    ("7", ""),
-    ("8", ""),
-    ("9", ""),
-];
+/// The same for a location, which may name the host.
+fn location(target: &str) -> Option<String> {
+    filled(target, |name| match name {
+        "http_host" => Some("host"),
+        // It differs there from what it is in a field.
+        "upstream_addr" | "upstream_cache_status" => None,
+        _ => OfNginx::named(name).filter(|of_nginx| of_nginx.is_same).map(|of_nginx| of_nginx.here),
+    })
+}
+
+/// A text with Baton's variables in place of those of nginx. `known`: those that not every text has.
+fn filled(target: &str, known: impl Fn(&str) -> Option<&'static str>) -> Option<String> {
+    // `$is_args` is nothing without a query; so is a `?` at the end, for Baton.
+    let target = ["args", "query_string"].iter().fold(target.to_owned(), |target, query| {
+        target.replace(&format!("$is_args${query}"), &format!("?${query}"))
+    });
+    let to = translated(&target, |name| match name {
+        "uri" | "document_uri" => Some("path".to_owned()),
+        "request_uri" => Some("uri".to_owned()),
+        _ if name.bytes().all(|byte| byte.is_ascii_digit()) => Some(name.to_owned()),
+        _ => known(name).map(str::to_owned),
+    })?;
+    let (start, _) = to.split_once("$uri").unwrap_or((&to, ""));
+    // It stands at the end, since it has the query, too.
+    (start.len() == to.len() || start.len() + "$uri".len() == to.len()).then_some(to)
+}
 
 /// What a `rewrite` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,13 +123,26 @@ pub(crate) fn of_any_rewrite(directive: &Directive) -> Option<Rewrite> {
         Some(target) => (target, false),
         None => (target.as_str(), true),
     };
+    let is_url = ["http://", "https://", "$scheme://"].iter().any(|scheme| target.starts_with(scheme));
+    let status = match flags {
+        [flag] if flag == "permanent" => Some(301),
+        [flag] if flag == "redirect" => Some(302),
+        [] if is_url => Some(302),
+        _ => None,
+    };
+    if let Some(status) = status {
+        let to = location(target)?;
+        // nginx adds the query of the request. `$uri` has it already.
+        let more = match (keeps_query && !to.ends_with("$uri"), to.contains('?')) {
+            (false, _) => "",
+            (true, false) => "?$query",
+            (true, true) => "&$query",
+        };
+        return Some(Rewrite::Redirect { status, to: to + more });
+    }
     let to = template(target)?;
-    let is_url = ["http://", "https://"].iter().any(|scheme| to.starts_with(scheme));
     let has_query = to.contains('?');
     match flags {
-        [flag] if flag == "permanent" => Some(Rewrite::Redirect { status: 301, to }),
-        [flag] if flag == "redirect" => Some(Rewrite::Redirect { status: 302, to }),
-        [] if is_url => Some(Rewrite::Redirect { status: 302, to }),
         [] if to.starts_with('/') => Some(Rewrite::Within { to: within(to, has_query, keeps_query) }),
         [flag] if flag == "last" && to.starts_with('/') => {
             Some(Rewrite::Within { to: within(to, has_query, keeps_query) })
@@ -147,6 +160,10 @@ pub(crate) fn of_whole_rewrite(directive: &Directive) -> Option<String> {
         "^/(.*)$" | "^/(.*)" => Some("/$1"),
         _ => return None,
     };
+    // A second slash in front leads to other locations.
+    if whole == Some("$1") && target.starts_with("/$1") {
+        return None;
+    }
     let target = whole.map_or_else(|| target.clone(), |whole| target.replace(whole, "$uri"));
     let within = Directive { arguments: [&[pattern.clone(), target], flags].concat(), ..directive.clone() };
     match of_any_rewrite(&within)? {
@@ -166,13 +183,14 @@ fn within(to: String, has_query: bool, keeps_query: bool) -> String {
     }
 }
 
-/// The part in front of `$1` of a `rewrite` that takes the path of its location away, before the request goes on to an origin.
-pub(crate) fn of_prefix<'t>(directive: &'t Directive, path: &str) -> Option<&'t str> {
+/// What stands for the path of a location, if a `rewrite` takes this or its beginning away before the request goes on to an origin.
+pub(crate) fn of_prefix(directive: &Directive, path: &str) -> Option<String> {
     let [pattern, target, flag] = directive.arguments.as_slice() else { return None };
-    let behind = pattern.strip_prefix('^')?.strip_prefix(path.trim_end_matches('/'))?;
-    let is_all = ["/(.*)$", "/(.*)", "/?(.*)$", "/?(.*)"].contains(&behind);
+    let all = ["/(.*)$", "/(.*)", "/?(.*)$", "/?(.*)"];
+    let taken = all.iter().find_map(|all| pattern.strip_prefix('^')?.strip_suffix(all))?;
+    let rest = path.strip_prefix(taken).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
     let start = target.strip_suffix("$1").filter(|start| is_constant(start) && start.ends_with('/'))?;
-    (is_all && flag == "break").then_some(start)
+    (flag == "break").then(|| format!("{start}{}", rest.trim_start_matches('/')))
 }
 
 /// What an `if` says that sends requests for one host elsewhere, as certbot writes it, and the host.
@@ -182,7 +200,7 @@ pub(crate) fn of_host(directive: &Directive) -> Option<(&str, Answer)> {
     if !matches!(variable, "$host" | "$http_host") || !is_constant(host) || inner.name != "return" {
         return None;
     }
-    Some((host, of_return(inner, None)?))
+    Some((host, of_return(inner)?))
 }
 
 /// What an `if` says that sends requests for all hosts but one elsewhere, and this host.
@@ -192,7 +210,7 @@ pub(crate) fn of_other_hosts(directive: &Directive) -> Option<(&str, Answer)> {
     if !matches!(variable, "$host" | "$http_host") || !is_constant(host) || inner.name != "return" {
         return None;
     }
-    Some((host, of_return(inner, None)?))
+    Some((host, of_return(inner)?))
 }
 
 /// Whether an `if` sends requests in clear to TLS.
@@ -207,31 +225,29 @@ pub(crate) fn is_for_tls(directive: &Directive) -> bool {
         )
     );
     let sent = match directive.block.as_slice() {
-        [inner] if inner.name == "return" => of_return(inner, None),
-        [inner] if inner.name == "rewrite" => of_rewrite(inner, None).map(|(_, answer)| answer),
+        [inner] if inner.name == "return" => of_return(inner),
+        [inner] if inner.name == "rewrite" => of_rewrite(inner).map(|(_, answer)| answer),
         _ => None,
     };
     on_clear && matches!(sent, Some(Answer::Https { .. }))
 }
 
-/// The methods that a block lets through, by `limit_except` or an `if`; `None`: it is about something else.
+/// The methods that a `limit_except` lets through; `None`: it lets some clients have others, too.
 pub(crate) fn methods(directive: &Directive) -> Option<Vec<String>> {
-    let is_refusal = match directive.block.as_slice() {
-        [inner] if inner.name == "deny" => inner.argument(0) == "all",
-        [inner] if inner.name == "return" => inner.argument(0).starts_with('4'),
-        _ => false,
-    };
-    let methods = match directive.name.as_str() {
-        "limit_except" => directive.arguments.clone(),
-        _ => {
-            let ["$request_method", "!~" | "!~*", pattern] = condition(directive)?[..] else { return None };
-            let methods = pattern.strip_prefix("^(")?.strip_suffix(")$")?;
-            methods.split('|').map(str::to_owned).collect()
+    let [inner] = directive.block.as_slice() else { return None };
+    (inner.name == "deny" && inner.argument(0) == "all").then(|| directive.arguments.clone())
+}
+
+/// Whether an `if` answers by itself, in a way that Baton has.
+pub(crate) fn answers(directive: &Directive) -> bool {
+    directive.block.iter().any(|inner| match inner.name.as_str() {
+        "return" => of_return(inner).is_some() || is_refusal(inner),
+        "rewrite" => {
+            of_whole_rewrite(inner).is_some() || of_rewrite(inner).is_some_and(|(path, _)| path == "/")
         }
-    };
-    let is_plain =
-        |method: &String| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
-    (is_refusal && methods.iter().all(is_plain)).then_some(methods)
+        "proxy_pass" | "fastcgi_pass" => true,
+        _ => false,
+    })
 }
 
 /// Where an `if` sends what is not found, as files were tried before `try_files` was there.
@@ -244,11 +260,25 @@ pub(crate) fn of_missing_files(directive: &Directive) -> Option<String> {
     }
 }
 
-/// Whether an `if` refuses requests.
+/// Whether an `if` refuses requests. What depends on a file is no guard: a switch for times of maintenance.
 pub(crate) fn refuses(directive: &Directive) -> bool {
-    directive.block.iter().any(|inner| {
-        inner.name == "deny" || inner.name == "return" && inner.argument(0).starts_with(['4', '5'])
-    })
+    let tests_file = condition(directive)
+        .and_then(|words| words.first().copied())
+        .is_some_and(|word| word.trim_start_matches('!').starts_with('-'));
+    !tests_file && directive.block.iter().any(is_refusal)
+}
+
+fn is_refusal(directive: &Directive) -> bool {
+    directive.name == "return" && directive.argument(0).starts_with(['4', '5'])
+}
+
+/// Whether an `if` says 404 for a missing file, as Baton does in any case.
+pub(crate) fn is_for_missing_file(directive: &Directive) -> bool {
+    const FILES: [&str; 3] =
+        ["$request_filename", "$document_root$fastcgi_script_name", "$document_root$uri"];
+    let is_404 = matches!(directive.block.as_slice(), [inner] if inner.arguments == ["404"]);
+    let words = condition(directive).unwrap_or_default();
+    is_404 && matches!(words[..], ["!-f" | "!-e", file] if FILES.contains(&file))
 }
 
 /// The words between the parentheses of an `if`.
@@ -260,36 +290,29 @@ pub(crate) fn condition(directive: &Directive) -> Option<Vec<&str>> {
     *inner.first_mut()? = first.strip_prefix('(')?;
     let end = inner.get_mut(last)?;
     *end = end.strip_suffix(')')?;
-    // A blank or a quote may stand beside a parenthesis.
-    if inner.len() > 3 {
-        inner.retain(|word| !word.is_empty());
+    // A blank or a quote may stand beside a parenthesis. What is between them may be the empty text.
+    if inner.len() > 1 && inner.last().is_some_and(|word| word.is_empty()) {
+        inner.pop();
+    }
+    if inner.len() > 1 && inner[0].is_empty() {
+        inner.remove(0);
     }
     Some(inner)
 }
 
-fn redirection(status: u64, url: &str, is_https: Option<bool>) -> Option<Answer> {
-    const SAME_HOST: [&str; 5] = ["$host", "$http_host", "$server_name", "${host}", "${server_name}"];
-    const WHOLE: [&str; 2] = ["$request_uri", "${request_uri}"];
-    let whole = WHOLE.iter().find_map(|variable| url.strip_suffix(variable));
-    if let Some(host) = whole.and_then(|start| start.strip_prefix("https://"))
-        && SAME_HOST.contains(&host.trim_end_matches('/'))
-    {
+fn redirection(status: u64, url: &str) -> Option<Answer> {
+    const SAME_HOST: [&str; 3] = ["$host", "$http_host", "$server_name"];
+    let host = url.strip_prefix("https://").and_then(|rest| rest.strip_suffix("$request_uri"));
+    if host.is_some_and(|host| SAME_HOST.contains(&host.trim_end_matches('/'))) {
         return Some(Answer::Https { status });
     }
-    let start = whole.unwrap_or(url);
-    let start = match (start.strip_prefix("$scheme://"), is_https) {
-        (Some(rest), Some(true)) => format!("https://{rest}"),
-        (Some(rest), Some(false)) => format!("http://{rest}"),
-        (Some(_), None) => return None,
-        (None, _) => start.to_owned(),
-    };
-    if !is_constant(&start) {
-        return None;
-    }
-    let to = if whole.is_some() { format!("{}$uri", start.trim_end_matches('/')) } else { start };
-    let is_target = to.starts_with('/') || to.starts_with("http://") || to.starts_with("https://");
+    let to = location(url)?;
+    let is_target = ["/", "http://", "https://", "$scheme://"].iter().any(|start| to.starts_with(start));
     (is_target || to == "$uri").then_some(Answer::Elsewhere { status, to })
 }
+
+/// Where clients are sent that shall ask for the same over TLS.
+pub(crate) const SAME_OVER_TLS: &str = "https://$host$uri";
 
 #[cfg(test)]
 mod tests {
@@ -315,20 +338,30 @@ mod tests {
             ),
             (
                 "return 301 $scheme://www.example.org$request_uri;",
-                elsewhere(301, "https://www.example.org$uri"),
+                elsewhere(301, "$scheme://www.example.org$uri"),
             ),
             ("return https://example.org/new;", elsewhere(302, "https://example.org/new")),
             ("return 302 /new;", elsewhere(302, "/new")),
             ("return 404;", Some(Answer::Fixed { status: 404, text: String::new() })),
             ("return 200 'ok\\n';", Some(Answer::Fixed { status: 200, text: "ok\n".into() })),
             ("return 444;", Some(Answer::Closed)),
-            ("return 301 https://$host:8443$request_uri;", None),
-            ("return 301 https://example.org$uri;", None),
-            ("return 200 $remote_addr;", None),
+            ("return 301 https://$host:8443$request_uri;", elsewhere(301, "https://$host:8443$uri")),
+            (
+                "return 301 https://a.example$uri$is_args$args;",
+                elsewhere(301, "https://a.example$path?$query"),
+            ),
+            (
+                "return 302 https://a.example/?to=$scheme://$http_host$request_uri;",
+                elsewhere(302, "https://a.example/?to=$scheme://$host$uri"),
+            ),
+            ("return 301 https://a.example$request_uri/x;", None),
+            ("return 301 https://$http_x/;", None),
+            ("return 200 $remote_addr;", Some(Answer::Fixed { status: 200, text: "$client_ip".into() })),
+            ("return 200 $pid;", None),
             ("return 204;", Some(Answer::Fixed { status: 204, text: String::new() })),
             ("return;", None),
         ] {
-            assert_eq!(of_return(&directive(text), Some(true)), expected, "{text}");
+            assert_eq!(of_return(&directive(text)), expected, "{text}");
         }
     }
 
@@ -349,7 +382,7 @@ mod tests {
             ("rewrite ^/o.d/(.*)$ /new/$1 permanent;", None),
             ("rewrite a;", None),
         ] {
-            assert_eq!(of_rewrite(&directive(text), None), expected, "{text}");
+            assert_eq!(of_rewrite(&directive(text)), expected, "{text}");
         }
     }
 
@@ -362,8 +395,10 @@ mod tests {
             (r"rewrite ^/a/(\d+)$ /b?id=$1? last;", within("/b?id=$1")),
             (r"rewrite ^/a/(\d+)$ /b/$1;", within("/b/$1")),
             (r"rewrite ^/a/(\d+)$ /b/$1?;", within("/b/$1?")),
-            (r"rewrite ^/a/(\d+)$ /b/$1 permanent;", redirect(301, "/b/$1")),
-            (r"rewrite ^/a$ https://b.example/;", redirect(302, "https://b.example/")),
+            (r"rewrite ^/a/(\d+)$ /b/$1 permanent;", redirect(301, "/b/$1?$query")),
+            (r"rewrite ^/a/(\d+)$ /b/$1? permanent;", redirect(301, "/b/$1")),
+            (r"rewrite ^/a/(\d+)$ /b?c=$1 redirect;", redirect(302, "/b?c=$1&$query")),
+            (r"rewrite ^/a$ https://b.example/;", redirect(302, "https://b.example/?$query")),
             (r"rewrite ^/a$ /b$is_args$args last;", within("/b")),
             (r"rewrite ^/a$ /b break;", None),
             (r"rewrite ^/a$ /b$host last;", None),
@@ -371,7 +406,11 @@ mod tests {
             assert_eq!(of_any_rewrite(&directive(text)), expected, "{text}");
         }
         let taken_away = directive("rewrite ^/api/(.*)$ /v1/$1 break;");
-        assert_eq!((of_prefix(&taken_away, "/api/"), of_prefix(&taken_away, "/b/")), (Some("/v1/"), None));
+        for (path, expected) in
+            [("/api/", Some("/v1/")), ("/api/a/", Some("/v1/a/")), ("/apis/", None), ("/b/", None)]
+        {
+            assert_eq!(of_prefix(&taken_away, path).as_deref(), expected, "{path}");
+        }
     }
 
     #[test]
@@ -383,6 +422,8 @@ mod tests {
             ("/a/$1/$2", Some("/a/$1/$2")),
             ("/index.php$request_uri", Some("/index.php$uri")),
             ("/a$request_uri/b", None),
+            ("/a?b=$request_uri", None),
+            ("/a/${1}b", Some("/a/${1}b")),
             ("/a$", None),
         ] {
             assert_eq!(template(target).as_deref(), expected, "{target}");

@@ -1,5 +1,7 @@
 //! Values as nginx writes them.
 
+use baton_http::{LoneDollar, OfNginx, text_of_parts, text_parts};
+
 /// Milliseconds of a time such as `60`, `1h30m` or `500ms`; a number alone has this unit.
 pub(crate) fn milliseconds(text: &str, alone: u64) -> Option<u64> {
     let mut rest = text;
@@ -50,43 +52,15 @@ pub(crate) fn is_constant(text: &str) -> bool {
 
 /// The value of a field with Baton's variables in place of those of nginx; `None`: one has no counterpart.
 pub(crate) fn field_value(text: &str) -> Option<String> {
-    let (mut value, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find('$') {
-        value.push_str(&rest[..at]);
-        let behind = &rest[at + 1..];
-        let (name, behind) = match behind.strip_prefix('{') {
-            Some(inner) => inner.split_once('}')?,
-            None => {
-                let belongs = |character: char| character.is_ascii_alphanumeric() || character == '_';
-                behind.split_at(behind.find(|character| !belongs(character)).unwrap_or(behind.len()))
-            }
-        };
-        let (_, own) = FIELD_VARIABLES.iter().find(|(known, _)| *known == name)?;
-        let begins_word = |first: char| first.is_ascii_alphanumeric() || first == '_';
-        match behind.starts_with(begins_word) {
-            true => value.extend(["${", own, "}"]),
-            false => value.extend(["$", own]),
-        }
-        rest = behind;
-    }
-    value.push_str(rest);
-    Some(value)
+    let is_same = |of_nginx: &&OfNginx| of_nginx.is_same;
+    translated(text, |name| Some(OfNginx::named(name).filter(is_same)?.here.to_owned()))
 }
 
-/// Variables that mean the same in the fields of both.
-const FIELD_VARIABLES: [(&str, &str); 11] = [
-    ("remote_addr", "client_ip"),
-    ("scheme", "scheme"),
-    ("host", "host"),
-    ("request_method", "method"),
-    ("request_uri", "uri"),
-    ("args", "query"),
-    ("query_string", "query"),
-    ("upstream_cache_status", "cache_status"),
-    ("upstream_addr", "upstream"),
-    ("ssl_protocol", "ssl_protocol"),
-    ("ssl_client_s_dn", "ssl_client_subject"),
-];
+/// A text with other variables; `None`: one has no counterpart.
+pub(crate) fn translated(text: &str, counterpart: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let parts = text_parts(text, |name| counterpart(name).ok_or(None::<LoneDollar>));
+    Some(text_of_parts(&parts.ok()?))
+}
 
 /// The endings of the scripts whose names a regular expression matches, such as `\.php$` or `\.(pl|cgi)$`; none: it is about
 /// other paths.

@@ -116,23 +116,21 @@ fn compression() {
 fn answers_and_redirections() {
     becomes(
         "server_name a.example b.example; return 301 https://$host$request_uri;",
-        "hosts = [\"a.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \"https://a.example$uri\", status = 301 }\n\
-         [[site]]\nlisten = [\"0.0.0.0:8080\"]\nhosts = [\"b.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \
-         \"https://b.example$uri\", status = 301 }\n",
+        "hosts = [\"a.example\", \"b.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \"https://$host$uri\", \
+         status = 301 }\n",
     );
-    let whole = "server { listen 80 default_server; return 301 https://$host$request_uri; } \
-                 server { listen 443 ssl; server_name a.example *.b.example; ssl_certificate /c; ssl_certificate_key /k; root /srv; }";
-    assert!(tables(whole).starts_with(
-        "[[site]]\nlisten = [\"0.0.0.0:80\"]\nhosts = [\"a.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \
-         \"https://a.example$uri\", status = 301 }\n"
-    ));
+    becomes(
+        "server_name a.example b.example; return 301 https://$server_name$request_uri;",
+        "hosts = [\"a.example\", \"b.example\"]\n[[site.route]]\npath = \"/\"\nredirect = { to = \"https://a.example$uri\", \
+         status = 301 }\n",
+    );
     becomes(
         "return 301 https://$host$request_uri;",
-        "[[site.route]]\npath = \"/\"\nrespond = { status = 404 }\n",
+        "[[site.route]]\npath = \"/\"\nredirect = { to = \"https://$host$uri\", status = 301 }\n",
     );
     becomes(
         "return 301 $scheme://www.a.example$request_uri;",
-        "[[site.route]]\npath = \"/\"\nredirect = { to = \"http://www.a.example$uri\", status = 301 }\n",
+        "[[site.route]]\npath = \"/\"\nredirect = { to = \"$scheme://www.a.example$uri\", status = 301 }\n",
     );
     becomes(
         "location /old/ { return 302 /new; } location = /ping { default_type text/x; return 200 'pong'; }",
@@ -280,7 +278,7 @@ fn what_cannot_be_guarded_is_closed() {
         "deny all;",
         "allow 10.0.0.1; deny 10.0.0.0/8;",
         "limit_except GET { allow 10.0.0.1; deny all; }",
-        "if ($http_user_agent ~* bot) { return 403; }",
+        "if ($ssl_client_verify != SUCCESS) { return 403; }",
     ] {
         let closed =
             "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n";
@@ -504,6 +502,11 @@ fn guards_that_are_no_locations() {
             "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; ssl_protocols TLSv1.3; root /srv;",
             "tls",
         ),
+        (
+            "listen 80; listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; ssl_verify_client on; \
+             ssl_client_certificate /a; root /srv;",
+            "listen = [\"0.0.0.0:443 tls\"]",
+        ),
         (r"root /srv; location ~ \.html$ { deny all; }", "index = []"),
     ] {
         let converted = converted(&format!("server {{ {text} }}"));
@@ -594,13 +597,16 @@ fn caches() {
         kept(&format!("store_set_cookie = true, {none}"), true)
     );
     for unknown in [
-        "proxy_cache_bypass $cookie_session;",
+        "proxy_cache_bypass $cookie_session; proxy_no_cache $http_x;",
         "proxy_no_cache $skip;",
         "proxy_cache_key $host$request_uri$cookie_lang;",
         "proxy_cache_methods GET HEAD POST;",
     ] {
         assert_eq!(of_cache(unknown), (None, false), "{unknown}");
     }
+    let bypassed = "proxy_cache_bypass $cookie_session $http_authorization; proxy_no_cache $cookie_session;";
+    let when = "bypass_when = { cookie = { session = [\"~.\", \"!0\"] } }";
+    assert_eq!(of_cache(bypassed), kept(&format!("{when}, {none}"), true));
     assert_eq!(of_cache("proxy_cache off;").0, None);
 }
 
@@ -634,7 +640,11 @@ fn maps() {
     for (http, server) in [
         ("geo $bad { default 0; 10.0.0.0/8 1; 10.1.0.0/16 0; }", "if ($bad) { return 403; }"),
         (networks, "allow 10.0.0.1; deny all; if ($bad) { return 403; }"),
-        ("map $http_user_agent $bad { default 0; ~bot 1; }", "if ($bad) { return 403; }"),
+        (
+            "map $http_user_agent $bad { default 0; ~bot 1; ~google 0; ~crawl 1; }",
+            "if ($bad) { return 403; }",
+        ),
+        ("map $http_x $bad { default 0; a 1; }", "if ($bad) { return 403; } if ($bad) { set $worse 1; }"),
     ] {
         let (toml, is_equal) = site(http, server);
         assert!(toml.contains("respond = { status = 403 }") && !is_equal, "{toml}");
@@ -656,5 +666,90 @@ fn other_hosts() {
         "server_name a.example www.a.example; root /srv; if ($host != a.example) { return 301 https://a.example$request_uri; }",
         "hosts = [\"a.example\"]\nroot = \"/srv\"\n[[site]]\nlisten = [\"0.0.0.0:8080\"]\nhosts = [\"www.a.example\"]\n\
          [[site.route]]\npath = \"/\"\nredirect = { to = \"https://a.example$uri\", status = 301 }\n",
+    );
+}
+
+/// Goal: conditions on parts of a request become `when`, with what nginx takes for nothing.
+#[test]
+fn conditions() {
+    let when = |http: &str, condition: &str| {
+        let text = format!(
+            "http {{ {http} server {{ listen 80; root /srv; location /a/ {{ if ({condition}) {{ return 410; }} }} }} }}"
+        );
+        let converted = converted(&text);
+        assert!(
+            converted.notes.iter().all(|note| note.weight == Weight::Remark),
+            "{condition}: {converted:?}"
+        );
+        let whens = converted.toml.lines().filter_map(|line| line.strip_prefix("when = "));
+        whens.map(str::to_owned).collect::<Vec<_>>().join(" | ")
+    };
+    for (condition, expected) in [
+        ("$http_user_agent ~* \"(bot|crawl)\"", r#"{ header = { User-Agent = "~(?i)(bot|crawl)" } }"#),
+        ("$http_x_beta = 1", r#"{ header = { X-Beta = "1" } }"#),
+        ("$http_x_beta != 1", r#"{ header = { X-Beta = "!1" } }"#),
+        ("$http_x_beta", r#"{ header = { X-Beta = ["~.", "!0"] } }"#),
+        ("$http_x_beta = ''", r#"{ header = { X-Beta = false } } | { header = { X-Beta = "~^$" } }"#),
+        ("$http_x_beta != ''", r#"{ header = { X-Beta = "~." } }"#),
+        ("$http_x ~ '^$|bad'", r#"{ header = { X = false } } | { header = { X = "~^$|bad" } }"#),
+        ("$http_x !~ '^$|bad'", r#"{ header = { X = ["*", "!~^$|bad"] } }"#),
+        ("$http_x !~ ^bad", r#"{ header = { X = "!~^bad" } }"#),
+        ("$http_x = 'a*?'", r#"{ header = { X = "~^a\\*\\?$" } }"#),
+        ("$cookie_beta = yes", r#"{ cookie = { beta = "yes" } }"#),
+        ("$arg_debug = 1", r#"{ query = { debug = "1" } }"#),
+        ("$request_method = POST", r#"{ method = "POST" }"#),
+        ("$request_method = GET", r#"{ method = "~^GET$" }"#),
+        ("$request_method !~ ^(GET|HEAD)$", r#"{ method = "!~^(GET|HEAD)$" }"#),
+        ("$remote_addr = 192.0.2.1", r#"{ from = "192.0.2.1" }"#),
+        ("$remote_addr != 192.0.2.1", r#"{ from = "!192.0.2.1" }"#),
+    ] {
+        assert_eq!(when("", condition), expected, "{condition}");
+    }
+    let map = "map $http_user_agent $kind { default ''; '' none; ~*googlebot ''; ~*bot bot; curl/8 tool; }";
+    for (condition, expected) in [
+        (
+            "$kind = bot",
+            r#"{ header = { User-Agent = ["~(?i)bot", "!~(?i)^$", "!~(?i)^curl/8$", "!~(?i)googlebot"] } }"#,
+        ),
+        ("$kind = tool", r#"{ header = { User-Agent = ["~(?i)^curl/8$", "!~(?i)^$"] } }"#),
+    ] {
+        assert_eq!(when(map, condition), expected, "{condition}");
+    }
+    let default = "map $http_x $other { default 1; a 0; ~^b 0; }";
+    assert_eq!(when(default, "$other"), r#"{ header = { X = ["!~(?i)^a$", "!~^b"] } }"#);
+    let referers = converted(
+        "server { listen 80; root /srv; location /a/ { valid_referers none blocked server_names *.a.example; \
+         if ($invalid_referer) { return 403; } } server_name b.example; }",
+    );
+    let expected = r#"when = { header = { Referer = ["~(?i)^https?://", "!~(?i)^https?://b\\.example(?:[:/?#]|$)", "!~(?i)^https?://[^/]+\\.a\\.example(?:[:/?#]|$)"] } }"#;
+    assert!(referers.toml.contains(expected), "{}", referers.toml);
+}
+
+/// Goal: what a condition does is done at its place alone, in front of everything else there.
+#[test]
+fn cases() {
+    becomes(
+        "root /srv; location /a/ { if ($request_method = OPTIONS) { add_header X-A b; return 204; } proxy_pass http://b; }",
+        "root = \"/srv\"\n[[site.route]]\npath = \"/a/\"\nwhen = { method = \"OPTIONS\" }\nrespond = { status = 204 }\n\
+         headers = { add = { X-A = [\"b\"] } }\n[[site.route]]\npath = \"/a/\"\nproxy = { to = \"http://b\", host = \"origin\", \
+         body_bytes_max = 1048576 }\n[[site.route]]\nexact = \"/a\"\nredirect = { to = \"/a/$rest\", status = 301 }\n",
+    );
+    becomes(
+        "root /srv; if ($http_x) { return 444; } location = /a { return 200 a; } location ~ b { return 410; }",
+        "root = \"/srv\"\n[[site.route]]\nregex = \"^\"\nwhen = { header = { X = [\"~.\", \"!0\"] } }\nrespond = { status = 444 }\n\
+         [[site.route]]\nexact = \"/a\"\nwhen = { header = { X = [\"~.\", \"!0\"] } }\nrespond = { status = 444 }\n\
+         [[site.route]]\nexact = \"/a\"\nrespond = { status = 200, body = \"a\", media_type = \"text/plain\" }\n\
+         [[site.route]]\nregex = \"b\"\nrespond = { status = 410 }\n",
+    );
+    // Every path would be one of the condition again.
+    let rewritten = converted("server { root /srv; if ($cookie_old) { rewrite ^ /old.html last; } }");
+    assert!(rewritten.notes.iter().any(|note| note.weight == Weight::LeftOut), "{}", rewritten.toml);
+    let switch = converted("server { root /srv; if (-f /srv/down) { return 503; } }");
+    assert!(!switch.toml.contains("respond") && switch.notes.len() == 1, "{switch:?}");
+    let missing = r"server { root /srv; location ~ \.php$ { if (!-f $document_root$fastcgi_script_name) { return 404; } fastcgi_pass unix:/p; } }";
+    assert!(
+        converted(missing).notes.is_empty() && tables(missing).contains("scripts"),
+        "{}",
+        tables(missing)
     );
 }

@@ -46,7 +46,8 @@ pub(super) struct ServerFlags {
           default_missing_value = "-", help_heading = WATCHING)]
     access_log: Option<String>,
 
-    /// How requests are logged: combined, json, or a text such as '$peer "$request" $status' [default: combined]
+    /// How requests are logged: combined, json, or a text such as '$peer "$request" $status' [default: combined]. Without
+    /// `--access-log`, to standard output
     #[arg(long, value_name = "FORMAT", env = "BATON_LOG_FORMAT", help_heading = WATCHING)]
     log_format: Option<String>,
 
@@ -103,7 +104,9 @@ impl ServerFlags {
     }
 
     fn add_watching(&self, line: &mut CommandLine) {
-        line.add_access_log(self.access_log.as_deref());
+        // What says how requests are logged wants them logged.
+        let is_shaped = self.log_format.is_some() || !self.log_fields.is_empty();
+        line.add_access_log(self.access_log.as_deref().or(is_shaped.then_some("-")));
         if let Some(format) = &self.log_format {
             let value = line.flag("--log-format", format);
             line.set("log", "format", value);

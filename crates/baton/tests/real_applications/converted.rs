@@ -27,8 +27,18 @@ pub(crate) struct Pair {
     pub(crate) code: Option<i32>,
 }
 
-/// A request, over TLS or not.
-type Asked = (Protocol, &'static str, &'static str);
+/// What is asked for over TLS or not, of a host.
+type Place = (Protocol, &'static str, &'static str);
+
+/// A request.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) url: &'a str,
+    /// Lines of its head.
+    pub(crate) fields: &'a str,
+}
 
 impl Pair {
     /// Converts a site and has both servers serve it. `{php}` and `{origin}` are the given addresses.
@@ -84,7 +94,7 @@ impl Pair {
 
     /// Both answer alike, as far as clients care.
     #[track_caller]
-    fn agree_on(&self, (protocol, host, path): Asked) -> Response {
+    fn agree_on(&self, (protocol, host, path): Place) -> Response {
         let [nginx, baton] = self.answers(protocol, host, path);
         let own = format!("{}://{host}", if protocol == TLS { "https" } else { "http" });
         assert_eq!(seen(&baton, &own), seen(&nginx, &own), "{host}{path}: Baton, nginx\n{}", self.report);
@@ -101,25 +111,20 @@ impl Pair {
 
     /// The responses of nginx and of Baton.
     fn answers(&self, protocol: Protocol, host: &str, path: &str) -> [Response; 2] {
-        self.answers_to(protocol, host, "GET", path)
+        self.answers_to(protocol, &Asked { host, method: "GET", url: path, fields: "" })
     }
 
-    /// The responses of both to a method; `POST` has the fields of a form as its body.
-    pub(crate) fn answers_to(
-        &self,
-        protocol: Protocol,
-        host: &str,
-        method: &str,
-        path: &str,
-    ) -> [Response; 2] {
+    /// The responses of both to a request; `POST` has the fields of a form as its body.
+    pub(crate) fn answers_to(&self, protocol: Protocol, asked: &Asked<'_>) -> [Response; 2] {
+        let Asked { host, method, url, fields } = *asked;
         let at = usize::from(protocol == TLS);
         [self.nginx_at, self.baton_at].map(|of_server| {
             let mut agent = Agent::connect(of_server[at], protocol);
             if method != "POST" {
-                return agent.ask_host(host, method, path, "");
+                return agent.ask_host(host, method, url, fields);
             }
-            let fields = "Content-Type: application/x-www-form-urlencoded\r\n";
-            agent.begin(method, host, path, fields, Body::Length(FORM.len()));
+            let fields = format!("Content-Type: application/x-www-form-urlencoded\r\n{fields}");
+            agent.begin(method, host, url, &fields, Body::Length(FORM.len()));
             agent.send_body(FORM);
             agent.finish_body();
             agent.response()

@@ -2,7 +2,8 @@
 //!
 //! Each file in `nginx_files` says its exit code (`# exit: 0`). With 0, every answer is nginx's. With another code answers
 //! may differ, but what nginx refuses is never open. URLs are derived from the locations of the file: the prefix, the
-//! prefix with a letter more, its index, another case, a slash more and less, a missing one; `# ask:` adds some.
+//! prefix with a letter more, its index, another case, a slash more and less, a missing one; `# ask:` adds some. Each is also
+//! asked for with each field of `# with:` and each method of `# methods:`.
 //! `BATON_NGINX_FILE=rails` tries the files whose names have that part.
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use crate::common::client::Response;
 use crate::common::folder::Folder;
 use crate::common::matrix;
 use crate::common::protocol::Protocol;
-use crate::converted::{Pair, seen};
+use crate::converted::{Asked, Pair, seen};
 use crate::fpm::{Aid, Fpm};
 use crate::nginx::Nginx;
 
@@ -143,28 +144,32 @@ pub(crate) fn told_by_an_origin(folder: &Folder) -> Nginx {
     )
 }
 
-/// How the servers differ in what they answer a host, method and path. `is_equal`: the conversion says that they do not;
+/// How the servers differ in what they answer a request. `is_equal`: the conversion says that they do not;
 /// otherwise, nothing is open that nginx refuses.
 pub(crate) fn difference(
     pair: &Pair,
     protocol: Protocol,
-    (host, method, url): (&str, &str, &str),
+    asked: Asked<'_>,
     is_equal: bool,
 ) -> Option<String> {
-    let [nginx, baton] = pair.answers_to(protocol, host, method, url);
-    let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400;
+    let Asked { host, method, url, fields } = asked;
+    let [nginx, baton] = pair.answers_to(protocol, &asked);
+    // It says which methods there are.
+    let is_told = method == "OPTIONS" && baton.field("allow").is_some();
+    let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400 && !is_told;
     let own = format!("{}://{host}", if protocol == Protocol::Https { "https" } else { "http" });
     let is_folder = url.split('?').next().is_some_and(|path| path.ends_with('/'));
     // Fields without `always` are on Baton's errors, too; a folder without an index is no secret.
     let is_alike = match nginx.status {
         // What Baton answers itself knows GET and HEAD.
         _ if method == "POST" && baton.status == 405 => true,
+        405 if method == "OPTIONS" && baton.status == 204 => true,
         400.. => baton.status == nginx.status || (nginx.status, baton.status) == (403, 404) && is_folder,
         _ => seen(&baton, &own) == seen(&nginx, &own) && (nginx.status != 200 || nginx.body == baton.body),
     };
     let shown = |response: &Response| format!("{:?} {:.200}", seen(response, &own), response.text());
     (was_opened || is_equal && !is_alike)
-        .then(|| format!("{method} {own}{url}: nginx {}, Baton {}", shown(&nginx), shown(&baton)))
+        .then(|| format!("{method} {own}{url} {fields:?}: nginx {}, Baton {}", shown(&nginx), shown(&baton)))
 }
 
 /// Where they differ.
@@ -182,12 +187,23 @@ fn differences(file: &Path) -> Vec<String> {
     }
     let protocols = [("{clear}", Protocol::Http), ("{tls}", Protocol::Https)];
     let is_equal = pair.code == Some(0);
+    let said =
+        |mark: &str| text.lines().filter_map(|line| line.trim().strip_prefix(mark)).collect::<Vec<_>>();
+    let with: Vec<_> = said("# with:").iter().map(|field| format!("{}\r\n", field.trim())).collect();
+    let methods: Vec<_> = said("# methods:").iter().flat_map(|line| line.split_whitespace()).collect();
     for (_, protocol) in protocols.into_iter().filter(|(mark, _)| text.contains(mark)) {
         for (index, url) in urls(&text).iter().enumerate() {
-            found.extend(difference(&pair, protocol, (HOST, "GET", url), is_equal));
+            let asked = Asked { host: HOST, method: "GET", url, fields: "" };
+            found.extend(difference(&pair, protocol, asked, is_equal));
+            for fields in &with {
+                found.extend(difference(&pair, protocol, Asked { fields, ..asked }, is_equal));
+            }
+            for method in &methods {
+                found.extend(difference(&pair, protocol, Asked { method, ..asked }, is_equal));
+            }
             // Bodies make no other route answer: every fourth URL shows whether they arrive.
             if index % 4 == 0 {
-                found.extend(difference(&pair, protocol, (HOST, "POST", url), is_equal));
+                found.extend(difference(&pair, protocol, Asked { method: "POST", ..asked }, is_equal));
             }
         }
     }

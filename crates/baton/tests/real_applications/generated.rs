@@ -13,7 +13,7 @@ use fastrand::Rng;
 use crate::common::folder::Folder;
 use crate::common::matrix;
 use crate::common::protocol::Protocol;
-use crate::converted::Pair;
+use crate::converted::{Asked, Pair};
 use crate::differential::{difference, furnished, told_by_an_origin};
 
 /// Seeds of `make test`, and of `make test-all`.
@@ -56,9 +56,13 @@ fn server(seed: u64) -> String {
     let rng = &mut rng;
     let mut text =
         format!("server {{\n    listen {{clear}};\n    server_name {};\n    root {{root}};\n", name(seed));
-    for line in
-        ["index index.html;", "error_page 404 /404.html;", "add_header X-Site yes;", "deny 192.0.2.1;"]
-    {
+    for line in [
+        "if ($http_x_test = 1) { return 410; }",
+        "index index.html;",
+        "error_page 404 /404.html;",
+        "add_header X-Site yes;",
+        "deny 192.0.2.1;",
+    ] {
         if rng.u8(0..4) == 0 {
             writeln!(text, "    {line}").unwrap();
         }
@@ -118,6 +122,10 @@ fn content(rng: &mut Rng, sign: &str, place: &str) -> Vec<String> {
         "allow all;",
         "limit_except GET { deny all; }",
         "auth_basic closed; auth_basic_user_file {htpasswd};",
+        "if ($http_x_test = 1) { return 403; }",
+        "if ($http_x_test) { return 302 /elsewhere; }",
+        "if ($http_x_test !~ ^2) { return 405; }",
+        "if ($bad) { return 403; }",
     ];
     let mut lines: Vec<String> = Vec::new();
     if rng.u8(0..3) == 0 {
@@ -176,7 +184,8 @@ fn is_said_to_be_equal(server: &str) -> bool {
         ("{htpasswd}", "/etc/htpasswd"),
     ];
     let text = values.iter().fold(server.to_owned(), |text, (mark, value)| text.replace(mark, value));
-    let converted = convert("t", &text, &mut NoFiles).expect("a configuration");
+    let map = "map $http_x_test $bad { default 0; 1 1; ~^3 1; }";
+    let converted = convert("t", &format!("{map}{text}"), &mut NoFiles).expect("a configuration");
     let has_page = server.contains("error_page 404 /404.html;");
     let is_page = |text: &str| has_page && text.starts_with("there is no file for");
     converted.notes.iter().all(|note| note.weight == Weight::Remark || is_page(&note.text))
@@ -216,11 +225,17 @@ fn generated_files_answer_as_nginx_does() {
         for name in ["static", "uploads", "media", "assets", "cached"] {
             folder.write(&format!("{name}/index.html"), format!("{name}\n"));
         }
-        let pair = Pair::start(folder, &servers.concat(), "", &origin.address().to_string());
+        let http = "map $http_x_test $bad { default 0; 1 1; ~^3 1; }\n";
+        let pair =
+            Pair::start(folder, &format!("{http}{}", servers.concat()), "", &origin.address().to_string());
         for (seed, server) in some.iter().zip(&servers) {
             let is_equal = is_said_to_be_equal(server);
             let differences = urls().into_iter().filter_map(|url| {
-                difference(&pair, Protocol::Http, (&name(*seed), "GET", &url), is_equal && !is_folder(&url))
+                let asked = Asked { host: &name(*seed), method: "GET", url: &url, fields: "" };
+                let is_equal = is_equal && !is_folder(&url);
+                let with_field = Asked { fields: "X-Test: 1\r\n", ..asked };
+                difference(&pair, Protocol::Http, asked, is_equal)
+                    .or_else(|| difference(&pair, Protocol::Http, with_field, is_equal))
             });
             let differences: Vec<_> = differences.collect();
             if !differences.is_empty() {

@@ -1,7 +1,7 @@
 //! `geo`: conditions on the address of a client, which become `allow` and `deny`.
 
+use super::conditions::Wanted;
 use super::translator::Translator;
-use crate::redirect;
 use crate::tree::Directive;
 use crate::written::Keys;
 
@@ -33,39 +33,17 @@ impl Translator<'_> {
         Some(keys)
     }
 
-    /// Notes that a `map` or a `geo` with this variable has become something else.
+    /// Notes that a `map` or a `geo` with this variable, if it is one, has become something else.
     pub(super) fn use_map(&mut self, variable: &str) {
         self.used_maps.insert(variable.to_owned());
     }
 }
 
-/// Which values of a variable a condition holds for.
-enum Held<'d> {
-    NotEmpty,
-    Equal(&'d str),
-    Other(&'d str),
-}
-
-impl Held<'_> {
-    fn holds(&self, value: &str) -> bool {
-        match self {
-            Self::NotEmpty => !matches!(value, "" | "0"),
-            Self::Equal(expected) => value == *expected,
-            Self::Other(other) => value != *other,
-        }
-    }
-}
-
 /// The variable of an `if` that refuses requests with 403, and the values with which it does.
-fn refused_value(condition: &Directive) -> Option<(&str, Held<'_>)> {
+fn refused_value(condition: &Directive) -> Option<(&str, Wanted<'_>)> {
     let [inner] = condition.block.as_slice() else { return None };
     if inner.name != "return" || inner.arguments != ["403"] {
         return None;
     }
-    match redirect::condition(condition)?[..] {
-        [variable] => Some((variable, Held::NotEmpty)),
-        [variable, "=", value] => Some((variable, Held::Equal(value))),
-        [variable, "!=", value] => Some((variable, Held::Other(value))),
-        _ => None,
-    }
+    Wanted::of(condition)
 }

@@ -3,6 +3,9 @@
 //! Not to keep a response is always right, to keep one that nginx would not is not. So a cache with a condition or a key that
 //! has no counterpart is left out.
 
+use baton_http::{LoneDollar, TextPart, text_parts};
+
+use super::conditions::Wanted;
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
@@ -15,13 +18,19 @@ impl Translator<'_> {
     pub(super) fn cache(&mut self, scope: &Scope<'_>, kind: &str) -> Option<Keys> {
         let of = |name: &str| format!("{kind}_{name}");
         let cache = scope.find(&of("cache")).filter(|cache| cache.argument(0) != "off")?;
-        if let Some(reason) = self.why_uncached(scope, kind) {
+        let bypassed = self.bypassed(scope, kind);
+        let reason = bypassed.as_ref().err().copied().or_else(|| Self::why_uncached(scope, kind));
+        if let Some(reason) = reason {
             let text =
                 format!("\"{}\" has no counterpart: responses of this place are not kept", reason.name);
             self.note(reason, Weight::LeftOut, text);
             return None;
         }
         let mut keys = Keys::default();
+        if let Some((variable, when)) = bypassed.ok().flatten() {
+            self.use_map(variable);
+            keys.set("bypass_when", when);
+        }
         let ignored = scope.find(&of("ignore_headers")).map_or(&[][..], |ignored| &ignored.arguments);
         let has = |name: &str| ignored.iter().any(|field| field.eq_ignore_ascii_case(name));
         if has("Cache-Control") || has("Expires") {
@@ -52,16 +61,34 @@ impl Translator<'_> {
         Some(keys)
     }
 
-    /// What of a cache would have it keep too much.
-    fn why_uncached<'t>(&self, scope: &Scope<'t>, kind: &str) -> Option<&'t Directive> {
+    /// The requests that a cache has nothing to do with. One condition can say so of one variable alone.
+    fn bypassed<'t>(&self, scope: &Scope<'t>, kind: &str) -> Result<Option<(&'t str, Keys)>, &'t Directive> {
         let all = |name: &str| scope.all(&[&format!("{kind}_{name}")]);
-        let conditions = [all("cache_bypass"), all("no_cache")].concat();
-        let condition =
-            conditions.into_iter().find(|one| one.arguments.iter().any(|word| !HARMLESS.contains(&&**word)));
+        let mut variable = None;
+        for directive in [all("cache_bypass"), all("no_cache")].concat() {
+            for word in directive.arguments.iter().filter(|word| !HARMLESS.contains(&&***word)) {
+                if *variable.get_or_insert(word) != word {
+                    return Err(directive);
+                }
+                let conditions = self.conditions_on(word, &Wanted::Set);
+                if conditions.is_none_or(|conditions| conditions.len() > 1) {
+                    return Err(directive);
+                }
+            }
+        }
+        Ok(variable.and_then(|word| {
+            let when = self.conditions_on(word, &Wanted::Set)?.into_iter().next()?;
+            Some((word.as_str(), when))
+        }))
+    }
+
+    /// What of a cache would have it keep too much.
+    fn why_uncached<'t>(scope: &Scope<'t>, kind: &str) -> Option<&'t Directive> {
+        let all = |name: &str| scope.all(&[&format!("{kind}_{name}")]);
         let key = all("cache_key").into_iter().find(|key| !is_known_key(&key.arguments.concat()));
         let is_other = |word: &String| !matches!(word.as_str(), "GET" | "HEAD");
         let method = all("cache_methods").into_iter().find(|methods| methods.arguments.iter().any(is_other));
-        condition.or(key).or(method)
+        key.or(method)
     }
 
     fn valid(&mut self, valid: &Directive, keys: &mut Keys) {
@@ -129,13 +156,16 @@ fn is_known_key(key: &str) -> bool {
         "proxy_port",
         "server_port",
     ];
-    let is_known = |behind: &str| {
-        let name = behind.strip_prefix('{').unwrap_or(behind);
-        let end = name.find(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-        known.contains(&&name[..end.unwrap_or(name.len())])
-    };
-    let has_path = ["$request_uri", "${request_uri}", "$uri", "${uri}"].iter().any(|path| key.contains(path));
-    has_path && key.split('$').skip(1).all(is_known)
+    let names = text_parts(key, |name| Ok::<_, LoneDollar>(name.to_owned())).unwrap_or_default();
+    let names: Vec<_> = names
+        .iter()
+        .filter_map(|part| match part {
+            TextPart::Variable(name) => Some(name.as_str()),
+            TextPart::Text(_) => None,
+        })
+        .collect();
+    names.iter().any(|name| matches!(*name, "request_uri" | "uri"))
+        && names.iter().all(|name| known.contains(name))
 }
 
 /// Whether a key tells queries apart.

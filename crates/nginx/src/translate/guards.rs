@@ -41,7 +41,9 @@ impl Translator<'_> {
         let mut refusals: Vec<_> = scope
             .each("if")
             .into_iter()
-            .filter(|condition| redirect::refuses(condition) && redirect::methods(condition).is_none())
+            .filter(|condition| {
+                redirect::refuses(condition) && self.case_conditions(condition, scope).is_none()
+            })
             .collect();
         let by_map = match refusals[..] {
             [only] if scope.all(&["allow", "deny"]).is_empty() => self.addresses_by_map(only),
@@ -99,12 +101,8 @@ impl Translator<'_> {
 
     /// The methods that a place takes, if it says so.
     pub(super) fn methods(&mut self, own: &Scope<'_>) -> Option<Vec<String>> {
-        let conditions = own.each("if").into_iter().rev();
-        let (directive, methods) = own
-            .find("limit_except")
-            .into_iter()
-            .chain(conditions)
-            .find_map(|directive| Some((directive, redirect::methods(directive)?)))?;
+        let directive = own.find("limit_except")?;
+        let methods = redirect::methods(directive)?;
         self.note(directive, Weight::Remark, "other methods get 405");
         Some(methods)
     }
@@ -113,11 +111,11 @@ impl Translator<'_> {
     pub(super) fn account_conditions(&mut self, block: &[Directive], hosts: &[String], moved: &[&str]) {
         for condition in block.iter().filter(|directive| directive.name == "if") {
             let is_known = redirect::is_for_tls(condition)
-                || redirect::methods(condition).is_some()
                 || redirect::of_missing_files(condition).is_some()
                 || redirect::refuses(condition)
-                || redirect::condition(condition)
-                    .is_some_and(|words| words.first().is_some_and(|word| self.used_maps.contains(*word)))
+                || redirect::is_for_missing_file(condition)
+                || self.case_conditions(condition, &Scope::of(block)).is_some()
+                || self.moved_paths(condition).is_some()
                 || match (redirect::of_host(condition), redirect::of_other_hosts(condition)) {
                     (Some((host, Answer::Https { .. })), _) => hosts.iter().any(|known| known == host),
                     (Some((host, _)), _) => moved.contains(&host),

@@ -1,5 +1,7 @@
 //! Guards of index files: nginx asks its locations for the index of a folder, Baton those of the folder alone.
 
+use baton_pattern::Pattern;
+
 use super::route::{By, Route};
 
 /// What guards the names of a folder's index guards the folder, too. `Some(None)`: that cannot be said, as where the
@@ -9,10 +11,11 @@ pub(super) fn guard_of_folders(route: &Route, index: &[String]) -> Option<Option
     let mut index = index.iter().filter(|_| route.refuses_some());
     let start = index.find_map(|name| before_ending(&route.value, name.rsplit_once('.')?.1))?;
     let folder = start.strip_suffix(".*").or_else(|| start.strip_suffix(".+"));
-    Some(folder.filter(|folder| folder.contains('/')).map(|folder| {
-        let value = format!("{folder}{}$", if folder.ends_with('/') { "(?:.*/)?" } else { ".*/" });
-        Route::expression(level.clone(), value, route.keys.clone())
-    }))
+    let folder = folder.filter(|folder| folder.contains('/'));
+    let value = folder
+        .map(|folder| format!("{folder}{}$", if folder.ends_with('/') { "(?:.*/)?" } else { ".*/" }))
+        .filter(|value| Pattern::regex(value).is_ok());
+    Some(value.map(|value| Route::expression(level.clone(), value, route.keys.clone())))
 }
 
 /// Whether an expression is about names that end as this one does.

@@ -4,15 +4,18 @@ use std::borrow::Cow;
 
 use baton_pattern::Pattern;
 
+use super::conditions::Wanted;
 use super::error_page::page_of;
 use super::expression::{may_match, quoted, restricted, widened};
 use super::guards::Access;
 use super::passwords::PASSWORDS;
-use super::route::{By, Level, Route, closed_with, encoded, place_of, rewritten_to};
+use super::route::{
+    By, CASES, Content, Level, Route, closed_with, encoded, place_of, redirection, rewritten_to,
+};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::Weight;
-use crate::redirect::{self, Answer};
+use crate::redirect::{self, Answer, SAME_OVER_TLS};
 use crate::tree::Directive;
 use crate::values::{endings_of_scripts, is_of_php_scripts};
 use crate::written::{Keys, Value};
@@ -63,7 +66,6 @@ pub(super) struct Surroundings<'t> {
     pub(super) spots: Vec<Spot<'t>>,
     /// What runs the PHP scripts of the server.
     pub(super) php: Option<(&'t Directive, Scope<'t>)>,
-    pub(super) is_https: Option<bool>,
     pub(super) is_closed: bool,
     /// Whether the site has rules about addresses.
     pub(super) is_guarded: bool,
@@ -175,7 +177,12 @@ impl<'t> Spot<'t> {
 
     /// Whether it is guarded otherwise than its server.
     fn is_guarded(&self) -> bool {
-        !self.own.all(&GUARDS_OF_PLACES).is_empty()
+        !self.own.all(&GUARDS_OF_PLACES).is_empty() || self.refuses_some()
+    }
+
+    /// Whether a condition of it refuses requests.
+    pub(super) fn refuses_some(&self) -> bool {
+        self.directive.block.iter().any(|directive| directive.name == "if" && redirect::refuses(directive))
     }
 
     /// The level of an expression.
@@ -344,6 +351,10 @@ impl<'t> Translator<'t> {
             allowed.set("methods", methods);
         }
         self.account_conditions(&spot.directive.block, &[], &[]);
+        let cases = self.cases(path, spot, site);
+        if !cases.is_empty() {
+            allowed.set(CASES, cases);
+        }
         if let Some(log) = Scope::of(&spot.directive.block).find("access_log") {
             self.note(log, Weight::Remark, "requests of this place are in the site's log");
         }
@@ -360,6 +371,40 @@ impl<'t> Translator<'t> {
         route.keys.0.extend(allowed.0);
     }
 
+    /// What the conditions of a place do with the requests of which they hold: keys with a `when` each.
+    pub(super) fn cases(&mut self, path: &str, spot: &Spot<'t>, site: &Surroundings<'t>) -> Vec<Value> {
+        let mut cases = Vec::new();
+        for condition in spot.directive.block.iter().filter(|directive| directive.name == "if") {
+            let Some(conditions) = self.case_conditions(condition, &spot.scope) else { continue };
+            let inner = Spot {
+                directive: condition,
+                scope: spot.scope.within(&condition.block),
+                own: spot.own.within(&condition.block),
+                ..spot.clone()
+            };
+            if let Some((variable, _)) = Wanted::of(condition) {
+                self.use_map(variable);
+            }
+            let said = condition.block.iter().filter(|directive| directive.name != "break");
+            said.for_each(|directive| self.account(std::slice::from_ref(directive)));
+            self.account_guards_of_answer(&inner);
+            let mut route = Route::whole(Keys::default());
+            self.fill_with_content(&mut route, path, &inner, site);
+            // For all paths, the target would be one that the condition is about again.
+            if spot.directive.name == "server" && route.content() == Content::Rewritten {
+                self.leave_out(condition);
+                continue;
+            }
+            for when in conditions {
+                let mut keys = Keys::default();
+                keys.set("when", when);
+                keys.0.extend(route.keys.0.clone());
+                cases.push(Value::Table(keys));
+            }
+        }
+        cases
+    }
+
     /// Whether a place says itself which addresses it is for.
     fn says_addresses(&self, own: &Scope<'_>) -> bool {
         !own.all(&["allow", "deny"]).is_empty()
@@ -369,7 +414,11 @@ impl<'t> Translator<'t> {
     /// Says where guards hold that nginx does not ask: its `return` comes before them.
     fn account_guards_of_answer(&mut self, spot: &Spot<'t>) {
         let Some(answer) = Scope::of(&spot.directive.block).find("return") else { return };
-        let is_guarded = self.access(&spot.scope) != Access::Open
+        let access = self.access(&spot.scope);
+        if matches!(access, Access::Closed(_)) && answer.argument(0) == "403" {
+            return;
+        }
+        let is_guarded = access != Access::Open
             || self.users(&spot.scope).is_some()
             || !spot.scope.all(&["limit_req"]).is_empty()
             || self.methods(&spot.own).is_some();
@@ -389,7 +438,7 @@ impl<'t> Translator<'t> {
         }
         let own = Scope::of(block);
         if let Some(answer) = own.find("return") {
-            return match redirect::of_return(answer, site.is_https) {
+            return match redirect::of_return(answer) {
                 Some(Answer::Fixed { status, .. })
                     if let Some(name) = site.named_for(status, &spot.scope) =>
                 {
@@ -405,7 +454,7 @@ impl<'t> Translator<'t> {
             if start.is_some() && own.find("proxy_pass").is_some() {
                 continue;
             }
-            match (redirect::of_rewrite(rewrite, site.is_https), redirect::of_whole_rewrite(rewrite)) {
+            match (redirect::of_rewrite(rewrite), redirect::of_whole_rewrite(rewrite)) {
                 (Some((from, answer)), _) if from == "/" || from == path.trim_end_matches('/') => {
                     return self.answer(&answer, spot, route);
                 }
@@ -417,7 +466,7 @@ impl<'t> Translator<'t> {
             }
         }
         if let Some(pass) = own.find("proxy_pass") {
-            match self.origin(pass, spot, path, start) {
+            match self.origin(pass, spot, path, start.as_deref()) {
                 Some(keys) => {
                     route.keys.set("proxy", keys);
                     if let Some(cache) = self.cache(&spot.scope, "proxy") {
@@ -568,7 +617,7 @@ impl<'t> Translator<'t> {
     fn answer(&mut self, answer: &Answer, spot: &Spot<'t>, route: &mut Route) {
         let mut keys = Keys::default();
         match answer {
-            Answer::Https { status } => route.to_https = Some(*status),
+            Answer::Https { status } => route.keys.0.extend(redirection(*status, SAME_OVER_TLS).0),
             Answer::Elsewhere { status, to } => {
                 keys.set("to", to.as_str());
                 keys.set("status", *status);
@@ -578,7 +627,10 @@ impl<'t> Translator<'t> {
                 keys.set("status", *status);
                 if !text.is_empty() {
                     keys.set("body", text.as_str());
-                    keys.set("media_type", spot.scope.word("default_type").unwrap_or("text/plain"));
+                    let said = spot.scope.word("default_type").unwrap_or("text/plain");
+                    let is_run = ["html", "xml", "script"].iter().any(|kind| said.contains(kind));
+                    // What a client writes must not be run by a browser.
+                    keys.set("media_type", if is_run && text.contains('$') { "text/plain" } else { said });
                 }
                 route.keys.set("respond", keys);
             }

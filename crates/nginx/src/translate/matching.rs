@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use baton_pattern::Pattern;
 
 use super::expression::{may_match, restricted};
-use super::route::{By, Content, Level, Route, closed_with, redirection, rewritten_to};
+use super::route::{By, CASES, Content, Level, Route, closed_with, redirection, rewritten_to};
 use crate::written::Keys;
 
 /// All routes of a server whose locations became these. `index`: the file that nginx looks for first in a folder, and then
@@ -378,7 +378,8 @@ fn says_only_fields(keys: &Keys) -> bool {
     MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none())
 }
 
-const MORE_THAN_FIELDS: [&str; 14] = [
+const MORE_THAN_FIELDS: [&str; 15] = [
+    CASES,
     "allow",
     "basic_auth",
     "deny",

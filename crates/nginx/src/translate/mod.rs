@@ -3,6 +3,7 @@
 mod address_maps;
 mod cache;
 mod compression;
+mod conditions;
 mod elsewhere;
 mod error_page;
 mod expression;
@@ -17,6 +18,7 @@ mod path_maps;
 mod ports;
 mod rates;
 mod real_ip;
+mod referers;
 mod route;
 mod scope;
 mod server;
@@ -45,7 +47,6 @@ pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> 
     let servers = named("server");
     let ports = Ports::of(&servers);
     let mut translator = Translator::new(includes, of_http, ports);
-    translator.hosts_with_tls = hosts_with_tls(&servers);
     translator.account(main);
     translator.account(http);
     translator.account_caches(http);
@@ -57,17 +58,4 @@ pub(crate) fn configuration(tree: &[Directive], includes: &mut dyn Includes) -> 
     sites.sort_by_key(|site| !site.is_default);
     sections.extend(sites.into_iter().flat_map(|site| site.sections));
     (Document { sections }, translator.notes)
-}
-
-/// The plain names of servers whose clients speak TLS.
-fn hosts_with_tls(servers: &[&Directive]) -> Vec<String> {
-    let with_tls =
-        servers.iter().filter(|server| ports::listens(server).iter().any(|listen| ports::has(listen, "ssl")));
-    let names =
-        with_tls.flat_map(|server| server.block.iter().filter(|directive| directive.name == "server_name"));
-    let is_plain =
-        |name: &&String| name.contains('.') && !name.contains(['*', '~', '$']) && !name.starts_with('.');
-    names
-        .flat_map(|names| names.arguments.iter().filter(is_plain).map(|name| name.to_ascii_lowercase()))
-        .collect()
 }

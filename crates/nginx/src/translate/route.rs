@@ -14,8 +14,6 @@ pub(super) struct Route {
     pub(super) prefix: String,
     pub(super) keys: Keys,
     pub(super) notes: Vec<Note>,
-    /// A redirection to the same host over TLS, with this status.
-    pub(super) to_https: Option<u64>,
     /// Whether it comes before regular expressions.
     pub(super) is_first: bool,
     /// Whether other routes alone lead there.
@@ -62,13 +60,13 @@ impl Route {
     /// One that is found by this, and says nothing yet.
     pub(super) fn new(by: By, value: String, prefix: String) -> Self {
         let (keys, notes) = (Keys::default(), Vec::new());
-        Self { by, value, prefix, keys, notes, to_https: None, is_first: false, is_internal: false }
+        Self { by, value, prefix, keys, notes, is_first: false, is_internal: false }
     }
 
     /// One for all that no other route is for.
-    pub(super) fn whole(keys: Keys, to_https: Option<u64>) -> Self {
+    pub(super) fn whole(keys: Keys) -> Self {
         let by = By::Path { asked: vec![Level::Server] };
-        Self { keys, to_https, ..Self::new(by, "/".into(), "/".into()) }
+        Self { keys, ..Self::new(by, "/".into(), "/".into()) }
     }
 
     /// An expression.
@@ -115,12 +113,17 @@ impl Route {
 
     /// Whether it does anything but what its site does.
     pub(super) fn says_something(&self) -> bool {
-        !self.keys.is_empty() || self.to_https.is_some()
+        !self.keys.is_empty()
     }
 
     /// Whether it keeps some requests from being answered.
     pub(super) fn refuses_some(&self) -> bool {
-        ["respond"].iter().chain(&GUARDS).any(|key| self.keys.get(key).is_some())
+        ["respond"].iter().chain(&GUARDS).any(|key| match self.keys.get(key) {
+            Some(Value::List(cases)) if *key == CASES => {
+                cases.iter().any(|case| matches!(case, Value::Table(case) if case.get("respond").is_some()))
+            }
+            said => said.is_some(),
+        })
     }
 
     /// Its guards, without what answers.
@@ -133,7 +136,7 @@ impl Route {
         let runs_scripts =
             matches!(self.keys.get("fastcgi"), Some(Value::Table(keys)) if keys.get("scripts").is_some());
         match () {
-            () if has(&["redirect", "respond"]) || self.to_https.is_some() => Content::Fixed,
+            () if has(&["redirect", "respond"]) => Content::Fixed,
             () if has(&["rewrite"]) => Content::Rewritten,
             () if runs_scripts => Content::Scripts,
             () if has(&["proxy", "fastcgi", "scgi"]) => Content::Elsewhere,
@@ -218,7 +221,11 @@ impl Route {
 }
 
 /// Keys that keep some requests from being answered.
-const GUARDS: [&str; 5] = ["allow", "deny", "basic_auth", "rate_limit", "methods"];
+const GUARDS: [&str; 6] = ["allow", "deny", "basic_auth", "rate_limit", "methods", CASES];
+
+/// A key that no configuration has: what some requests of a route get instead, each with its `when`. Whatever stands for a route
+/// with its keys has them, too; they are written as routes in front of it.
+pub(super) const CASES: &str = "cases";
 
 /// Whether the URLs of origins have a path.
 fn names_path(to: &Value) -> bool {

@@ -2,17 +2,19 @@
 
 use std::collections::HashSet;
 
+use baton_pattern::Pattern;
+
 use super::error_page::page_of;
 use super::guards::Access;
 use super::index_files::{guard_of_folders, is_about_file};
 use super::listen::Listens;
 use super::location::{Matcher, Spot, Surroundings};
 use super::matching::arranged;
-use super::route::{By, Level, Route, closed_with, redirection, rewritten_to};
+use super::route::{By, CASES, Level, Route, closed_with, redirection, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
 use crate::note::{Note, Weight};
-use crate::redirect::{self, Answer, Rewrite};
+use crate::redirect::{self, Answer, Rewrite, SAME_OVER_TLS};
 use crate::tree::Directive;
 use crate::values::is_constant;
 use crate::written::{Keys, Section, Value};
@@ -38,13 +40,8 @@ impl<'t> Translator<'t> {
         else {
             return Site::default();
         };
-        let (mut hosts, bare) = (hosts, keys.keys.clone());
+        let bare = keys.clone();
         let moved = moved_hosts(server, &hosts);
-        let is_https = match (keys.is_in_clear, keys.is_over_tls) {
-            (true, false) => Some(false),
-            (false, true) => Some(true),
-            _ => None,
-        };
         let spots = Spot::all(&server.block, &scope);
         let access = self.access(&scope);
         let php = server.block.iter().find_map(|directive| {
@@ -54,7 +51,6 @@ impl<'t> Translator<'t> {
         let mut site = Surroundings {
             spots,
             php,
-            is_https,
             is_closed: matches!(access, Access::Closed(_)),
             is_guarded: matches!(access, Access::Some(_)),
             has_users: false,
@@ -64,40 +60,41 @@ impl<'t> Translator<'t> {
         let own = Scope::of(&server.block);
         let fallback = self.fallback(&Spot::whole(server, &scope), &site);
         if let Access::Some(rules) = access {
-            keys.keys.0.extend(rules.0);
+            keys.0.extend(rules.0);
         }
-        self.real_ip(&scope, announced, &mut keys.keys);
+        self.real_ip(&scope, announced, &mut keys);
         if let Some(limit) = self.rate(&scope) {
-            keys.keys.set("rate_limit", limit);
+            keys.set("rate_limit", limit);
         }
         if let Some(users) = self.users(&scope).filter(|_| !site.is_closed) {
-            keys.keys.set("basic_auth", users);
+            keys.set("basic_auth", users);
             site.has_users = true;
         }
         if let Some(methods) = self.methods(&own) {
-            keys.keys.set("methods", methods);
+            keys.set("methods", methods);
         }
-        self.time(&own, "client_body_timeout", "body_ms", &mut keys.keys);
+        self.time(&own, "client_body_timeout", "body_ms", &mut keys);
         let files = self.files(&scope, false);
-        keys.keys.0.extend(files.0);
-        self.fields(&scope, true, &mut keys.keys);
+        keys.0.extend(files.0);
+        self.fields(&scope, true, &mut keys);
         if let Some(compression) = self.compression(&scope).filter(|value| *value != Value::Flag(false)) {
-            keys.keys.set("compress", compression);
+            keys.set("compress", compression);
         }
         if let Some(tried) = fallback {
-            keys.keys.set("try_files", tried);
+            keys.set("try_files", tried);
             site.has_fallback = true;
         }
-        self.error_pages(&scope, &site, &mut keys.keys);
+        self.error_pages(&scope, &site, &mut keys);
         if scope.word("access_log") == Some("off") {
-            keys.keys.set("access_log", false);
+            keys.set("access_log", false);
         } else if let Some(log) = own.find("access_log") {
             self.note(log, Weight::Remark, "all sites share one access log");
         }
+        let cases = self.cases("/", &Spot::whole(server, &scope), &site);
         let mut routes = self.routes(server, &scope, &site);
         let sent: Vec<_> = moved.iter().map(|(host, _)| host.as_str()).collect();
         self.account_conditions(&server.block, &hosts, &sent);
-        self.guard_index(&scope, &mut keys.keys, &mut routes);
+        self.guard_index(&scope, &mut keys, &mut routes);
         // What is tried for the whole server is tried in the place of an index.
         let index = (!site.has_fallback).then(|| scope.word("index").unwrap_or("index.html"));
         let (mut routes, closed) = arranged(routes, index);
@@ -108,47 +105,30 @@ impl<'t> Translator<'t> {
                 self.note(spot.directive, Weight::Guard, text);
             }
         }
-        forget_unreached(&mut routes, &keys.keys);
-        let to_https = routes.iter().any(|route| route.to_https.is_some());
-        if to_https && (hosts.is_empty() || hosts.iter().any(|host| host.contains('*'))) {
-            hosts = self.hosts_with_tls(server, &mut routes);
-        }
-        hoist(&mut keys.keys, &mut routes);
-        let serves_nothing = keys.keys.get("root").is_none() && !routes.iter().any(Route::is_whole);
+        forget_unreached(&mut routes, &keys);
+        hoist(&mut keys, &mut routes);
+        let serves_nothing = keys.get("root").is_none() && !routes.iter().any(Route::is_whole);
         if serves_nothing && (routes.is_empty() || Self::has_unknown_root(&scope)) {
-            routes.push(Route::whole(closed_with(404), None));
+            routes.push(Route::whole(closed_with(404)));
         }
         let notes = self.said_since(said);
         let below: HashSet<_> = routes.iter().flat_map(|route| route.notes.clone()).collect();
         let notes: Vec<_> = notes.into_iter().filter(|note| !below.contains(note)).collect();
         let is_moved = |host: &String| moved.iter().any(|(from, _)| from == host);
-        let mut sections = match routes.iter().any(|route| route.to_https.is_some()) {
-            // The location names the host, which each of these sites knows.
-            true => {
-                let each = hosts.iter().map(std::slice::from_ref);
-                each.flat_map(|host| sections(host, &keys.keys, &routes, &notes)).collect()
-            }
-            false => {
-                let kept: Vec<_> = hosts.iter().filter(|host| !is_moved(host)).cloned().collect();
-                sections(&kept, &keys.keys, &routes, &notes)
-            }
-        };
+        let kept: Vec<_> = hosts.iter().filter(|host| !is_moved(host)).cloned().collect();
+        let mut sections = sections(&kept, &keys, &routes, &cases, &notes);
         for (host, to) in &moved {
-            let whole = Route::whole(to.clone(), None);
-            sections.extend(self::sections(std::slice::from_ref(host), &bare, &[whole], &[]));
+            let whole = Route::whole(to.clone());
+            sections.extend(self::sections(std::slice::from_ref(host), &bare, &[whole], &[], &[]));
         }
         Site { sections, is_default }
     }
 
     /// The route of a `rewrite` by its expression.
     pub(super) fn rewritten(&mut self, rewrite: &Directive) -> Option<Route> {
-        let keys = match redirect::of_any_rewrite(rewrite) {
-            Some(Rewrite::Redirect { status, to }) => {
-                if to.contains('$') || !to.contains('?') {
-                    self.note(rewrite, Weight::Remark, "the redirection leaves the query of the request out");
-                }
-                redirection(status, &to)
-            }
+        let is_known = Pattern::regex(rewrite.argument(0)).is_ok();
+        let keys = match redirect::of_any_rewrite(rewrite).filter(|_| is_known) {
+            Some(Rewrite::Redirect { status, to }) => redirection(status, &to),
             Some(Rewrite::Within { to }) => rewritten_to(to),
             None => {
                 self.leave_out(rewrite);
@@ -170,7 +150,8 @@ impl<'t> Translator<'t> {
                 routes.iter_mut().map(|route| &mut route.keys).filter(|keys| keys.get("index").is_some());
             of_site.into_iter().chain(of_routes).for_each(|keys| keys.set("index", Value::List(Vec::new())));
             for spot in Spot::all(scope.innermost(), scope) {
-                if matches!(spot.matcher, Matcher::Pattern { .. }) && self.access(&spot.scope) != Access::Open
+                if matches!(spot.matcher, Matcher::Pattern { .. })
+                    && (self.access(&spot.scope) != Access::Open || spot.refuses_some())
                 {
                     let text =
                         "guards index files: folders have no index until you guard them in another way";
@@ -188,25 +169,6 @@ impl<'t> Translator<'t> {
                 self.note(spot.directive, Weight::LeftOut, text);
             }
         }
-    }
-
-    /// The names for which a server redirects that has none of its own: no redirection of Baton has the client's host.
-    fn hosts_with_tls(&mut self, server: &Directive, routes: &mut [Route]) -> Vec<String> {
-        let hosts = self.hosts_with_tls.clone();
-        if hosts.is_empty() {
-            let text = "no server with TLS has a name to which clients could be sent: they get 404";
-            self.note(server, Weight::LeftOut, text);
-            for route in routes.iter_mut().filter(|route| route.to_https.is_some()) {
-                (route.to_https, route.keys) = (None, closed_with(404));
-            }
-        } else {
-            self.note(
-                server,
-                Weight::Remark,
-                "clients that ask for names of no server with TLS are sent to its first name",
-            );
-        }
-        hosts
     }
 
     /// The names that it answers to; `None`: it has names, and Baton can have none of them.
@@ -244,14 +206,9 @@ impl<'t> Translator<'t> {
     }
 
     /// Addresses and certificates; `None`: there is none to serve at.
-    fn addresses(
-        &mut self,
-        server: &Directive,
-        scope: &Scope<'t>,
-        listens: Listens<'_>,
-    ) -> Option<Addresses> {
+    fn addresses(&mut self, server: &Directive, scope: &Scope<'t>, listens: Listens<'_>) -> Option<Keys> {
         let mut keys = Keys::default();
-        let Listens { clear, mut tls, .. } = listens;
+        let Listens { mut clear, mut tls, .. } = listens;
         let certificates = self.certificates(scope);
         if !tls.is_empty() && certificates.is_empty() {
             if scope.word("ssl_reject_handshake") == Some("on") {
@@ -268,6 +225,18 @@ impl<'t> Translator<'t> {
         if clear.is_empty() && tls.is_empty() {
             return None;
         }
+        let asks_for_certificates =
+            scope.find("ssl_verify_client").filter(|verify| verify.argument(0) != "off");
+        if let Some(verify) = asks_for_certificates.filter(|_| !tls.is_empty() && !clear.is_empty())
+            && !server.block.iter().any(redirect::is_for_tls)
+        {
+            self.note(
+                verify,
+                Weight::Guard,
+                "clients in clear show no certificate: these addresses are left out",
+            );
+            clear.clear();
+        }
         let (is_in_clear, is_over_tls) = (!clear.is_empty(), !tls.is_empty());
         let tls = tls.into_iter().map(|address| format!("{address} tls"));
         keys.set("listen", clear.into_iter().chain(tls).collect::<Vec<String>>());
@@ -283,7 +252,7 @@ impl<'t> Translator<'t> {
             keys.set("redirect_https", true);
             self.note(server, Weight::Remark, "the redirection to https has the status 308");
         }
-        Some(Addresses { keys, is_in_clear, is_over_tls })
+        Some(keys)
     }
 
     fn certificates(&mut self, scope: &Scope<'t>) -> Vec<Value> {
@@ -376,20 +345,27 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// The file that nginx would serve at a path, as far as prefixes tell.
+    /// The file that nginx would serve at a path.
     fn file_of(&self, path: &str, site: &Surroundings<'t>, scope: &Scope<'t>) -> Option<String> {
-        let spot = site.spots.iter().filter_map(|spot| match spot.matcher {
-            Matcher::Exact(own) if own == path => Some((usize::MAX, spot)),
-            Matcher::Prefix { path: own, .. } if path.starts_with(own) => Some((own.len(), spot)),
+        let longest = site.spots.iter().filter_map(|spot| match spot.matcher {
+            Matcher::Exact(own) if own == path => Some((usize::MAX, true, spot)),
+            Matcher::Prefix { path: own, first } if path.starts_with(own) => Some((own.len(), first, spot)),
             _ => None,
         });
-        let spot = spot.max_by_key(|(length, _)| *length).map(|(_, spot)| spot);
+        let longest = longest.max_by_key(|(length, ..)| *length);
+        let mut asked = site.spots.iter().filter(|_| longest.is_none_or(|(_, is_first, _)| !is_first));
+        let by_pattern = asked.find(|spot| match spot.matcher {
+            Matcher::Pattern { text, any_case } => matches_path(text, any_case, path),
+            _ => false,
+        });
+        let spot = by_pattern.or(longest.map(|(.., spot)| spot));
         let scope = spot.map_or(scope, |spot| &spot.scope);
         let root = scope.all(&["root", "alias"]).last().copied()?;
         let rest = match (root.name.as_str(), spot.map(|spot| spot.matcher)) {
             ("alias", Some(Matcher::Prefix { path: own, .. } | Matcher::Exact(own))) => {
                 path.strip_prefix(own)?
             }
+            ("alias", Some(Matcher::Pattern { .. })) => return None,
             _ => path,
         };
         let folder = root.argument(0);
@@ -410,10 +386,10 @@ impl<'t> Translator<'t> {
         }
         let own = Scope::of(&server.block);
         for rewrite in own.all(&["rewrite"]) {
-            match redirect::of_rewrite(rewrite, site.is_https) {
+            match redirect::of_rewrite(rewrite) {
                 Some((_, Answer::Https { status })) => return vec![whole_over_tls(status)],
                 Some((path, Answer::Elsewhere { status, to })) if path == "/" => {
-                    return vec![Route::whole(redirection(status, &to), None)];
+                    return vec![Route::whole(redirection(status, &to))];
                 }
                 Some((path, Answer::Elsewhere { status, to })) => {
                     let (by, prefix) = (By::Path { asked: Vec::new() }, format!("{path}/"));
@@ -435,7 +411,7 @@ impl<'t> Translator<'t> {
             }
         }
         if !routes.iter().any(Route::is_whole) && (site.php.is_some() || site.is_closed) {
-            let mut whole = Route::whole(Keys::default(), None);
+            let mut whole = Route::whole(Keys::default());
             match &site.php {
                 _ if site.is_closed => whole.keys = closed_with(403),
                 Some((pass, scope)) => self.php(pass, scope, &mut whole),
@@ -460,6 +436,21 @@ fn forget_unreached(routes: &mut Vec<Route>, site: &Keys) {
     });
 }
 
+/// What some requests of a route get.
+fn cases_of(keys: &Keys) -> &[Value] {
+    match keys.get(CASES) {
+        Some(Value::List(cases)) => cases,
+        _ => &[],
+    }
+}
+
+fn targets_of_case(case: &Value) -> Vec<String> {
+    match case {
+        Value::Table(keys) => targets(keys),
+        _ => Vec::new(),
+    }
+}
+
 /// Where keys send requests within the site.
 fn targets(keys: &Keys) -> Vec<String> {
     let rewritten = match keys.get("rewrite") {
@@ -474,7 +465,7 @@ fn targets(keys: &Keys) -> Vec<String> {
         Value::Text(target) => Some(target.clone()),
         _ => None,
     });
-    texts.collect()
+    texts.chain(cases_of(keys).iter().flat_map(targets_of_case)).collect()
 }
 
 /// The hosts of a server whose requests an `if` sends elsewhere, and the answers. One host has to be left.
@@ -496,11 +487,10 @@ fn moved_hosts(server: &Directive, hosts: &[String]) -> Vec<(String, Keys)> {
     if moved.len() < hosts.len() { moved } else { Vec::new() }
 }
 
-/// Addresses and certificates of a site.
-struct Addresses {
-    keys: Keys,
-    is_in_clear: bool,
-    is_over_tls: bool,
+/// Whether the expression of a location is for a path.
+fn matches_path(text: &str, any_case: bool, path: &str) -> bool {
+    let text = format!("{}{text}", if any_case { "(?i)" } else { "" });
+    Pattern::regex(&text).is_ok_and(|pattern| pattern.matches(path.as_bytes()))
 }
 
 /// Whether a `return` in a block says this status.
@@ -517,7 +507,7 @@ fn says_fields(spot: &Spot<'_>) -> bool {
 }
 
 fn whole_over_tls(status: u64) -> Route {
-    Route::whole(Keys::default(), Some(status))
+    Route::whole(redirection(status, SAME_OVER_TLS))
 }
 
 fn error_pages(scope: &Scope<'_>) -> Vec<String> {
@@ -527,10 +517,9 @@ fn error_pages(scope: &Scope<'_>) -> Vec<String> {
 /// A route of the whole site that only says how files are served says so as the site.
 fn hoist(site: &mut Keys, routes: &mut Vec<Route>) {
     let Some(at) = routes.iter().position(Route::is_whole) else { return };
-    let answers = ["redirect", "respond", "proxy", "fastcgi", "scgi"];
+    let answers = ["redirect", "respond", "proxy", "fastcgi", "scgi", CASES];
     let whole = &routes[at];
-    if whole.to_https.is_some()
-        || whole.is_first
+    if whole.is_first
         || answers.iter().any(|key| whole.keys.get(key).is_some())
         || routes.len() > 1 && !whole.keys.is_empty()
     {
@@ -542,8 +531,14 @@ fn hoist(site: &mut Keys, routes: &mut Vec<Route>) {
     }
 }
 
-/// A site and its routes. A redirection to the same host leads to the only one.
-fn sections(hosts: &[String], site: &Keys, routes: &[Route], notes: &[Note]) -> Vec<Section> {
+/// A site and its routes. `cases`: what some requests get, whatever their path.
+fn sections(
+    hosts: &[String],
+    site: &Keys,
+    routes: &[Route],
+    cases: &[Value],
+    notes: &[Note],
+) -> Vec<Section> {
     let mut keys = Keys::default();
     for (key, value) in &site.0 {
         keys.set(key, value.clone());
@@ -552,21 +547,37 @@ fn sections(hosts: &[String], site: &Keys, routes: &[Route], notes: &[Note]) -> 
         }
     }
     let mut sections = vec![Section { header: "[[site]]", notes: notes.to_vec(), keys }];
-    for route in routes {
+    let route = |keys| Section { header: "[[site.route]]", notes: Vec::new(), keys };
+    for case in cases {
         let mut keys = Keys::default();
-        keys.set(route.key(), route.value.as_str());
-        if route.is_first {
-            keys.set("before_patterns", true);
+        keys.set("regex", "^");
+        sections.push(route(with_case(keys, case)));
+    }
+    for of_route in routes {
+        let mut place = Keys::default();
+        place.set(of_route.key(), of_route.value.as_str());
+        if of_route.is_first {
+            place.set("before_patterns", true);
         }
-        if route.is_internal {
-            keys.set("internal", true);
+        if of_route.is_internal {
+            place.set("internal", true);
         }
-        if let (Some(status), [host]) = (route.to_https, hosts) {
-            keys.0.extend(redirection(status, &format!("https://{host}$uri")).0);
-        }
-        let own = route.keys.0.iter().filter(|(key, _)| route.is_path() || key != "strip_prefix");
-        keys.0.extend(own.cloned());
-        sections.push(Section { header: "[[site.route]]", notes: route.notes.clone(), keys });
+        // These come before the expression for every path.
+        let comes_first = !of_route.is_internal && (of_route.is_exact() || of_route.is_first);
+        let of_site = if comes_first { cases } else { &[] };
+        let own = cases_of(&of_route.keys);
+        sections.extend(of_site.iter().chain(own).map(|case| route(with_case(place.clone(), case))));
+        let said = of_route.keys.0.iter().filter(|(key, _)| of_route.is_path() || key != "strip_prefix");
+        place.0.extend(said.filter(|(key, _)| key != CASES).cloned());
+        sections.push(Section { notes: of_route.notes.clone(), ..route(place) });
     }
     sections
+}
+
+/// A place with what some of its requests get.
+fn with_case(mut place: Keys, case: &Value) -> Keys {
+    if let Value::Table(keys) = case {
+        place.0.extend(keys.0.iter().cloned());
+    }
+    place
 }

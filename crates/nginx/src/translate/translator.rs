@@ -14,8 +14,6 @@ pub(super) struct Translator<'t> {
     /// Variables of maps that have become something else.
     pub(super) used_maps: HashSet<String>,
     pub(super) ports: Ports,
-    /// Names of servers with TLS.
-    pub(super) hosts_with_tls: Vec<String>,
     pub(super) notes: Vec<Note>,
     /// All notes, so that each is said once.
     said: HashSet<Note>,
@@ -33,15 +31,7 @@ pub(super) struct OfHttp<'t> {
 
 impl<'t> Translator<'t> {
     pub(super) fn new(includes: &'t mut dyn Includes, of_http: OfHttp<'t>, ports: Ports) -> Self {
-        Self {
-            includes,
-            of_http,
-            used_maps: HashSet::new(),
-            ports,
-            hosts_with_tls: Vec::new(),
-            notes: Vec::new(),
-            said: HashSet::new(),
-        }
+        Self { includes, of_http, used_maps: HashSet::new(), ports, notes: Vec::new(), said: HashSet::new() }
     }
 
     /// Says which maps are left out, once all servers are translated.
