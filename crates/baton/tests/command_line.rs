@@ -182,6 +182,21 @@ fn flags_have_environment_variables_and_precedence() {
     }
 }
 
+/// What says how requests are logged wants them logged.
+#[test]
+fn a_format_of_the_log_is_a_log() {
+    for (flags, expected) in [
+        (&[][..], None),
+        (&["--log-format=json"], Some("access = \"stdout\"")),
+        (&["--log-fields=status,target", "--log-format=json"], Some("access = \"stdout\"")),
+        (&["--log-format=json", "--access-log=/a"], Some("access = \"/a\"")),
+        (&["--log-format=json", "--set=log.access=off"], Some("access = \"off\"")),
+    ] {
+        let config = printed(&mut baton(&[&["serve", "--print-config", "/usr"], flags].concat()));
+        assert_eq!(config.lines().find(|line| line.starts_with("access = ")), expected, "{flags:?}");
+    }
+}
+
 /// An address can be given whole or in two parts, each as a flag or in the environment. Flags of either form have
 /// precedence.
 #[test]

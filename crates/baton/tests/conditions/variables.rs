@@ -7,6 +7,7 @@ crate::everywhere!(
     no_part_of_a_request_begins_a_field,
     a_file_s_own_fields_stay,
     groups_of_the_route_are_variables,
+    texts_and_locations_have_variables,
     an_origin_is_told_of_the_client,
     fields_tell_of_the_answer,
     a_trusted_proxy_s_word_counts,
@@ -59,6 +60,16 @@ fn a_file_s_own_fields_stay(server: &Server) {
 fn groups_of_the_route_are_variables(server: &Server) {
     let response = server.agent().get("/user/ann%20b/x/y");
     assert_eq!((response.field("x-name"), response.field("x-second")), (Some("ann%20b"), Some("<x/y>")));
+}
+
+fn texts_and_locations_have_variables(server: &Server) {
+    let mut client = server.agent();
+    let text = client.get("/user/ann%20b/x/y");
+    assert_eq!(text.text(), "ann%20b of localhost, 127.0.0.1\nx/y $");
+    let scheme = server.protocol().scheme();
+    let away = client.get("/away/a?b=c");
+    let expected = format!("https://login.example/?from=127.0.0.1&to={scheme}://localhost/away/a?b=c");
+    assert_eq!(away.field("location"), Some(&*expected));
 }
 
 /// Whatever the client says in that field, the origin gets the address, once.

@@ -51,6 +51,19 @@ fn variables_that_stand_for_nothing() {
         &["`$1` is no group of the route", "only routes with `glob` or `regex`"],
     );
     told("regex = '^/(a)'\nheaders = { X = '$2' }", &["`$2` is no group of the route", "known here: `$1`"]);
+    told(
+        "path = '/a'\nredirect = { to = 'https://$server_name/$request_uri' }",
+        &["`site.route.redirect.to` is not a location", "a client could choose the host"],
+    );
+    told(
+        "path = '/a'\nrewrite = { to = '/b?u=$args' }",
+        &["`$args` is no variable", "did you mean `$query`?", "known are $uri, $rest, $path, $query;"],
+    );
+    told(
+        "path = '/a'\nrespond = { status = 200, body = '<p>$path', media_type = 'text/html' }",
+        &["a browser would run what a client writes into `$path`", "text/plain"],
+    );
+    told("path = '/a'\nrespond = { status = 200, body = '5 $' }", &["has a `$` that begins no variable"]);
     told("path = '/a'\nheaders = { X = '5 $' }", &["has a `$` that begins no variable", "`$$` is a dollar"]);
     told(
         "path = '/a'\nproxy = { to = 'http://127.0.0.1:1', request_headers = { X = '$upstream_status' } }",

@@ -26,7 +26,12 @@ fn a_template_that_cannot_be_filled() {
     for (route, mistake) in [
         ("path = '/a'\nrewrite = { to = '/$1' }", "`$1` is no group of the route"),
         ("regex = '^/a'\nrewrite = { to = '/$1' }", "`$1` is no group of the route"),
-        ("regex = '^/(?<a>.*)'\nredirect = { to = '/$b' }", "`$b` is no group of the route"),
+        ("regex = '^/(?<a>.*)'\nredirect = { to = '/$b' }", "`$b` is no variable"),
+        ("path = '/a'\nrewrite = { to = '/b?h=$host' }", "`$host` has no meaning here"),
+        (
+            "path = '/a'\nredirect = { to = '/b?u=$upstream' }",
+            "`$upstream` is not known before there is an answer",
+        ),
         ("glob = '/*/x'\nredirect = { to = '/$2' }", "`$2` is no group of the route"),
         ("regex = '^/(.*)'\nredirect = { to = 'https://$1/' }", "`site.route.redirect.to` is not a location"),
         (

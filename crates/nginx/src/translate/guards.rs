@@ -108,13 +108,13 @@ impl Translator<'_> {
     }
 
     /// Says which conditions of a place are left out. `moved`: hosts whose requests are sent elsewhere.
-    pub(super) fn account_conditions(&mut self, block: &[Directive], hosts: &[String], moved: &[&str]) {
-        for condition in block.iter().filter(|directive| directive.name == "if") {
+    pub(super) fn account_conditions(&mut self, scope: &Scope<'_>, hosts: &[String], moved: &[&str]) {
+        for condition in scope.innermost().iter().filter(|directive| directive.name == "if") {
             let is_known = redirect::is_for_tls(condition)
                 || redirect::of_missing_files(condition).is_some()
                 || redirect::refuses(condition)
                 || redirect::is_for_missing_file(condition)
-                || self.case_conditions(condition, &Scope::of(block)).is_some()
+                || self.case_conditions(condition, scope).is_some()
                 || self.moved_paths(condition).is_some()
                 || match (redirect::of_host(condition), redirect::of_other_hosts(condition)) {
                     (Some((host, Answer::Https { .. })), _) => hosts.iter().any(|known| known == host),

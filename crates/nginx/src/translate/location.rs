@@ -350,7 +350,7 @@ impl<'t> Translator<'t> {
         if let Some(methods) = self.methods(&spot.own) {
             allowed.set("methods", methods);
         }
-        self.account_conditions(&spot.directive.block, &[], &[]);
+        self.account_conditions(&spot.scope, &[], &[]);
         let cases = self.cases(path, spot, site);
         if !cases.is_empty() {
             allowed.set(CASES, cases);

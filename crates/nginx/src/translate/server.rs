@@ -93,7 +93,7 @@ impl<'t> Translator<'t> {
         let cases = self.cases("/", &Spot::whole(server, &scope), &site);
         let mut routes = self.routes(server, &scope, &site);
         let sent: Vec<_> = moved.iter().map(|(host, _)| host.as_str()).collect();
-        self.account_conditions(&server.block, &hosts, &sent);
+        self.account_conditions(&scope, &hosts, &sent);
         self.guard_index(&scope, &mut keys, &mut routes);
         // What is tried for the whole server is tried in the place of an index.
         let index = (!site.has_fallback).then(|| scope.word("index").unwrap_or("index.html"));
@@ -548,11 +548,9 @@ fn sections(
     }
     let mut sections = vec![Section { header: "[[site]]", notes: notes.to_vec(), keys }];
     let route = |keys| Section { header: "[[site.route]]", notes: Vec::new(), keys };
-    for case in cases {
-        let mut keys = Keys::default();
-        keys.set("regex", "^");
-        sections.push(route(with_case(keys, case)));
-    }
+    let mut everywhere = Keys::default();
+    everywhere.set("regex", "^");
+    sections.extend(at_place(&everywhere, cases.iter()).map(route));
     for of_route in routes {
         let mut place = Keys::default();
         place.set(of_route.key(), of_route.value.as_str());
@@ -566,7 +564,7 @@ fn sections(
         let comes_first = !of_route.is_internal && (of_route.is_exact() || of_route.is_first);
         let of_site = if comes_first { cases } else { &[] };
         let own = cases_of(&of_route.keys);
-        sections.extend(of_site.iter().chain(own).map(|case| route(with_case(place.clone(), case))));
+        sections.extend(at_place(&place, of_site.iter().chain(own)).map(route));
         let said = of_route.keys.0.iter().filter(|(key, _)| of_route.is_path() || key != "strip_prefix");
         place.0.extend(said.filter(|(key, _)| key != CASES).cloned());
         sections.push(Section { notes: of_route.notes.clone(), ..route(place) });
@@ -574,10 +572,18 @@ fn sections(
     sections
 }
 
-/// A place with what some of its requests get.
-fn with_case(mut place: Keys, case: &Value) -> Keys {
-    if let Value::Table(keys) = case {
-        place.0.extend(keys.0.iter().cloned());
-    }
-    place
+/// A place with what some of its requests get, each. Of two with the same condition, the first answers.
+fn at_place<'v>(place: &Keys, cases: impl Iterator<Item = &'v Value>) -> impl Iterator<Item = Keys> {
+    let mut known = Vec::new();
+    cases.filter_map(move |case| {
+        let Value::Table(case) = case else { return None };
+        let when = case.get("when")?;
+        if known.contains(&when) {
+            return None;
+        }
+        known.push(when);
+        let mut keys = place.clone();
+        keys.0.extend(case.0.iter().cloned());
+        Some(keys)
+    })
 }
