@@ -186,7 +186,7 @@ fn flags_have_environment_variables_and_precedence() {
 #[test]
 fn a_format_of_the_log_is_a_log() {
     for (flags, expected) in [
-        (&[][..], None),
+        (&[][..], Some("access = \"off\"")),
         (&["--log-format=json"], Some("access = \"stdout\"")),
         (&["--log-fields=status,target", "--log-format=json"], Some("access = \"stdout\"")),
         (&["--log-format=json", "--access-log=/a"], Some("access = \"/a\"")),

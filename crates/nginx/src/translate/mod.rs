@@ -19,6 +19,7 @@ mod ports;
 mod rates;
 mod real_ip;
 mod referers;
+mod request_part;
 mod route;
 mod scope;
 mod server;

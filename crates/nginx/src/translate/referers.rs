@@ -1,7 +1,7 @@
 //! `valid_referers`: which pages may lead here, as a condition on `Referer`.
 
-use super::conditions::Values;
 use super::expression::quoted;
+use super::request_part::Values;
 use super::scope::Scope;
 
 /// The values of `Referer` for which `$invalid_referer` is set; `None`: one of the words has no counterpart.
