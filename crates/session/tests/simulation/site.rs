@@ -174,7 +174,7 @@ impl Folder {
         let fixed = Action::Respond {
             status: 200,
             media_type: "text/plain".into(),
-            body: fixed_body(version).into_bytes(),
+            body: fixed_body(version).as_str().into(),
         };
         let routes = [("/", Action::Files(Arc::clone(&tree))), (MOVED, moved), (FIXED, fixed), application];
         let site = Site {
