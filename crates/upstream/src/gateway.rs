@@ -1,4 +1,18 @@
 //! The applications of one event loop.
+//!
+//! The gateway ties pools, connections and exchanges, each of which keeps its own. What takes several of them is in a file of its
+//! own: `assignment` (requests to connections), `connection_events`, `peer_choice`, `request_body`, `tunnel`, `checking`, `waiting`
+//! (for the cluster), `waker` (processes of an application), `invariants`.
+
+mod assignment;
+mod checking;
+mod connection_events;
+mod invariants;
+mod peer_choice;
+mod request_body;
+mod tunnel;
+mod waiting;
+mod waker;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,23 +34,25 @@ use crate::pool::Pool;
 use crate::pools::Pools;
 use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, report};
 
+pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};
+
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
 ///
 /// The caller chooses the [`RequestId`]s, but for those whose lower 32 bits are all set: the gateway's own requests, by which
 /// it checks origins, have these.
 #[derive(Debug)]
 pub struct Gateway {
-    pub(crate) epoll: Arc<OwnedFd>,
-    pub(crate) pools: Pools,
-    pub(crate) connections: Connections,
-    pub(crate) exchanges: Exchanges,
-    pub(crate) input: Input,
+    epoll: Arc<OwnedFd>,
+    pools: Pools,
+    connections: Connections,
+    exchanges: Exchanges,
+    input: Input,
     /// Scratch memory for blocks of parameters.
-    pub(crate) block: Vec<u8>,
-    pub(crate) checks: Checks,
-    pub(crate) peer_events: PeerEventQueue,
+    block: Vec<u8>,
+    checks: Checks,
+    peer_events: PeerEventQueue,
     /// Requests that no node of the cluster can take now.
-    pub(crate) waiting: Waiting,
+    waiting: Waiting,
 }
 
 impl Gateway {
@@ -89,7 +105,7 @@ impl Gateway {
     }
 
     /// A request that has waited for the cluster goes to its node.
-    pub(crate) fn go_to_node(&mut self, request_id: RequestId, turn: Turn, now_ms: u64) {
+    fn go_to_node(&mut self, request_id: RequestId, turn: Turn, now_ms: u64) {
         let Some(exchange) = self.exchanges.remove(request_id) else { return };
         let begun_ms = exchange.trail;
         let Some(request) = exchange.request else { return };

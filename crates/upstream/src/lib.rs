@@ -42,30 +42,25 @@
 
 mod address;
 mod admission;
-mod assignment;
 mod attempts;
 mod backlog;
 mod backlog_notice;
 mod channel;
-mod checking;
 mod chosen;
 mod client_socket;
 mod cluster_queue;
 mod codec;
 mod connection;
-mod connection_events;
 mod connections;
 mod exchange;
 mod exchanges;
 mod failure;
 mod gateway;
 mod input;
-mod invariants;
 mod loop_checks;
 mod negotiate;
 mod origins;
 mod passfd;
-mod peer_choice;
 mod peers;
 mod pending_response;
 mod pool;
@@ -73,7 +68,6 @@ mod pools;
 mod proxy_header;
 mod report;
 mod request;
-mod request_body;
 mod response_event;
 mod retry_budget;
 mod ring;
@@ -85,9 +79,6 @@ mod spool;
 mod tally;
 mod temporary;
 mod trail;
-mod tunnel;
-mod waiting;
-mod waker;
 
 pub use address::{Address, NamedAddress};
 pub use admission::{Admission, StreamedBodies};
@@ -95,7 +86,7 @@ pub use backlog_notice::{BacklogNotice, BacklogNotices};
 pub use chosen::Chosen;
 pub use client_socket::ClientSocket;
 pub use failure::{Failure, FailureReason};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, TunnelEnd, UNSENT_BYTES_MAX};
 pub use origins::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable};
 pub use peers::{
     BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedWays, OriginState, PEERS_MAX,
@@ -110,4 +101,3 @@ pub use settings::{
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};
 pub use trail::{Choice, Trail, Way};
-pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};

@@ -2,15 +2,15 @@
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use super::Gateway;
+use super::assignment::is_unaccepted;
 use crate::FailureReason;
-use crate::assignment::is_unaccepted;
 use crate::connections::ConnectionId;
-use crate::gateway::Gateway;
 use crate::pool::Pool;
 
 impl Gateway {
     /// Watches the waker of a pool, if its processes are in a table.
-    pub(crate) fn watch_waker(&self, index: usize) {
+    pub(super) fn watch_waker(&self, index: usize) {
         let leases = self.pools.get(index).and_then(|pool| pool.leases.as_ref());
         if let Some(waker) = leases.and_then(|leases| leases.waker.as_ref()) {
             let data = EventData::new_u64(ConnectionId::for_waker(index).to_data());
@@ -20,7 +20,7 @@ impl Gateway {
     }
 
     /// Stops watching it.
-    pub(crate) fn unwatch_waker(&self, pool: &Pool) {
+    pub(super) fn unwatch_waker(&self, pool: &Pool) {
         if let Some(waker) = pool.leases.as_ref().and_then(|leases| leases.waker.as_ref()) {
             // Explicitly: other processes hold the descriptor, so closing it would not remove it.
             let _ = epoll::delete(&self.epoll, waker);
@@ -28,7 +28,7 @@ impl Gateway {
     }
 
     /// The processes of an application have changed, or other loops wait for one.
-    pub(crate) fn handle_wakeup(&mut self, index: usize, now_ms: u64) {
+    pub(super) fn handle_wakeup(&mut self, index: usize, now_ms: u64) {
         let Some(pool) = self.pools.get_mut(index) else { return };
         let mut unwanted = pool.idle_connections().to_vec();
         unwanted.retain(|id| {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::Gateway;
 use crate::connections::ConnectionId;
 use crate::exchange::ExchangeState;
-use crate::gateway::Gateway;
 use crate::origins::AtOrigin;
 use crate::{FailureReason, RequestId};
 
 impl Gateway {
     /// A peer has no connection for a request. Nothing of it was sent, so another peer may have it, whatever it asks for.
-    pub(crate) fn try_next_peer_or_fail(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) {
+    pub(super) fn try_next_peer_or_fail(&mut self, request_id: RequestId, why: FailureReason, now_ms: u64) {
         if self.choose_next_peer(request_id, why, now_ms) {
             self.go_to_peer(request_id, now_ms);
         } else {
@@ -21,7 +21,7 @@ impl Gateway {
     /// Sends a request to another peer although this one may have begun with it: if that does no harm, and once. A peer that
     /// dies may have had it twice, since its socket still takes connections when the kept ones have ended. False: it stays
     /// where it is.
-    pub(crate) fn send_elsewhere(
+    pub(super) fn send_elsewhere(
         &mut self,
         id: ConnectionId,
         request_id: RequestId,

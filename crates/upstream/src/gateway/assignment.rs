@@ -6,19 +6,19 @@ use baton_process_table::Release;
 use baton_sys::descriptors;
 use rustix::io::Errno;
 
+use super::Gateway;
 use crate::channel::Channel;
 use crate::codec::Codec;
 use crate::connection::{Connection, OtherEnd, Phase};
 use crate::connections::{ConnectionId, Connections};
 use crate::exchange::ExchangeState;
-use crate::gateway::Gateway;
 use crate::pool::{Acquired, Pool};
 use crate::shm::SharedRegion;
 use crate::{Application, FailureReason, RequestId, proxy_header, socket};
 
 impl Gateway {
     /// The pool of an application.
-    pub(crate) fn pool_of(&mut self, application: &Arc<Application>) -> usize {
+    pub(super) fn pool_of(&mut self, application: &Arc<Application>) -> usize {
         if let Some(index) = self.pools.find(application) {
             return index;
         }
@@ -28,14 +28,14 @@ impl Gateway {
     }
 
     /// Drops a pool that has no connections, no requests and no other user of its application: an old configuration's.
-    pub(crate) fn retire(&mut self, index: usize) {
+    pub(super) fn retire(&mut self, index: usize) {
         if let Some(pool) = self.pools.take_unused(index) {
             self.unwatch_waker(&pool);
         }
     }
 
     /// Gives a new request a connection, or a place in the queue.
-    pub(crate) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
+    pub(super) fn assign_or_queue(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let client = self.exchanges.client_of(request_id);
         let Some(pool) = self.pools.get_mut(index) else { return };
         pool.tally.requests += 1;
@@ -63,7 +63,7 @@ impl Gateway {
     }
 
     /// Assigns connections to waiting requests, as far as the pool has any.
-    pub(crate) fn advance_queue(&mut self, index: usize, now_ms: u64) {
+    pub(super) fn advance_queue(&mut self, index: usize, now_ms: u64) {
         while let Some(request_id) = self.pools.get(index).and_then(Pool::first_waiter) {
             if self.lacks_tunnels(index, request_id) {
                 if let Some(pool) = self.pools.get_mut(index) {
@@ -160,7 +160,7 @@ impl Gateway {
     }
 
     /// Requeues a request at the front.
-    pub(crate) fn put_back(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
+    pub(super) fn put_back(&mut self, request_id: RequestId, index: usize, now_ms: u64) {
         let Some(pool) = self.pools.get_mut(index) else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let queue_until_ms = now_ms.saturating_add(pool.application.settings().queue_timeout_ms);
@@ -216,7 +216,7 @@ impl Gateway {
     }
 
     /// Sends a request on a connection.
-    pub(crate) fn send_request(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+    pub(super) fn send_request(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let region = self.connections.get_mut(id).and_then(Connection::region);
         if region.is_some_and(SharedRegion::is_crowded) {
             self.make_room(id, request_id);
@@ -248,7 +248,7 @@ impl Gateway {
 
     /// Frees a connection's region for the current request by moving out what is on loan to other slow clients: bytes in
     /// spools go to their files, bytes being sent go into memory.
-    pub(crate) fn make_room(&mut self, id: ConnectionId, request_id: RequestId) {
+    pub(super) fn make_room(&mut self, id: ConnectionId, request_id: RequestId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(pool) = self.pools.get(connection.pool) else { return };
         let Some(region) = connection.region() else { return };
@@ -263,7 +263,7 @@ impl Gateway {
     }
 
     /// A connection has served its request.
-    pub(crate) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
+    pub(super) fn release(&mut self, id: ConnectionId, reusable: bool, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         let idle_ms = connection.idle_ms();
@@ -299,7 +299,7 @@ impl Gateway {
 
     /// Closes idle connections so that processes accept those that starve in the application's backlog, and tells other
     /// loops if this one has too few idle ones.
-    pub(crate) fn feed_starving(&mut self, index: usize, now_ms: u64) {
+    pub(super) fn feed_starving(&mut self, index: usize, now_ms: u64) {
         let connections = &mut self.connections;
         while let Some(pool) = self.pools.get_mut(index)
             && pool.idle() > 0
@@ -319,7 +319,7 @@ impl Gateway {
     }
 
     /// Closes a connection.
-    pub(crate) fn close(&mut self, id: ConnectionId) {
+    pub(super) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
         if let Some(pool) = self.pools.get_mut(connection.pool) {
             if connection.is_counted() {
@@ -333,7 +333,7 @@ impl Gateway {
 
     /// The application has closed a connection without answering. If it cannot have begun with the request, the gateway
     /// sends the request again on a new connection. If it may have begun, only an idempotent request is sent again, once.
-    pub(crate) fn retry_or_fail(
+    pub(super) fn retry_or_fail(
         &mut self,
         id: ConnectionId,
         request_id: RequestId,
@@ -369,7 +369,7 @@ impl Gateway {
     }
 
     /// A request cannot be connected to the application. If its host has other addresses, they are tried, each once.
-    pub(crate) fn connect_elsewhere_or_fail(
+    pub(super) fn connect_elsewhere_or_fail(
         &mut self,
         id: ConnectionId,
         request_id: RequestId,
@@ -394,7 +394,7 @@ impl Gateway {
     }
 
     /// Fails a request and closes its connection.
-    pub(crate) fn fail_on_connection(
+    pub(super) fn fail_on_connection(
         &mut self,
         id: ConnectionId,
         request_id: RequestId,
@@ -427,7 +427,7 @@ impl Gateway {
     }
 
     /// A request fails.
-    pub(crate) fn fail(&mut self, request_id: RequestId, why: FailureReason, client_lost: bool) {
+    pub(super) fn fail(&mut self, request_id: RequestId, why: FailureReason, client_lost: bool) {
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         exchange.response.fail(why, client_lost);
         if let Some(pool) = self.pools.get_mut(exchange.pool) {
@@ -441,7 +441,7 @@ impl Gateway {
 }
 
 /// Whether this connection exists and the application may not have accepted it yet.
-pub(crate) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
+pub(super) fn is_unaccepted(connections: &mut Connections, id: ConnectionId) -> bool {
     connections.get_mut(id).is_some_and(Connection::is_unaccepted)
 }
 

@@ -3,17 +3,17 @@
 use baton_process_table::Release;
 use rustix::io::Errno;
 
+use super::Gateway;
 use crate::channel::Established;
 use crate::connection::{Connection, Phase, ReadOutcome, Serving};
 use crate::connections::ConnectionId;
-use crate::gateway::Gateway;
 use crate::passfd::PassedSocket;
 use crate::shm::SharedRegion;
 use crate::{FailureReason, RequestId, socket};
 
 impl Gateway {
     /// A connection can be read or written, or has ended.
-    pub(crate) fn handle_ready(
+    pub(super) fn handle_ready(
         &mut self,
         id: ConnectionId,
         readable: bool,
@@ -57,7 +57,7 @@ impl Gateway {
     }
 
     /// The client has taken everything: resume reading from the application.
-    pub(crate) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
+    pub(super) fn handle_room(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(&Serving { request_id, .. }) = connection.serving() else { return };
         let (is_readable, had_grace) = (connection.is_readable(), connection.end_grace());
@@ -71,7 +71,7 @@ impl Gateway {
     }
 
     /// Reads an answer as far as it has come.
-    pub(crate) fn read(&mut self, id: ConnectionId, now_ms: u64) {
+    pub(super) fn read(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(&Serving { request_id, .. }) = connection.serving() else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
@@ -142,7 +142,7 @@ impl Gateway {
     }
 
     /// The deadline of a connection has passed.
-    pub(crate) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
+    pub(super) fn handle_timeout(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let index = connection.pool;
         match *connection.phase() {
@@ -207,7 +207,7 @@ impl Gateway {
     }
 
     /// Sends a request on a connection as soon as bytes may flow on it.
-    pub(crate) fn secure(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
+    pub(super) fn secure(&mut self, id: ConnectionId, request_id: RequestId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.note_connected();
         match connection.channel.establish() {

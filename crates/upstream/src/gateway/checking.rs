@@ -6,8 +6,8 @@ use std::sync::Arc;
 use baton_buf::Aggregate;
 use baton_http::origin::RequestKind;
 
+use super::Gateway;
 use crate::exchange::ExchangeState;
-use crate::gateway::Gateway;
 use crate::loop_checks::Check;
 use crate::peers::{Cause, Peers};
 use crate::{FailureReason, Request, RequestId, ResponseEvent};
@@ -23,7 +23,7 @@ enum Answer {
 
 impl Gateway {
     /// Whether a request is a check, of which the caller knows nothing: no client has this number.
-    pub(crate) fn is_check(request_id: RequestId) -> bool {
+    pub(super) fn is_check(request_id: RequestId) -> bool {
         request_id.number() as u32 == u32::MAX
     }
 
@@ -35,7 +35,7 @@ impl Gateway {
     }
 
     /// Takes the answers to checks, and makes those that are due.
-    pub(crate) fn handle_checks(&mut self, now_ms: u64) {
+    pub(super) fn handle_checks(&mut self, now_ms: u64) {
         if self.checks.due_ms() == u64::MAX {
             return;
         }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use baton_http::origin::RequestKind;
 
+use super::Gateway;
 use crate::channel::Channel;
 use crate::codec::Codec;
 use crate::connection::{Connection, OtherEnd};
 use crate::connections::ConnectionId;
 use crate::exchange::{Exchange, ExchangeState};
-use crate::gateway::Gateway;
 use crate::origins::AtOrigin;
 use crate::trail::TrailSoFar;
 use crate::{Application, BodyRest, FailureReason, Request, RequestId, Trail};
@@ -57,7 +57,7 @@ impl Gateway {
 
     /// Whether a request asks for a tunnel, and the pool has as many as it may have. Requests that the origin has already may
     /// exceed the bound: by `connections_max` at most.
-    pub(crate) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
+    pub(super) fn lacks_tunnels(&self, index: usize, request_id: RequestId) -> bool {
         let request = self.exchanges.get(request_id).and_then(|exchange| exchange.request.as_ref());
         let asks = request
             .is_some_and(|request| matches!(request.asked, RequestKind::Upgrade | RequestKind::Tunnel));
@@ -66,7 +66,7 @@ impl Gateway {
     }
 
     /// A connection has become a tunnel: one that waits for a connection may have another.
-    pub(crate) fn count_as_tunnel(&mut self, id: ConnectionId) {
+    pub(super) fn count_as_tunnel(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(request_id) = connection.serving().map(|serving| serving.request_id) else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };

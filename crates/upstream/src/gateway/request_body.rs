@@ -10,9 +10,9 @@
 
 use baton_buf::Slice;
 
+use super::Gateway;
 use crate::connections::ConnectionId;
 use crate::exchange::ExchangeState;
-use crate::gateway::Gateway;
 use crate::{BodyRest, FailureReason, RequestId};
 
 impl Gateway {
@@ -59,7 +59,7 @@ impl Gateway {
     }
 
     /// The session knows of the switch of protocols: what its client sends may follow.
-    pub(crate) fn open_tunnel(&mut self, request_id: RequestId) {
+    pub(super) fn open_tunnel(&mut self, request_id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let (ExchangeState::Assigned(id), Some(request)) = (exchange.state, &mut exchange.request) else {
             return;
@@ -77,7 +77,7 @@ impl Gateway {
     }
 
     /// Ends a tunnel whose both directions have ended.
-    pub(crate) fn end_tunnel_if_over(&mut self, id: ConnectionId, now_ms: u64) {
+    pub(super) fn end_tunnel_if_over(&mut self, id: ConnectionId, now_ms: u64) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(request_id) = connection.serving().map(|serving| serving.request_id) else { return };
         if !connection.is_tunnel_over() {
@@ -106,7 +106,7 @@ impl Gateway {
     }
 
     /// Asks the session for more of the body, if the application has taken the last piece.
-    pub(crate) fn ask_for_body(&mut self, id: ConnectionId) {
+    pub(super) fn ask_for_body(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id)
             && let Some(request_id) = connection.ask_for_body()
             && let Some(exchange) = self.exchanges.get_mut(request_id)

@@ -1,10 +1,10 @@
 //! What holds in a gateway between any two calls. Simulations check it after every event.
 
+use super::Gateway;
 use crate::RequestId;
 use crate::connection::Connection;
 use crate::connections::ConnectionId;
 use crate::exchange::{Exchange, ExchangeState};
-use crate::gateway::Gateway;
 use crate::pool::Pool;
 
 impl Gateway {
