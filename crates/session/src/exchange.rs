@@ -62,7 +62,7 @@ use cached::Looked;
 use delegated::{Delegated, Reaction, RequestDetails};
 use find::tell_hidden_link;
 use guarded::{AccessRequest, Authentication, Identity, Rejection};
-use routed::{RouteIndex, Routed};
+use routed::{RouteIndex, Routed, body_refused};
 use source::Source;
 use tunnel::Tunnel;
 
@@ -413,7 +413,7 @@ impl Exchange {
         let of_route = routed.guards.and_then(|guards| guards.body_bytes_max);
         let response = match env.reply.ignore_body(of_route.unwrap_or(plan.limits.body_bytes_max)) {
             Ok(false) => response,
-            Ok(true) => routed.body_refused(env.ctx, None),
+            Ok(true) => body_refused(&routed.rules, env.ctx, None),
             Err(refusal) => return self.refuse(env, &Refused::by(refusal, &refusal.to_string())),
         };
         self.send(env, &routed.rules, Some(head), response);

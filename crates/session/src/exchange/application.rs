@@ -22,13 +22,13 @@ use baton_site::condition::RequestView;
 use baton_site::documents::Instead;
 use baton_site::facts::{AnswerFacts, RequestFacts};
 use baton_site::mark::Mark;
-use baton_site::plan::{CgiTerms, Delegate, Plan};
+use baton_site::plan::{CgiTerms, Delegate, Plan, Route};
 use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, Application, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
 use super::guarded::Identity;
-use super::routed::{RouteIndex, Routed};
+use super::routed::{RouteIndex, Routed, bypasses_cache, intercepts};
 use super::{lent, tls_parameters};
 use crate::context::Context;
 use crate::transport::{PassTerms, Transport};
@@ -106,24 +106,29 @@ impl DelegatedRequest {
     pub(super) fn instead_of(&self, response: &ResponseHead) -> Option<Instead> {
         let of_copies = self.delegate.copies().and_then(|copies| copies.instead_of(response));
         let status = response.status();
-        of_copies.or_else(|| self.routed().intercepts(status).then_some(Instead::Status(status)))
+        of_copies.or_else(|| intercepts(self.route(), status).then_some(Instead::Status(status)))
     }
 
     /// Whether a rule keeps the request from the shared cache.
     pub(super) fn bypasses_cache(&self, client: &Transport) -> bool {
         let address = self.client_address(client).map(|address| address.ip());
-        self.routed().bypasses_cache(&RequestView { head: &self.head.get(), address })
+        bypasses_cache(self.route(), &RequestView { head: &self.head.get(), address })
     }
 
     /// Whether some responses give way to pages of the server.
     fn intercepts_any(&self) -> bool {
-        let pages = self.routed().route.and_then(|route| route.pages.as_ref());
+        let pages = self.route().and_then(|route| route.pages.as_ref());
         pages.is_some_and(|pages| !pages.intercepted.is_empty())
+    }
+
+    fn route(&self) -> Option<&Route> {
+        self.index.of(&self.plan).1
     }
 
     /// Finishes a response to the request.
     pub(super) fn finish(&self, env: &mut Env<'_>, response: Response) -> Ready {
-        let (rules, head) = (self.rules(), self.head.get());
+        let head = self.head.get();
+        let rules = self.rules_for(&head);
         let facts = rules.has_variables().then(|| self.facts(env.client, &head));
         let rules = Rules { variables: &facts, ..rules };
         baton_response::finish(response, &rules, Some(&head), &mut env.ctx.supplies(), &mut env.reply)
@@ -145,7 +150,7 @@ impl DelegatedRequest {
         let upstream = notes.upstream.as_ref().or_else(|| only().then_some(&self.delegate.application));
         RequestFacts {
             head,
-            matcher: self.routed().rules.matcher,
+            matcher: self.route().map(|route| &route.matcher),
             client: self.client_ip(client),
             is_https: self.delegate.is_https(client.ip(), client.is_https(), &self.head.get()),
             tls: client.tls(),
@@ -165,11 +170,12 @@ impl DelegatedRequest {
 
     /// What every response to it obeys.
     pub(super) fn rules(&self) -> Rules<'_> {
-        Rules { mark: self.mark.as_deref(), ..self.routed().rules }
+        self.rules_for(&self.head.get())
     }
 
-    pub(super) fn routed(&self) -> Routed<'_> {
-        Routed::of(&self.plan, self.index, &self.head.get())
+    /// What every response to this head of the request obeys.
+    fn rules_for<'a>(&'a self, head: &RequestHead<'a>) -> Rules<'a> {
+        Rules { mark: self.mark.as_deref(), ..Routed::of(&self.plan, self.index, head).rules }
     }
 
     /// The request as the application gets it.

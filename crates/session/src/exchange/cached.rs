@@ -13,7 +13,7 @@ use baton_site::rewrites::{Rewrites, RewrittenTarget};
 use super::env::Env;
 use super::lent;
 use super::record::Record;
-use super::routed::Routed;
+use super::routed::{Routed, bypasses_cache, intercepts};
 
 /// What the shared cache has for a request.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) fn look<'a>(
         return Looked::Ask(None);
     };
     let head = view.head;
-    if routed.bypasses_cache(view) {
+    if bypasses_cache(routed.route, view) {
         record.note_cache(CacheWord::Forward(Bypass::Rule.forward()).as_str());
         return Looked::Ask(None);
     }
@@ -67,7 +67,7 @@ pub(super) fn look<'a>(
                 let response = lent::answer_instead((&rules, copies), env.ctx, head, instead);
                 return Looked::Answer(response, rules);
             }
-            if routed.intercepts(response.status()) {
+            if intercepts(routed.route, response.status()) {
                 return Looked::Answer(rules.page(Page::error(response.status())), rules);
             }
             let body = Body::Begun(body, true);

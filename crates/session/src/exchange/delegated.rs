@@ -43,7 +43,7 @@ use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
 use super::guarded::Identity;
 use super::record::Record;
-use super::routed::RouteIndex;
+use super::routed::{RouteIndex, body_refused};
 use crate::context::Context;
 use crate::job::CodedFile;
 use crate::upload::{Begins, Upload};
@@ -75,12 +75,7 @@ enum Progress {
     Waiting,
     /// The head has arrived, and perhaps some of the body. They wait to be sent together, and for the end, which tells
     /// the length.
-    Held {
-        head: ResponseHead,
-        body: Aggregate,
-        /// Bytes of the body that wait.
-        bytes_max: u64,
-    },
+    Held { head: ResponseHead, body: Aggregate },
     /// The head instructs the server to do something once the body is complete.
     Collecting {
         head: Box<ResponseHead>,
@@ -212,7 +207,7 @@ impl Delegated {
             Progress::Receiving { upload } => Some(&**upload),
             _ => None,
         };
-        let response = self.origin.routed().body_refused(env.ctx, upload);
+        let response = body_refused(&self.origin.rules(), env.ctx, upload);
         self.origin.finish(env, response)
     }
 
@@ -367,11 +362,11 @@ impl Delegated {
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
         self.origin.notes.status = Some(head.status());
-        if let Some(terms) = self.origin.delegate.proxy() {
-            terms.responses.apply(&mut head, &self.origin.head.get());
+        let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
+        if let Some(terms) = delegate.proxy() {
+            terms.responses.apply(&mut head, &request);
         }
-        if self.asked.ask.is_none() {
-            let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
+        if self.asked.ask.is_none() && delegate.cache.is_some() {
             let is_by_rule = self.origin.bypasses_cache(env.client);
             cached::note_bypass(env, delegate, &request, is_by_rule, &mut head);
         }
@@ -379,18 +374,14 @@ impl Delegated {
             self.progress = Progress::Replaced(instead);
             return;
         }
-        let verdict =
-            self.origin.rules().compress.map(|rules| judge(rules, &self.origin.head.get(), &head, None));
-        // What is coded need not wait for its length.
-        let bytes_max = if matches!(verdict, Some(Verdict::Coded(_))) { TURN_BYTES } else { HELD_BYTES_MAX };
         let body = Aggregate::default();
         self.progress = match instruction {
-            Instruction::None => Progress::Held { head, body, bytes_max },
+            Instruction::None => Progress::Held { head, body },
             // The head already has the right status: 302.
             Instruction::LocalRedirect(_)
                 if self.origin.delegate.cgi().is_none_or(|terms| !terms.local_redirects) =>
             {
-                Progress::Held { head, body, bytes_max }
+                Progress::Held { head, body }
             }
             _ => Progress::Collecting { head: Box::new(head), instruction, text: Some(Aggregate::new()) },
         };
@@ -398,9 +389,16 @@ impl Delegated {
 
     fn take_body(&mut self, env: &mut Env<'_>, body: Aggregate, record: &mut Record) -> Reaction {
         match &mut self.progress {
-            Progress::Held { body: held, bytes_max, .. } => {
+            Progress::Held { head, body: held } => {
                 held.append(body);
-                if held.len() > *bytes_max {
+                // What is coded need not wait for its length.
+                let is_coded = || {
+                    let request = self.origin.head.get();
+                    let verdict =
+                        self.origin.rules().compress.map(|rules| judge(rules, &request, head, None));
+                    matches!(verdict, Some(Verdict::Coded(_)))
+                };
+                if held.len() > HELD_BYTES_MAX || (held.len() > TURN_BYTES && is_coded()) {
                     self.begin_held(env, false, record);
                 }
             }

@@ -31,7 +31,9 @@ impl DelegatedRequest {
         ask: Option<&Arc<Ask>>,
         (body, is_complete): (Aggregate, bool),
     ) -> Result<Delegation, Box<Response>> {
-        let head = ask.map_or_else(|| self.head.get(), |ask| ask.forwarded());
+        let own = self.head.get();
+        let of_cache = ask.map(|ask| ask.forwarded());
+        let head = of_cache.as_ref().unwrap_or(&own);
         if protocol.is_some_and(|protocol| !protocol.eq_ignore_ascii_case(WEBSOCKET)) {
             // RFC 9220 section 3.
             return Err(Box::new(self.page(Status::NOT_IMPLEMENTED)));
@@ -42,12 +44,12 @@ impl DelegatedRequest {
         });
         // All of the length may be there before the stream of HTTP/2 has ended.
         let rest = rest.filter(|rest| rest.left() != Some(0));
-        let upgrade = protocol.or_else(|| upgrade_of(&head)).filter(|_| terms.copies.is_none());
+        let upgrade = protocol.or_else(|| upgrade_of(head)).filter(|_| terms.copies.is_none());
         let key = protocol.map(|_| websocket_key(&mut env.ctx.ids));
-        let facts = terms.forwarding.rules.has_variables().then(|| self.facts(env.client, &head));
+        let facts = terms.forwarding.rules.has_variables().then(|| self.facts(env.client, head));
         let forwarded = ForwardedRequest {
-            head: &head,
-            claims: &self.head.get(),
+            head,
+            claims: &own,
             client: self.forwarded_client(env.client),
             body: match &rest {
                 _ if protocol.is_some() || matches!(head.framing, BodyFraming::None) => ForwardedBody::None,
@@ -89,7 +91,7 @@ impl DelegatedRequest {
         let client = self.asker(env.client);
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, &head, client, offered)),
+            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, head, client, offered)),
             turn: None,
             text,
             asked,

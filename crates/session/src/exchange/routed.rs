@@ -37,7 +37,7 @@ pub(super) struct Routed<'a> {
 }
 
 impl RouteIndex {
-    fn of(self, plan: &Plan) -> (&Site, Option<&Route>) {
+    pub(super) fn of(self, plan: &Plan) -> (&Site, Option<&Route>) {
         let site = &plan.sites()[self.site];
         (site, self.route.map(|index| &site.routes[index]))
     }
@@ -69,20 +69,9 @@ impl<'a> Routed<'a> {
         }
     }
 
-    /// Whether the shared cache has nothing to do with the request.
-    pub(super) fn bypasses_cache(&self, view: &RequestView<'_>) -> bool {
-        self.route.and_then(|route| route.cache_bypass.as_ref()).is_some_and(|when| when.holds(view))
-    }
-
     /// Whether the connection ends in place of an answer.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.route.map(|route| &route.action), Some(Action::Respond { status: UNANSWERED, .. }))
-    }
-
-    /// Whether an error of what answers elsewhere gives way to a page.
-    pub(super) fn intercepts(&self, status: Status) -> bool {
-        let pages = self.route.and_then(|route| route.pages.as_ref());
-        pages.is_some_and(|pages| pages.intercepted.contains(&status.code()))
     }
 
     /// What is done where the folder of the route has nothing for the request.
@@ -94,18 +83,29 @@ impl<'a> Routed<'a> {
     pub(super) fn allowed_methods(&self) -> &'a str {
         self.guards.and_then(|guards| guards.methods.as_ref()).map_or(ALLOWED, AllowedMethods::own)
     }
+}
 
-    /// Refuses the rest of a request's body.
-    pub(super) fn body_refused(&self, ctx: &Context, upload: Option<&Upload>) -> Response {
-        let (status, outcome) = match upload.and_then(Upload::error) {
-            None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
-            Some(why) => {
-                ctx.warn(format_args!("cannot keep the body of a request: {why}"));
-                (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
-            }
-        };
-        self.rules.page(Page::error(status)).ending(outcome)
-    }
+/// Refuses the rest of a request's body.
+pub(super) fn body_refused(rules: &Rules<'_>, ctx: &Context, upload: Option<&Upload>) -> Response {
+    let (status, outcome) = match upload.and_then(Upload::error) {
+        None => (Status::CONTENT_TOO_LARGE, Outcome::Refused),
+        Some(why) => {
+            ctx.warn(format_args!("cannot keep the body of a request: {why}"));
+            (Status::SERVICE_UNAVAILABLE, Outcome::Failed)
+        }
+    };
+    rules.page(Page::error(status)).ending(outcome)
+}
+
+/// Whether the shared cache has nothing to do with a request of this route.
+pub(super) fn bypasses_cache(route: Option<&Route>, view: &RequestView<'_>) -> bool {
+    route.and_then(|route| route.cache_bypass.as_ref()).is_some_and(|when| when.holds(view))
+}
+
+/// Whether an error of what answers a route elsewhere gives way to a page.
+pub(super) fn intercepts(route: Option<&Route>, status: Status) -> bool {
+    let pages = route.and_then(|route| route.pages.as_ref());
+    pages.is_some_and(|pages| pages.intercepted.contains(&status.code()))
 }
 
 /// Methods that files and fixed responses know.
