@@ -334,7 +334,7 @@ impl SharedCache {
         let number = self.contents.fetch_add(1, Ordering::Relaxed);
         let content = self.secret.content(number, self.process).0;
         let length = stored.head().content_length().filter(|_| !stored.head().status().forbids_content());
-        let (begun, evicted) = match (&labels, stored.head().text_len() <= HEAD_BYTES_MAX) {
+        let (begun, evicted) = match (&labels, stored.head().text().len() <= HEAD_BYTES_MAX) {
             (Err(_), _) => (Err("too-many-labels"), Evicted::default()),
             (_, false) => (Err("head-too-long"), Evicted::default()),
             (Ok(labels), true) => {

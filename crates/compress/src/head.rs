@@ -26,19 +26,17 @@ pub fn judge(
     let status = response.status().code();
     let is_whole = !matches!(status, 100..=199 | 204..=206 | 304 | 416);
     let covers = || response.field("Content-Type").is_some_and(|media_type| rules.covers(media_type));
-    let is_finished = |name: &[u8], value: &[u8]| {
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        is("Content-Encoding") || is("Content-Range") || is("Cache-Control") && says_no_transform(value)
+    let is_finished = || {
+        let has = |name: &str| response.field(name).is_some();
+        has("Content-Encoding")
+            || has("Content-Range")
+            || response.values("Cache-Control").any(says_no_transform)
     };
     if status == 304 && response.field("Content-Type").is_none() {
         // It stands for a response that may be coded.
         return Verdict::NotHere;
     }
-    if request.method == Method::Connect
-        || !is_whole
-        || !covers()
-        || response.fields().any(|(name, value)| is_finished(name, value))
-    {
+    if request.method == Method::Connect || !is_whole || !covers() || is_finished() {
         return Verdict::Never;
     }
     // Behind the head of a response to HEAD nothing follows, however long the body is.

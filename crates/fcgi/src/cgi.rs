@@ -9,8 +9,8 @@ mod reader;
 pub use bad_head::BadHead;
 pub use reader::{HeadReader, HeadStep, find_end};
 
-use baton_http::response::{Client, Framing, HeadParts, push_head_parts};
-use baton_http::{field_name_is_safe, field_value_is_safe, parse_decimal};
+use baton_http::response::{Client, Framing, push_head_of_fields};
+use baton_http::{Status, field_name_is_safe, field_value_is_safe, parse_decimal};
 
 use crate::text::trim_blanks;
 use crate::zero_copy::NameMap;
@@ -132,8 +132,8 @@ impl CgiHead {
 
     /// Appends the HTTP head, its blank line included, with the fields of an [offer](crate::offer::Offer::fields).
     pub fn push_http_head(&self, out: &mut Vec<u8>, framing: Framing, client: Client, offer_fields: &[u8]) {
-        let head = HeadParts { status: self.status, reason: self.reason(), fields: self.forwarded() };
-        push_head_parts(out, head, framing, client, offer_fields);
+        let line = (Status::new(self.status), self.reason());
+        push_head_of_fields(out, line, self.forwarded(), framing, client, offer_fields);
     }
 
     /// Takes the head apart: the lines, whose memory it gives up, and the instruction.

@@ -38,7 +38,7 @@ pub fn begins_like_field(name: &[u8], beginning: &str) -> bool {
     name.get(..beginning.len()).is_some_and(|start| is_same_field(start, beginning))
 }
 
-const fn folded(byte: u8) -> u8 {
+pub(crate) const fn folded(byte: u8) -> u8 {
     if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
 }
 

@@ -76,7 +76,7 @@ pub use prefix::path_below;
 pub use proxy_protocol::{Announced, BadProxyHeader, PROXY_HEADER_BYTES_MAX, read_proxy_header};
 pub use ranges::{ByteRange, RangeList, RangeSpec, Ranges, select_ranges};
 pub use refusal::Refusal;
-pub use reply::{ReplyHead, field_name_is_safe, field_value_is_safe};
+pub use reply::{ReplyHead, field_name_is_safe, field_value_is_safe, push_line};
 pub use request::{FIELDS_CAP, HeadLimits, RequestHead};
 pub use rules::FieldRules;
 pub use scanner::{HeadScanner, LEADING_BLANK_LINES_MAX};

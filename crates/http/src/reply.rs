@@ -93,8 +93,8 @@ impl<'b> ReplyHead<'b> {
     }
 }
 
-/// Appends a field line.
-pub(crate) fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+/// Appends a field line, of a name and a value that are safe.
+pub fn push_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     debug_assert!(field_name_is_safe(name) && field_value_is_safe(value));
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");

@@ -8,12 +8,12 @@ use baton_compress::Verdict;
 use baton_content::{BodySource, Stored};
 use baton_http::multipart::Multipart;
 use baton_http::origin::ResponseHead;
-use baton_http::response::{Framing, push_join};
-use baton_http::{ByteRange, Method, Ranges, ReplyHead, RequestHead, Status, is_same_field};
+use baton_http::response::{Framing, HeadLines, push_join};
+use baton_http::{ByteRange, Method, Ranges, ReplyHead, RequestHead, Status};
 
 use crate::compress::{self, Sent};
 use crate::file::{boundary, choose, may_go, range};
-use crate::head::{Beginning, HeadLines};
+use crate::head::Beginning;
 use crate::page::Page;
 use crate::reply::Reply;
 use crate::rules::Rules;
@@ -77,6 +77,7 @@ pub fn finish(
                 }
                 Verdict::Never | Verdict::NotHere => None,
             };
+            rules.push_date(author, &head, supplies.now, &mut fields);
             rules.push_fields(author, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
             let status = head.status();
@@ -100,6 +101,7 @@ pub fn switch(
     reply: &mut impl Reply,
 ) -> Status {
     let mut fields = supplies.heads.take();
+    rules.push_date(author, head, supplies.now, &mut fields);
     rules.push_fields(author, supplies.now, &mut fields);
     supplies.log.see_response([head.text(), &fields[..]]);
     let status = reply.send_switch(supplies.heads, head, &fields);
@@ -245,8 +247,7 @@ fn parts_of(stored: &Stored, parts: &[ByteRange], boundary: &str, supplies: &mut
 
 /// Has one line of several that say by which fields a response varies.
 fn join_varies(head: &ResponseHead, fields: &mut Vec<u8>) {
-    let lists = head.fields().filter(|(name, _)| is_same_field("Vary", name));
-    lists.skip(1).for_each(|(_, list)| push_join(fields, "Vary", list));
+    head.values("Vary").skip(1).for_each(|list| push_join(fields, "Vary", list));
 }
 
 fn push_content_range(part: Option<(ByteRange, u64)>, fields: &mut Vec<u8>) {

@@ -28,7 +28,7 @@ mod value;
 pub use coder::{Coder, CoderError, TURN_BYTES};
 pub use file::range;
 pub use finish::{finish, switch};
-pub use head::{Beginning, HeadLines};
+pub use head::Beginning;
 pub use page::Page;
 pub use reply::Reply;
 pub use rules::{Rules, SERVER};

@@ -4,9 +4,9 @@ use baton_buf::Pool;
 use baton_content::{HeadForm, Whole};
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
-use baton_http::response::{Client, Framing};
+use baton_http::response::{Client, Framing, HeadLines};
 
-use crate::head::{Beginning, HeadLines};
+use crate::head::Beginning;
 
 /// Where a finished response goes.
 pub trait Reply {

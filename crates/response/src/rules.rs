@@ -1,5 +1,6 @@
 //! What the configuration, and the request's id and origin, have to say in every head.
 
+use baton_http::origin::ResponseHead;
 use baton_http::response::{push_default, push_drop, push_join};
 use baton_http::{FieldRules, ReplyHead, Stamp, VariableSource, VariableText, is_same_field};
 use baton_site::cors::Allowed;
@@ -69,11 +70,11 @@ impl<'a> Rules<'a> {
     /// Appends what a head of this author lacks: edits of its fields, then complete lines that stand in front of them
     /// (`docs/handover-protocol.md`, section 2).
     pub fn push_fields(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
-        self.push_edits(author, now, out);
+        self.push_edits(author, out);
         self.push_lines(author, now, out);
     }
 
-    fn push_edits(&self, author: Author, now: &Stamp, out: &mut Vec<u8>) {
+    fn push_edits(&self, author: Author, out: &mut Vec<u8>) {
         let Some(headers) = self.headers else { return };
         let is_file = matches!(author, Author::File);
         if !is_file {
@@ -86,8 +87,14 @@ impl<'a> Rules<'a> {
                 push_default(out, name, value);
             }
         }
-        if let Author::Origin | Author::Application { is_stored: true } = author {
-            // An origin has dated its response, or has no clock; what is stored is as old as its date.
+    }
+
+    /// Appends an edit: a `Date` for the head of an origin, or of a stored response, that goes on without one. Its author has no
+    /// clock, or a rule drops the field.
+    pub(crate) fn push_date(&self, author: Author, head: &ResponseHead, now: &Stamp, out: &mut Vec<u8>) {
+        let may_be_dated = matches!(author, Author::Origin | Author::Application { is_stored: true });
+        let goes_on = head.field("Date").is_some() && !self.headers.is_some_and(|rules| rules.drops(b"Date"));
+        if may_be_dated && !goes_on {
             push_default(out, "Date", now.date);
         }
     }

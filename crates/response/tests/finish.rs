@@ -8,11 +8,11 @@ use baton_content::{
     Blocking, Cache, CacheSettings, Found, HeadForm, Query, Stored, Tree, TreeConfig, View, Whole,
 };
 use baton_http::origin::ResponseHead;
-use baton_http::response::{Client, Framing};
+use baton_http::response::{Client, Framing, HeadLines, push_head};
 use baton_http::{AcceptedCodings, HeadLimits, RequestHead, Stamp, Status};
+use baton_response::finish;
 use baton_response::send_way::{SendWay, SendWays};
-use baton_response::{Beginning, HeadLines, IsResident, Page, Ready, Reply, Response, Rules, Supplies};
-use baton_response::{finish, head};
+use baton_response::{Beginning, IsResident, Page, Ready, Reply, Response, Rules, Supplies};
 use baton_site::limits::Limits;
 use baton_site::mark::Ids;
 use baton_site::plan::Plan;
@@ -57,7 +57,7 @@ impl Reply for Noted {
     ) {
         let mut text = Vec::new();
         let client = self.client();
-        head::push(&mut text, lines, framing, client, fields);
+        push_head(&mut text, lines, framing, client, fields);
         (self.text, self.framing, self.body) = (String::from_utf8(text).unwrap(), Some(framing), body);
     }
 

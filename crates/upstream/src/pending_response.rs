@@ -116,7 +116,7 @@ impl PendingResponse {
     /// A head in front of the head: progress, or hints. Beyond a bound they are dropped, which costs the client nothing that
     /// the response itself does not say.
     pub(crate) fn handle_interim(&mut self, head: ResponseHead) {
-        self.interim_bytes += head.text_len();
+        self.interim_bytes += head.text().len();
         if self.interim_bytes <= INTERIM_BYTES_MAX {
             self.interim.push_back(head);
         }

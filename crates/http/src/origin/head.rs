@@ -1,7 +1,7 @@
 //! Judges the head of an origin's response, and decides how its body is delimited (RFC 9112 sections 4 to 6).
 
 use super::hop_by_hop::{NominatedFields, is_of_the_connection};
-use super::response_head::remove_lines;
+use super::response_head::Names;
 use super::{BadResponse, ResponseHead};
 use crate::decimal::parse_decimal;
 use crate::fields::{is_token_byte, is_value, is_value_byte, list_members};
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &[u8], asked: RequestKind, buffer: Vec<u8>) -> Result<
     let (line, fields) = text.split_at(memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1));
     let StatusLine { version, status, reason } = StatusLine::split(strip_line_end(line)?)?;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
-    let mut known = FramingFields::default();
+    let (mut known, mut names) = (FramingFields::default(), Names::default());
     let mut kept = buffer;
     kept.clear();
     // Lines that stay are copied together: those between two that do not.
@@ -81,17 +81,19 @@ pub(super) fn parse(text: &[u8], asked: RequestKind, buffer: Vec<u8>) -> Result<
         if ends_here {
             kept.extend_from_slice(&fields[copied..at]);
             copied = next;
+        } else {
+            names.note(name);
         }
         at = next;
     }
     kept.extend_from_slice(&fields[copied..at]);
-    // Connection may come behind what it names.
-    if !known.nominated.is_empty() && !is_switch {
-        remove_lines(&mut kept, |name, _| !known.nominated.has(name));
-    }
     let body = known.body(version, status, asked)?;
     let persists = known.persists(version, status, body);
-    let head = ResponseHead::of_checked(kept, status, reason, known.content_length);
+    let mut head = ResponseHead::of_checked(kept, names, status, reason, known.content_length);
+    // Connection may come behind what it names.
+    if !known.nominated.is_empty() && !is_switch {
+        head.retain(|name, _| !known.nominated.has(name));
+    }
     Ok(ParsedHead { head: head.with_version(version), body, persists, idle_s: known.idle_s })
 }
 

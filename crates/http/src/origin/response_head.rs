@@ -1,6 +1,6 @@
 //! The head of a response, as an exchange sends it on: it does not tell which protocol the origin speaks.
 
-use crate::fields::{field_parts, line_parts};
+use crate::fields::{field_parts, folded, line_parts};
 use crate::reply::push_line;
 use crate::{Status, Version};
 use std::borrow::Cow;
@@ -8,17 +8,43 @@ use std::borrow::Cow;
 /// A head whose fields may all go to the client: none of them frames the body or is about the connection to the origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Lines `Name: value`, each with LF or CR LF.
+    /// Lines `Name: value`, each with CR LF.
     text: Vec<u8>,
+    names: Names,
     status: Status,
     reason: Cow<'static, [u8]>,
     version: Version,
     content_length: Option<u64>,
 }
 
+/// Which names the fields of a head may have: a bit for a first letter and a length. Nearly all fields that are looked for are not
+/// there, and need no walk over the lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names(u64);
+
+impl Names {
+    fn of(text: &[u8]) -> Self {
+        let mut names = Self::default();
+        field_parts(text).for_each(|(name, _)| names.note(name));
+        names
+    }
+
+    pub(super) fn note(&mut self, name: &[u8]) {
+        self.0 |= Self::bit(name);
+    }
+
+    fn may_have(self, name: &str) -> bool {
+        self.0 & Self::bit(name.as_bytes()) != 0
+    }
+
+    fn bit(name: &[u8]) -> u64 {
+        1 << ((usize::from(folded(*name.first().unwrap_or(&0))) + 5 * name.len()) % 64)
+    }
+}
+
 impl ResponseHead {
-    /// A head of the lines in `text`, which are checked: tokens, colons, values without control characters. Those whose
-    /// names `keeps` refuses are removed. `reason`: the phrase, possibly empty.
+    /// A head of the lines in `text`, each with LF or CR LF, which are checked: tokens, colons, values without control characters.
+    /// Those whose names `keeps` refuses are removed. `reason`: the phrase, possibly empty.
     pub fn of_lines(
         mut text: Vec<u8>,
         status: Status,
@@ -27,24 +53,33 @@ impl ResponseHead {
         keeps: impl Fn(&[u8]) -> bool,
     ) -> Self {
         remove_lines(&mut text, |name, _| keeps(name));
-        Self::of_checked(text, status, reason.as_ref(), content_length)
+        let ends_bare = |at: usize| !text[..at].ends_with(b"\r");
+        if memchr::memchr_iter(b'\n', &text).any(ends_bare) {
+            let mut lines = Vec::with_capacity(text.len() + text.len() / 8);
+            field_parts(&text).for_each(|(name, value)| push_line(&mut lines, name, value));
+            text = lines;
+        }
+        let names = Names::of(&text);
+        Self::of_checked(text, names, status, reason.as_ref(), content_length)
     }
 
     /// A head without fields, of this server.
     pub const fn of_status(status: Status) -> Self {
         let reason = Cow::Borrowed(status.reason().as_bytes());
-        Self { text: Vec::new(), status, reason, version: Version::Http11, content_length: None }
+        let names = Names(0);
+        Self { text: Vec::new(), names, status, reason, version: Version::Http11, content_length: None }
     }
 
-    /// A head of checked lines that all are to stay.
+    /// A head of checked lines that all are to stay, each with CR LF.
     pub(super) fn of_checked(
         text: Vec<u8>,
+        names: Names,
         status: Status,
         reason: &[u8],
         content_length: Option<u64>,
     ) -> Self {
         let reason = Self::phrase(status, reason);
-        Self { text, status, reason, version: Version::Http11, content_length }
+        Self { text, names, status, reason, version: Version::Http11, content_length }
     }
 
     /// A reason phrase to keep. Usual ones cost no memory.
@@ -97,28 +132,39 @@ impl ResponseHead {
 
     /// The value of the first field with this name, in any case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
-        self.fields().find(|field| field.0.eq_ignore_ascii_case(name.as_bytes())).map(|field| field.1)
+        self.values(name).next()
+    }
+
+    /// The values of all fields with this name, in any case.
+    pub fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let text = if self.names.may_have(name) { &self.text[..] } else { b"" };
+        field_parts(text)
+            .filter(move |field| field.0.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|field| field.1)
     }
 
     /// Adds a field behind the others. Name and value are safe: see
     /// [`field_name_is_safe`](crate::field_name_is_safe) and [`field_value_is_safe`](crate::field_value_is_safe).
     pub fn add(&mut self, name: &str, value: &[u8]) {
+        self.names.note(name.as_bytes());
         push_line(&mut self.text, name.as_bytes(), value);
     }
 
     /// Adds complete lines, each with its CR LF: safe, as above.
     pub fn add_lines(&mut self, lines: &[u8]) {
         debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
+        self.names.0 |= Names::of(lines).0;
         self.text.extend_from_slice(lines);
     }
 
-    /// All lines, each with LF or CR LF.
+    /// All lines, each with CR LF.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// Adds a field whose value `push` appends: safe, as above.
     pub fn add_with(&mut self, name: &str, push: impl FnOnce(&mut Vec<u8>)) {
+        self.names.note(name.as_bytes());
         self.text.extend_from_slice(name.as_bytes());
         self.text.extend_from_slice(b": ");
         push(&mut self.text);
@@ -136,6 +182,7 @@ impl ResponseHead {
     /// Keeps the fields, by name and value, that `keeps` accepts.
     pub fn retain(&mut self, keeps: impl Fn(&[u8], &[u8]) -> bool) {
         remove_lines(&mut self.text, keeps);
+        self.names = Names::of(&self.text);
     }
 
     /// Replaces the values that `change` has something else for.
@@ -157,11 +204,6 @@ impl ResponseHead {
             text.extend_from_slice(&self.text[done..]);
             self.text = text;
         }
-    }
-
-    /// Bytes of all lines together.
-    pub const fn text_len(&self) -> usize {
-        self.text.len()
     }
 
     /// Gives the memory back.
@@ -190,4 +232,40 @@ pub(super) fn remove_lines(text: &mut Vec<u8>, keeps: impl Fn(&[u8], &[u8]) -> b
 /// Where `part` stands in `text`.
 fn offset(text: &[u8], part: &[u8]) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(lines: &str) -> ResponseHead {
+        ResponseHead::of_lines(lines.into(), Status::OK, "OK", None, |name| name != b"Not-This")
+    }
+
+    #[test]
+    fn fields_are_found_however_they_came() {
+        let mut head = head("vary: a\r\nNot-This: 1\r\nVARY: b\r\n_a: 1\r\n");
+        head.add("X-Added", b"2");
+        head.add_lines(b"X-Line: 3\r\nX-Other: 4\r\n");
+        head.add_with("X-With", |out| out.push(b'5'));
+        assert_eq!(head.values("Vary").collect::<Vec<_>>(), [b"a", b"b"]);
+        for (name, value) in [("_A", b"1"), ("x-added", b"2"), ("x-other", b"4"), ("X-WITH", b"5")] {
+            assert_eq!(head.field(name), Some(&value[..]), "{name}");
+        }
+        // As long, and with the same first letter: it is looked for, and is not there.
+        for name in ["Not-This", "X-Adder", "Vars", ""] {
+            assert_eq!(head.field(name), None, "{name}");
+        }
+        head.replace_values(|name, _| (name == b"VARY").then(|| b"c".to_vec()));
+        head.retain(|name, _| name != b"vary");
+        assert_eq!(head.values("Vary").collect::<Vec<_>>(), [b"c"]);
+    }
+
+    /// They go to clients as they are. Applications may end them with LF alone.
+    #[test]
+    fn all_lines_end_with_cr_lf() {
+        assert_eq!(head("A:b\nC: d \r\nE:\n").text(), b"A: b\r\nC: d\r\nE: \r\n");
+        assert_eq!(head("\nA: b\r\n").text(), b"A: b\r\n");
+        assert_eq!(head("A:b\r\nC: d \r\n").text(), b"A:b\r\nC: d \r\n", "what may be sent stays");
+    }
 }

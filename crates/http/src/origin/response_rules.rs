@@ -67,17 +67,12 @@ impl Prefix {
 impl ResponseRules {
     /// Changes the head of the response to a request.
     pub fn apply(&self, head: &mut ResponseHead, asked: &RequestHead<'_>) {
-        let location = |url: &[u8]| replaced(&self.locations, url).or_else(|| self.own_path(url, asked));
-        head.replace_values(|name, value| {
-            let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-            match name.len() {
-                7 if is("Refresh") => refresh(value, location),
-                8 if is("Location") => location(value),
-                10 if is("Set-Cookie") => self.cookie(value),
-                16 if is("Content-Location") => location(value),
-                _ => None,
-            }
-        });
+        let has_place = ["Refresh", "Location", "Set-Cookie", "Content-Location"]
+            .iter()
+            .any(|name| head.field(name).is_some());
+        if has_place {
+            head.replace_values(|name, value| self.changed(name, value, asked));
+        }
         if let Some(pseudonym) = &self.pseudonym {
             let version = if head.version() == Version::Http10 { "1.0" } else { "1.1" };
             head.add_with("Via", |out| {
@@ -85,6 +80,19 @@ impl ResponseRules {
                     out.extend_from_slice(part.as_bytes());
                 }
             });
+        }
+    }
+
+    /// What replaces the value of a field, if something does.
+    fn changed(&self, name: &[u8], value: &[u8], asked: &RequestHead<'_>) -> Option<Vec<u8>> {
+        let location = |url: &[u8]| replaced(&self.locations, url).or_else(|| self.own_path(url, asked));
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        match name.len() {
+            7 if is("Refresh") => refresh(value, location),
+            8 if is("Location") => location(value),
+            10 if is("Set-Cookie") => self.cookie(value),
+            16 if is("Content-Location") => location(value),
+            _ => None,
         }
     }
 

@@ -7,7 +7,8 @@
 //!   +Name: value     this member joins the list that the application's fields of this name are, in one line
 //! ```
 
-use crate::fields::{is_same_field, list_members};
+use crate::fields::{field_parts, is_same_field, list_members};
+use crate::reply::push_line;
 
 /// The lines, each with its CR LF. Most heads have none of a kind, and are asked of it for each field.
 #[derive(Clone, Copy, Debug)]
@@ -39,19 +40,31 @@ impl<'a> Edits<'a> {
         self.has_joins
     }
 
-    /// Whether any of the application's fields may stand elsewhere or not at all.
-    pub(crate) const fn moves_any(self) -> bool {
-        self.has_drops || self.has_joins
+    /// Appends the application's lines as they are to be: all at once, if they stay where they are.
+    pub(crate) fn push_lines(self, lines: &[u8], out: &mut Vec<u8>) {
+        let fields = field_parts(lines);
+        if self.has_drops || self.has_joins {
+            return self.push_fields(fields, out);
+        }
+        out.extend_from_slice(lines);
+        self.push_defaults(fields, out);
+    }
+
+    /// Appends the application's fields as they are to be.
+    pub(crate) fn push_fields<'f>(
+        self,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        out: &mut Vec<u8>,
+    ) {
+        let stay = fields.clone().filter(|(name, _)| !self.drop(name) && !self.joins(name));
+        stay.for_each(|(name, value)| push_line(out, name, value));
+        self.push_joined(fields.clone(), out);
+        self.push_defaults(fields, out);
     }
 
     /// Whether the application's fields of this name are dropped.
-    pub(crate) fn drop(self, name: &[u8]) -> bool {
+    fn drop(self, name: &[u8]) -> bool {
         self.has_drops && self.lines(DROP).any(|dropped| is_same_field(dropped, name))
-    }
-
-    /// Whether the application's fields of this name stand where they stood.
-    pub(crate) fn leaves(self, name: &[u8]) -> bool {
-        !self.drop(name) && !self.joins(name)
     }
 
     fn joins(self, name: &[u8]) -> bool {
@@ -68,11 +81,7 @@ impl<'a> Edits<'a> {
 
     /// Appends a line for each list that is joined: the application's members first, each member once. With `*` among them, a
     /// list says all that it can (RFC 9110 section 12.5.5).
-    pub(crate) fn push_joined<'f>(
-        self,
-        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
-        out: &mut Vec<u8>,
-    ) {
+    fn push_joined<'f>(self, fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone, out: &mut Vec<u8>) {
         for (at, (name, _)) in self.joining().enumerate() {
             if self.joining().take(at).any(|(before, _)| is_same_field(before, name)) {
                 continue;
@@ -89,7 +98,7 @@ impl<'a> Edits<'a> {
     }
 
     /// Appends the defaults that the application's `fields` lack.
-    pub(crate) fn push_defaults<'f>(
+    fn push_defaults<'f>(
         self,
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
         out: &mut Vec<u8>,

@@ -12,4 +12,4 @@ mod head;
 pub use chunk::{LAST_CHUNK, push_chunk_head};
 pub use edits::{Edits, push_default, push_drop, push_join};
 pub use framing::{Client, Framing};
-pub use head::{HeadParts, push_head_parts};
+pub use head::{HeadLines, push_head, push_head_of_fields};

@@ -3,9 +3,9 @@
 use baton_buf::{Aggregate, Pool};
 use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
-use baton_http::response::{Client, Framing};
+use baton_http::response::{Client, Framing, HeadLines};
 use baton_http::{Refusal, Status};
-use baton_response::{Beginning, HeadLines, Reply};
+use baton_response::{Beginning, Reply};
 
 use super::{ResponseState, StreamBody, TooShort, Written, h1, h2};
 

@@ -20,12 +20,7 @@ impl OriginRecord {
 
     /// A request was handed over with its connection.
     pub fn note_handed_off(&self) {
-        self.add_shared(word::HANDED, 1);
-    }
-
-    /// A hand-over was taken back before any other process heard of it.
-    pub fn forget_handed_off(&self) {
-        self.add_shared(word::HANDED, u64::MAX);
+        self.shared()[word::HANDED].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Requests that were handed over since the server began.
@@ -55,10 +50,6 @@ impl OriginRecord {
     pub fn set_connections_at_node(&self, connections: u64) {
         self.store(word::AT_NODE, connections);
     }
-
-    fn add_shared(&self, word: usize, number: u64) {
-        self.shared()[word].fetch_add(number, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]
@@ -71,12 +62,10 @@ mod tests {
         (0..3).for_each(|_| record.note_handed_off());
         record.set_settled(1);
         assert_eq!((record.handed_off(), record.under_way_at_node()), (3, 2));
-        record.forget_handed_off();
-        assert_eq!(record.under_way_at_node(), 1);
         record.set_settled(7);
         assert_eq!(record.under_way_at_node(), 0, "the mover was quicker than the worker");
         // Further requests on connections that the node has kept.
         record.set_settled(0_u64.wrapping_sub(4));
-        assert_eq!(record.under_way_at_node(), 6);
+        assert_eq!(record.under_way_at_node(), 7);
     }
 }

@@ -3,9 +3,9 @@
 use baton_buf::{Aggregate, Buffer, Pool, Unfrozen};
 use baton_content::{HeadForm, Whole};
 use baton_http::origin::{ResponseHead, Trailers};
-use baton_http::response::{Client, Framing, LAST_CHUNK, push_chunk_head};
+use baton_http::response::{Client, Framing, HeadLines, LAST_CHUNK, push_chunk_head, push_head};
 use baton_http::{Refusal, Status, Version};
-use baton_response::{Beginning, HeadLines, head};
+use baton_response::{Beginning, head};
 
 use super::body::BodyRead;
 use super::connection::{Frame, Http1, InputState, Response};
@@ -191,7 +191,7 @@ impl Responder<'_> {
     ) {
         let client = self.client();
         let mut joined = heads.take();
-        head::push(&mut joined, head, framing, client, fields);
+        push_head(&mut joined, head, framing, client, fields);
         let left = match framing {
             Framing::Length(length) => length,
             _ => u64::MAX,

@@ -4,10 +4,9 @@ use baton_buf::{Aggregate, Buffer, Piece, Pool, Slice, Unfrozen};
 use baton_content::{HeadForm, Whole};
 use baton_http::h2::{self, encode_response_head, encode_trailers};
 use baton_http::origin::{ResponseHead, Trailers};
-use baton_http::response::Client;
-use baton_http::response::Framing;
+use baton_http::response::{Client, Framing, HeadLines, push_head};
 use baton_http::{Method, RequestHead, Status};
-use baton_response::{Beginning, HeadLines, head};
+use baton_response::{Beginning, head};
 
 use super::StreamBody;
 use super::body::BodyState;
@@ -153,7 +152,7 @@ impl<'a> Responder<'a> {
         body: Beginning,
     ) {
         let mut lines = heads.take();
-        head::push(&mut lines, head, framing, self.client(), fields);
+        push_head(&mut lines, head, framing, self.client(), fields);
         self.send(heads, lines);
         self.state.has_no_body = self.state.is_head || framing == Framing::None;
         self.state.left = match framing {
