@@ -16,7 +16,7 @@ use crate::file::{boundary, choose, may_go, range};
 use crate::head::Beginning;
 use crate::page::Page;
 use crate::reply::Reply;
-use crate::rules::Rules;
+use crate::rules::{Rules, push_date};
 use crate::selection::{Selection, select};
 use crate::send_way::Trial;
 use crate::supplies::Supplies;
@@ -77,7 +77,7 @@ pub fn finish(
                 }
                 Verdict::Never | Verdict::NotHere => None,
             };
-            rules.push_date(author, &head, supplies.now, &mut fields);
+            push_date(author, &head, supplies.now, &mut fields);
             rules.push_fields(author, supplies.now, &mut fields);
             push_content_range(part, &mut fields);
             let status = head.status();
@@ -101,7 +101,7 @@ pub fn switch(
     reply: &mut impl Reply,
 ) -> Status {
     let mut fields = supplies.heads.take();
-    rules.push_date(author, head, supplies.now, &mut fields);
+    push_date(author, head, supplies.now, &mut fields);
     rules.push_fields(author, supplies.now, &mut fields);
     supplies.log.see_response([head.text(), &fields[..]]);
     let status = reply.send_switch(supplies.heads, head, &fields);

@@ -89,16 +89,6 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Appends an edit: a `Date` for the head of an origin, or of a stored response, that goes on without one. Its author has no
-    /// clock, or a rule drops the field.
-    pub(crate) fn push_date(&self, author: Author, head: &ResponseHead, now: &Stamp, out: &mut Vec<u8>) {
-        let may_be_dated = matches!(author, Author::Origin | Author::Application { is_stored: true });
-        let goes_on = head.field("Date").is_some() && !self.headers.is_some_and(|rules| rules.drops(b"Date"));
-        if may_be_dated && !goes_on {
-            push_default(out, "Date", now.date);
-        }
-    }
-
     /// Appends edits of the fields that are there.
     fn push_changes(&self, headers: &FieldRules, author: Author, out: &mut Vec<u8>) {
         if !matches!(author, Author::Server(_)) {
@@ -140,6 +130,15 @@ impl<'a> Rules<'a> {
                 lines.field(name, value);
             }
         }
+    }
+}
+
+/// Appends an edit: `Date` for the head of an origin, or of a stored response, that has none. Its author has no clock; no rule of a
+/// route is about this field.
+pub(crate) fn push_date(author: Author, head: &ResponseHead, now: &Stamp, out: &mut Vec<u8>) {
+    let may_lack_it = matches!(author, Author::Origin | Author::Application { is_stored: true });
+    if may_lack_it && head.field("Date").is_none() {
+        push_default(out, "Date", now.date);
     }
 }
 

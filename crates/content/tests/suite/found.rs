@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use baton_content::{Blocking, CacheSettings, Found, NeedsDisk, Symlinks, Tree, TreeConfig};
-use baton_http::{Coding, FieldRules, FieldValue};
+use baton_http::{Coding, FieldRules, VariableText};
 use baton_pattern::Pattern;
 use rustix::fs::{CWD, FileType, Mode, inotify};
 use rustix::io::Errno;
@@ -325,7 +325,7 @@ fn a_rule_for_the_path_gives_way_to_what_is_set_and_not_to_a_default() {
     assert_eq!(cached(|rules| rules.remove = vec!["cache-control".into()]), ["", ""]);
 }
 
-fn by_header() -> Vec<(String, FieldValue)> {
+fn by_header() -> Vec<(String, VariableText)> {
     vec![("Cache-Control".to_owned(), "by header".into())]
 }
 
