@@ -1,6 +1,6 @@
 //! The laboratory: measures web servers from outside, over sockets.
 //!
-//! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
+//! - [`load`], a crate of its own, is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`bench`] compares servers with it: interleaved rounds, CPU time per request, ratios within a round;
 //! - [`tls`] compares them with TLS and HTTP/2, for which other programs make the load;
 //! - [`proxy`] compares them in front of an origin, passing on and from a cache;
@@ -32,13 +32,10 @@ mod contender;
 pub mod copies;
 pub mod disk;
 pub mod documents;
-pub mod files;
 pub mod front_cost;
 pub mod guards;
 pub mod instructions;
-pub mod load;
 mod markdown;
-pub mod mix;
 pub mod proxy;
 pub mod relay;
 pub mod restart;
@@ -47,4 +44,7 @@ pub mod slow_readers;
 pub mod stats;
 pub mod tls;
 
+/// The load generator.
+pub use baton_load as load;
+pub use baton_load::{files, mix};
 pub use rig::network;

@@ -32,7 +32,7 @@ fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
 ///
 /// # Errors
 /// If the server does not answer, or does not keep the connection.
-pub(crate) fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> Result<()> {
+pub fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> Result<()> {
     stream.write_all(requests.bytes(requests.first()))?;
     let mut received = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
@@ -57,4 +57,4 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> R
 }
 
 /// How long a server may take to answer one request.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
+pub const ANSWER_MAX: Duration = Duration::from_secs(5);

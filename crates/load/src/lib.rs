@@ -14,7 +14,9 @@
 
 mod chunks;
 mod client;
+pub mod files;
 mod idle;
+pub mod mix;
 mod pace;
 mod reply;
 mod report;
@@ -29,7 +31,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use client::{Client, Shared};
-pub(crate) use idle::{ANSWER_MAX, ask};
+pub use idle::{ANSWER_MAX, ask};
 use pace::Pace;
 pub use report::{Failure, Figures, LoadReport, Quantiles};
 pub use requests::{LoadRequest, RequestList};
@@ -190,7 +192,7 @@ impl Load {
 }
 
 /// CPU time of this thread so far.
-pub(crate) fn thread_cpu() -> Duration {
+pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

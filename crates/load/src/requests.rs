@@ -80,7 +80,7 @@ impl RequestList {
 
     /// These requests with more fields, each with its line's end.
     #[must_use]
-    pub(crate) fn with_fields(mut self, fields: &str) -> Self {
+    pub fn with_fields(mut self, fields: &str) -> Self {
         for prepared in &mut self.prepared {
             let end = prepared.wire.len() - "\r\n".len();
             prepared.wire.splice(end..end, fields.bytes());
@@ -96,7 +96,7 @@ impl RequestList {
     }
 
     /// Passes over so many requests.
-    pub(crate) fn skip(&mut self, count: usize) {
+    pub fn skip(&mut self, count: usize) {
         self.next = (self.next + count) % self.order.len();
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use baton_lab::files::write_all;
-use baton_lab::load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use baton_load::files::write_all;
+use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 
 /// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
 /// answer without bytes closes the connection. Returns its address and the count of connections that it accepted.

@@ -25,8 +25,8 @@ pub fn write_all(root: &Path, mix_directories: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// One file. Its text repeats its own path, so that no two files are alike and a mix-up of files is visible.
-pub(crate) fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
+/// Writes one file. Its text repeats its own path, so that no two files are alike and a mix-up of files is visible.
+pub fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
     let place = root.join(path.trim_start_matches('/'));
     if fs::metadata(&place).is_ok_and(|found| found.len() == bytes) {
         return Ok(());
