@@ -46,5 +46,6 @@ pub mod tls;
 
 /// The load generator.
 pub use baton_load as load;
-pub use baton_load::{files, mix};
+pub use baton_load::files;
+pub use baton_load::site::specweb99 as mix;
 pub use rig::network;

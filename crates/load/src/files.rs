@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::mix::MixFile;
+use crate::site::specweb99::MixFile;
 
 /// The files of fixed size, as `(path on the server, bytes)`.
 pub const FIXED: [(&str, u64); 4] =
@@ -26,21 +26,42 @@ pub fn write_all(root: &Path, mix_directories: usize) -> io::Result<()> {
 }
 
 /// Writes one file. Its text repeats its own path, so that no two files are alike and a mix-up of files is visible.
+///
+/// # Errors
+/// What creating and writing files may say, with the name of the file.
 pub fn write_one(root: &Path, path: &str, bytes: u64) -> io::Result<()> {
     let place = root.join(path.trim_start_matches('/'));
     if fs::metadata(&place).is_ok_and(|found| found.len() == bytes) {
+        return Ok(());
+    }
+    write_text(root, path, &text(path, bytes))
+}
+
+/// Writes a file with this text, unless it has it already.
+///
+/// # Errors
+/// What creating and writing files may say, with the name of the file.
+pub fn write_text(root: &Path, path: &str, text: &str) -> io::Result<()> {
+    let place = root.join(path.trim_start_matches('/'));
+    if fs::read(&place).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(());
     }
     let write = || -> io::Result<()> {
         if let Some(folder) = place.parent() {
             fs::create_dir_all(folder)?;
         }
-        let line = line(path, bytes);
-        let mut text = line.repeat(bytes as usize / line.len() + 1);
-        text.truncate(bytes as usize);
         fs::File::create(&place)?.write_all(text.as_bytes())
     };
     write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", place.display())))
+}
+
+/// The text of the file under this path on the server.
+#[must_use]
+pub fn text(path: &str, bytes: u64) -> String {
+    let line = line(path, bytes);
+    let mut text = line.repeat(bytes as usize / line.len() + 1);
+    text.truncate(bytes as usize);
+    text
 }
 
 fn line(path: &str, bytes: u64) -> String {

@@ -33,7 +33,7 @@ fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
 /// # Errors
 /// If the server does not answer, or does not keep the connection.
 pub fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> Result<()> {
-    stream.write_all(requests.bytes(requests.first()))?;
+    stream.write_all(requests.first())?;
     let mut received = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
     let head = loop {

@@ -41,10 +41,9 @@ impl Pace {
         if self.next.is_some_and(|due| due <= now) { self.resting.pop() } else { None }
     }
 
-    /// How long nothing will be due, if a connection waits for that.
-    pub(super) fn until_due(&self, now: Instant) -> Option<Duration> {
-        let next = self.next.filter(|_| !self.resting.is_empty())?;
-        Some(next.saturating_duration_since(now))
+    /// When the next request is due, if a connection waits for that.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.next.filter(|_| !self.resting.is_empty())
     }
 }
 
@@ -70,10 +69,10 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::new(100.0);
         assert_eq!(pace.take_due(start), Some(start));
-        assert_eq!(pace.until_due(start), None);
+        assert_eq!(pace.next_due(), None);
         pace.rest(7);
         assert_eq!(pace.take_free(start), None);
-        assert_eq!(pace.until_due(start), Some(Duration::from_millis(10)));
+        assert_eq!(pace.next_due(), Some(start + Duration::from_millis(10)));
         assert_eq!(pace.take_free(start + Duration::from_millis(10)), Some(7));
         assert_eq!(pace.take_free(start + Duration::from_millis(10)), None);
     }

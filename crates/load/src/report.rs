@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use super::busy::BUSY_LIMIT;
+use super::fairness::{self, Unfair};
+use super::sizes::SizeCounts;
 
 /// A server's failure to answer a request correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,6 +36,21 @@ pub enum Failure {
     NeverAnswered,
 }
 
+/// What became of sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SessionCounts {
+    /// All requests answered in time.
+    pub complete: u64,
+    /// Ended by the timeout.
+    pub timed_out: u64,
+    /// Ended by a wrong answer or a broken connection.
+    pub failed: u64,
+    /// Requests that were never made, because their session had ended.
+    pub requests_lost: u64,
+    /// Sessions that were due and found no free connection in the generator.
+    pub not_begun: u64,
+}
+
 /// The result of a load: counts, rates and latencies.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
@@ -50,12 +70,24 @@ pub struct LoadReport {
     pub connections: u64,
     /// Bytes of bodies received.
     pub bytes: u64,
+    /// Bytes of bodies that were complete in time.
+    pub goodput_bytes: u64,
+    /// What became of sessions, if the load had any.
+    pub sessions: SessionCounts,
+    /// Requests that the timeout ended, after the server had read them: [`SizeCounts`] has them by size.
+    pub timeouts: u64,
+    /// Requests that the timeout ended before the server accepted the connection or read them.
+    pub unread: u64,
+    /// For each client, requests by the size of their files. Empty without sessions.
+    pub clients: Vec<SizeCounts>,
     /// How long it took: what rates are of.
     pub elapsed: Duration,
     /// How long it took with the wait for requests in flight: what CPU clocks read around the load are of.
     pub span: Duration,
     /// CPU time of the client.
     pub client_cpu: Duration,
+    /// The share of the time in which the client had something to do; of the busiest thread.
+    pub client_busy: f64,
     /// From the request to the last byte of the reply, in nanoseconds.
     pub latency_ns: Histogram<u64>,
 }
@@ -80,8 +112,22 @@ pub struct Figures {
     pub requests_per_second: f64,
     /// Megabytes (10^6) of bodies per second.
     pub megabytes_per_second: f64,
+    /// Megabits (10^6) per second of bodies that were complete in time.
+    pub goodput_mbit: f64,
+    /// What became of sessions.
+    pub sessions: SessionCounts,
+    /// Requests that the timeout ended, after the server had read them.
+    pub timeouts: u64,
+    /// Requests that the timeout ended before that.
+    pub unread: u64,
+    /// Timeouts and requests by the size of the file, over all clients.
+    pub sizes: SizeCounts,
+    /// The criteria of fairness that are broken: with any of them, the figures are no result but an X.
+    pub unfair: Vec<String>,
     /// Share of one CPU that the client used.
     pub client_utilisation: f64,
+    /// The client, and not the server, may have been the limit.
+    pub client_limited: bool,
     /// Quantiles of the latency.
     pub latency_us: Quantiles,
 }
@@ -101,6 +147,16 @@ pub struct Quantiles {
     pub max: f64,
 }
 
+impl SessionCounts {
+    fn add(&mut self, other: Self) {
+        self.complete += other.complete;
+        self.timed_out += other.timed_out;
+        self.failed += other.failed;
+        self.requests_lost += other.requests_lost;
+        self.not_begun += other.not_begun;
+    }
+}
+
 impl LoadReport {
     pub(super) fn new() -> Self {
         Self {
@@ -112,22 +168,70 @@ impl LoadReport {
             unanswered: 0,
             connections: 0,
             bytes: 0,
+            goodput_bytes: 0,
+            sessions: SessionCounts::default(),
+            timeouts: 0,
+            unread: 0,
+            clients: Vec::new(),
             elapsed: Duration::ZERO,
             span: Duration::ZERO,
             client_cpu: Duration::ZERO,
+            client_busy: 0.0,
             latency_ns: Histogram::new_with_bounds(LATENCY_NS_MIN, LATENCY_NS_MAX, LATENCY_DIGITS)
                 .expect("the bounds are constants"),
         }
     }
 
-    pub(super) fn finished(&mut self, latency: Duration) {
+    pub(super) fn finished(&mut self, latency: Duration, body_bytes: u64) {
         self.requests += 1;
+        self.goodput_bytes += body_bytes;
         self.latency_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
     pub(super) fn fail(&mut self, failure: Failure, detail: String) {
         *self.failures.entry(failure).or_default() += 1;
         self.first_failure.get_or_insert(detail);
+    }
+
+    /// What several threads have made together.
+    pub(super) fn sum(parts: impl IntoIterator<Item = Result<Self>>) -> Result<Self> {
+        let mut sum = Self::new();
+        for part in parts {
+            let part = part?;
+            sum.requests += part.requests;
+            sum.late += part.late;
+            for (failure, count) in part.failures {
+                *sum.failures.entry(failure).or_default() += count;
+            }
+            sum.first_failure = sum.first_failure.or(part.first_failure);
+            sum.reconnects += part.reconnects;
+            sum.unanswered += part.unanswered;
+            sum.connections += part.connections;
+            sum.bytes += part.bytes;
+            sum.goodput_bytes += part.goodput_bytes;
+            sum.sessions.add(part.sessions);
+            sum.timeouts += part.timeouts;
+            sum.unread += part.unread;
+            sum.clients.extend(part.clients);
+            sum.elapsed = sum.elapsed.max(part.elapsed);
+            sum.span = sum.span.max(part.span);
+            sum.client_cpu += part.client_cpu;
+            sum.client_busy = sum.client_busy.max(part.client_busy);
+            sum.latency_ns.add(part.latency_ns).expect("all histograms have the same bounds");
+        }
+        Ok(sum)
+    }
+
+    /// The criteria of fairness that this load broke.
+    #[must_use]
+    pub fn unfair(&self) -> Vec<Unfair> {
+        fairness::judge(&self.clients)
+    }
+
+    /// Whether the generator may have been the limit, and not the server.
+    #[must_use]
+    pub fn client_limited(&self) -> bool {
+        self.client_busy >= BUSY_LIMIT || self.sessions.not_begun > 0
     }
 
     /// How many requests failed.
@@ -156,6 +260,13 @@ impl LoadReport {
             seconds,
             requests_per_second: self.requests as f64 / seconds,
             megabytes_per_second: self.bytes as f64 / 1e6 / seconds,
+            goodput_mbit: self.goodput_bytes as f64 * 8.0 / 1e6 / seconds,
+            sessions: self.sessions,
+            timeouts: self.timeouts,
+            unread: self.unread,
+            sizes: SizeCounts::sum(&self.clients),
+            unfair: self.unfair().iter().map(Unfair::to_string).collect(),
+            client_limited: self.client_limited(),
             client_utilisation: self.client_cpu.as_secs_f64() / seconds,
             latency_us: Quantiles {
                 p50: us(0.5),
@@ -181,7 +292,22 @@ impl fmt::Display for Figures {
             f,
             "latency      {p50:.0} us median, 90 % {p90:.0}, 99 % {p99:.0}, 99.9 % {p999:.0}, worst {max:.0}"
         )?;
-        writeln!(f, "client       {:.0} % of a CPU", self.client_utilisation * 100.0)?;
+        let limit = if self.client_limited { ": it was the limit" } else { "" };
+        writeln!(f, "client       {:.0} % of a CPU{limit}", self.client_utilisation * 100.0)?;
+        let SessionCounts { complete, timed_out, failed, requests_lost, not_begun } = self.sessions;
+        if self.sessions != SessionCounts::default() {
+            writeln!(f, "goodput      {:.1} Mbit/s", self.goodput_mbit)?;
+            writeln!(f, "sessions     {complete} complete, {timed_out} timed out, {failed} failed")?;
+            writeln!(
+                f,
+                "timeouts     {}, and {} before the server read the request",
+                self.timeouts, self.unread
+            )?;
+            writeln!(f, "never made   {requests_lost} requests of ended sessions, {not_begun} sessions")?;
+        }
+        for unfair in &self.unfair {
+            writeln!(f, "unfair       {unfair}")?;
+        }
         if self.reconnects > 0 {
             writeln!(f, "reconnects   {} (kept connections that the server closed)", self.reconnects)?;
         }
@@ -208,7 +334,7 @@ mod tests {
     fn quantiles_are_right_to_two_digits() {
         let mut report = LoadReport::new();
         for us in 1..=10_000 {
-            report.finished(Duration::from_micros(us));
+            report.finished(Duration::from_micros(us), 0);
         }
         report.elapsed = Duration::from_secs(2);
         let figures = report.figures();
@@ -224,8 +350,8 @@ mod tests {
     #[test]
     fn a_latency_beyond_the_bounds_counts_as_the_bound() {
         let mut report = LoadReport::new();
-        report.finished(Duration::from_secs(3_600));
-        report.finished(Duration::ZERO);
+        report.finished(Duration::from_secs(3_600), 0);
+        report.finished(Duration::ZERO, 0);
         assert_eq!(report.latency_ns.len(), 2);
     }
 

@@ -21,6 +21,8 @@ pub(super) const BYTES_MAX: u64 = 1 << 40;
 /// The parts of a line that a simulation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
+    /// Who asked: an address, or what the log has in its place.
+    pub client: Cow<'a, [u8]>,
     /// Seconds since 1970 in UTC.
     pub time_s: i64,
     /// The method.
@@ -115,7 +117,17 @@ pub(super) fn parse_combined(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
         field => field.and_then(parse_number).filter(|bytes| *bytes <= BYTES_MAX).ok_or(BadLine::BadBytes)?,
     };
     let referrer = referrer(rest).map(Cow::Borrowed);
-    Ok(LogEntry { time_s, method, target: Cow::Borrowed(target), status, bytes, referrer })
+    let client = Cow::Borrowed(client(line));
+    Ok(LogEntry { client, time_s, method, target: Cow::Borrowed(target), status, bytes, referrer })
+}
+
+/// The first word; the second if the first is a virtual host, and the second an address.
+fn client(line: &[u8]) -> &[u8] {
+    let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let is_address =
+        |word: &&[u8]| std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok());
+    let first = words.next().unwrap_or_default();
+    if is_address(&first) { first } else { words.next().filter(is_address).unwrap_or(first) }
 }
 
 /// What is between the first two quotes behind the numbers. A quote ends it: no URL has one.
@@ -254,6 +266,7 @@ mod tests {
     #[test]
     fn a_line_of_the_common_format() {
         let entry = LogEntry {
+            client: b"192.0.2.1".into(),
             time_s: 971_211_336,
             method: Method::Get,
             target: b"/a?b".into(),
@@ -276,6 +289,17 @@ mod tests {
             let line = format!("{COMMON}{end}");
             assert_eq!(parse_combined(line.as_bytes()).unwrap().referrer.as_deref(), expected, "{end}");
         }
+    }
+
+    #[test]
+    fn the_client_is_the_first_word_or_follows_a_virtual_host() {
+        let client = |start: &str| {
+            let line = COMMON.replace("192.0.2.1", start);
+            String::from_utf8(parse_combined(line.as_bytes()).unwrap().client.into_owned()).unwrap()
+        };
+        assert_eq!(client("a.example:80 2001:db8::1"), "2001:db8::1");
+        assert_eq!(client("pool-7.example"), "pool-7.example");
+        assert_eq!(client("192.0.2.9 192.0.2.1"), "192.0.2.9");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use super::access_log::{BYTES_MAX, BadLine, LogEntry, Method, days_since_1970, m
 struct OfBaton<'a> {
     #[serde(borrow)]
     time: Time<'a>,
+    #[serde(borrow, default)]
+    peer: Cow<'a, str>,
     #[serde(borrow)]
     request: Cow<'a, str>,
     status: u64,
@@ -36,6 +38,8 @@ struct OfCaddy<'a> {
 
 #[derive(Deserialize)]
 struct TraceRequest<'a> {
+    #[serde(borrow, default)]
+    client_ip: Cow<'a, str>,
     #[serde(borrow)]
     method: Cow<'a, str>,
     #[serde(borrow)]
@@ -84,19 +88,28 @@ fn of_baton(line: OfBaton<'_>) -> Result<LogEntry<'_>, BadLine> {
     }
     .ok_or(BadLine::BadRequest)?;
     let referrer = (!line.referer.is_empty()).then(|| bytes(line.referer));
-    entry(&line.time, method, target, line.status, line.body_bytes, referrer)
+    entry(bytes(line.peer), &line.time, method, target, line.status, line.body_bytes, referrer)
 }
 
 fn of_caddy(line: OfCaddy<'_>) -> Result<LogEntry<'_>, BadLine> {
-    let TraceRequest { method, uri, headers } = line.request;
+    let TraceRequest { client_ip, method, uri, headers } = line.request;
     if uri.is_empty() {
         return Err(BadLine::BadRequest);
     }
     let referrer = headers.referer.into_iter().next().map(bytes);
-    entry(&line.ts, method_of(method.as_bytes()), bytes(uri), line.status, line.size, referrer)
+    entry(
+        bytes(client_ip),
+        &line.ts,
+        method_of(method.as_bytes()),
+        bytes(uri),
+        line.status,
+        line.size,
+        referrer,
+    )
 }
 
 fn entry<'a>(
+    client: Cow<'a, [u8]>,
     time: &Time<'_>,
     method: Method,
     target: Cow<'a, [u8]>,
@@ -110,7 +123,7 @@ fn entry<'a>(
     if bytes > BYTES_MAX {
         return Err(BadLine::BadBytes);
     }
-    Ok(LogEntry { time_s, method, target, status, bytes, referrer })
+    Ok(LogEntry { client, time_s, method, target, status, bytes, referrer })
 }
 
 fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
@@ -169,11 +182,12 @@ mod tests {
     use super::*;
 
     const BATON: &str = r#"{"time":971211336,"peer":"192.0.2.1","site":"main","request":"GET /a?b HTTP/1.1","status":200,"body_bytes":2326,"duration_ms":4,"outcome":"complete","referer":"http://s/","user_agent":"x"}"#;
-    const CADDY: &str = r#"{"level":"info","ts":971211336.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Referer":["http://s/"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":2326,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
+    const CADDY: &str = r#"{"level":"info","ts":971211336.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Referer":["http://s/"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":2326,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
 
     #[test]
     fn both_say_the_same() {
         let expected = LogEntry {
+            client: b"192.0.2.1".into(),
             time_s: 971_211_336,
             method: Method::Get,
             target: b"/a?b".into(),

@@ -1,25 +1,16 @@
 //! Access logs, plain or compressed, into a trace.
 //!
-//! Bad lines do not stop the reading: they are counted by kind, and the first of each kind is kept as an example.
 //! Entries that do not concern a file server's memory (redirects, errors, other methods) are counted as left out.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 use baton_dispatch::target_hash;
-use flate2::bufread::MultiGzDecoder;
 use hashbrown::HashMap;
 
+use super::log_lines::{LeftOut, LogError, LogLines, LogSummary};
 use super::referrals::{Referral, Referrals};
-use super::{BadLine, LogEntry, Method, TargetFacts, TargetId, Trace, TraceRequest, parse_line};
-
-/// The longest line that is looked at, in bytes: four times the longest request head that servers usually take.
-const LINE_BYTES_MAX: u64 = 32 * 1024;
-/// The length of the excerpt of a bad line, in bytes.
-const EXCERPT_BYTES: usize = 120;
-const BUFFER_BYTES: usize = 256 * 1024;
+use super::{LogEntry, Method, TargetFacts, TargetId, Trace, TraceRequest};
 
 /// Reads logs, in any order, and makes one trace of them in the order of time.
 #[derive(Debug, Default)]
@@ -29,64 +20,8 @@ pub struct LogReader {
     entries: Vec<(i64, TraceRequest)>,
     /// If they are asked for: they take twice as much memory as the requests.
     referrals: Option<Referrals>,
-    summary: LogSummary,
+    lines: LogLines,
 }
-
-/// A summary of logs.
-#[derive(Clone, Debug, Default)]
-pub struct LogSummary {
-    /// Lines, bad ones included.
-    pub lines: u64,
-    /// Entries that are in the trace.
-    pub requests: u64,
-    /// Bad lines by fault: how many, and the first one.
-    pub bad: BTreeMap<BadLine, (u64, FirstBad)>,
-    /// Entries that are not in the trace, by reason.
-    pub left_out: BTreeMap<LeftOut, u64>,
-    /// Compressed files that could not be read to their end: cut off, as one is that is being written, or damaged.
-    pub cut_off: Vec<String>,
-    /// From the first entry to the last, in seconds, both included.
-    pub span_s: u64,
-    /// The most requests within one second of the clock.
-    pub busiest_second: u64,
-    /// The most requests within one minute of the clock.
-    pub busiest_minute: u64,
-}
-
-/// Where the first bad line of its kind is, and how it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FirstBad {
-    /// Name of the file.
-    pub file: String,
-    /// Number of the line, from 1.
-    pub line: u64,
-    /// How the line begins, bytes that cannot be printed escaped.
-    pub excerpt: String,
-}
-
-/// Why an entry is not in the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftOut {
-    /// Neither `GET`, `HEAD` nor `POST`.
-    Method,
-    /// Neither success nor `304`: a redirect, or an error.
-    Status,
-}
-
-/// A log could not be read at all.
-#[derive(Debug)]
-pub struct LogError {
-    file: String,
-    error: io::Error,
-}
-
-impl std::fmt::Display for LogError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot read the log {}: {}", self.file, self.error)
-    }
-}
-
-impl std::error::Error for LogError {}
 
 impl LogReader {
     /// A reader that also keeps who sent clients where.
@@ -98,71 +33,29 @@ impl LogReader {
     /// Reads a file; `-` is the standard input.
     ///
     /// # Errors
-    /// The file cannot be opened, or reading fails.
+    /// As [`LogLines::read_path`].
     pub fn read_path(&mut self, path: &Path) -> Result<(), LogError> {
-        let file = path.display().to_string();
-        if path == Path::new("-") {
-            return self.read("standard input", io::stdin().lock());
-        }
-        let opened = File::open(path).map_err(|error| LogError { file: file.clone(), error })?;
-        self.read(&file, opened)
+        self.with_lines(|reader, lines| lines.read_path(path, |entry| reader.take_entry(entry)))
     }
 
-    /// Reads a log; whether it is compressed with gzip is seen from its first bytes.
+    /// Reads a log.
     ///
     /// # Errors
-    /// Reading fails, or the log is compressed otherwise. One whose compressed data end too soon or are damaged is no
-    /// error: it is read up to there.
+    /// As [`LogLines::read`].
     pub fn read(&mut self, file: &str, source: impl Read) -> Result<(), LogError> {
-        let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
-        let start = source.fill_buf().unwrap_or_default();
-        let compressed = start.starts_with(&GZIP_MAGIC);
-        if let Some((_, program)) = OTHER_MAGIC.iter().find(|(magic, _)| start.starts_with(magic)) {
-            let advice =
-                format!("it is compressed, and not with gzip; use {program} {file} | baton sim ... -");
-            return Err(LogError { file: file.to_owned(), error: io::Error::other(advice) });
-        }
-        let result = if compressed {
-            self.read_lines(file, BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(source)))
-        } else {
-            self.read_lines(file, source)
-        };
-        match result {
-            // A decoder's errors for truncated and for invalid data.
-            Err(error)
-                if compressed
-                    && matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput) =>
-            {
-                self.summary.cut_off.push(file.to_owned());
-                Ok(())
-            }
-            Err(error) => Err(LogError { file: file.to_owned(), error }),
-            Ok(()) => Ok(()),
-        }
+        self.with_lines(|reader, lines| lines.read(file, source, |entry| reader.take_entry(entry)))
     }
 
-    fn read_lines(&mut self, file: &str, mut source: impl BufRead) -> io::Result<()> {
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            if source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            let too_long = line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n");
-            if too_long {
-                source.skip_until(b'\n')?;
-            }
-            let line = line.trim_ascii_end();
-            if line.is_empty() {
-                continue;
-            }
-            self.summary.lines += 1;
-            match if too_long { Err(BadLine::TooLong) } else { parse_line(line) } {
-                Ok(entry) => self.take_entry(&entry),
-                Err(fault) => self.count_bad(fault, file, number, line),
-            }
+    /// Lends the lines, and the rest of the reader for what they give.
+    fn with_lines<T>(&mut self, read: impl FnOnce(&mut Self, &mut LogLines) -> T) -> T {
+        let mut lines = std::mem::take(&mut self.lines);
+        let result = read(self, &mut lines);
+        let left_out = std::mem::take(&mut self.lines.summary.left_out);
+        for (reason, count) in left_out {
+            *lines.summary.left_out.entry(reason).or_default() += count;
         }
-        Ok(())
+        self.lines = lines;
+        result
     }
 
     fn take_entry(&mut self, entry: &LogEntry<'_>) {
@@ -191,16 +84,7 @@ impl LogReader {
     }
 
     fn leave_out(&mut self, reason: LeftOut) {
-        *self.summary.left_out.entry(reason).or_default() += 1;
-    }
-
-    fn count_bad(&mut self, fault: BadLine, file: &str, line: u64, text: &[u8]) {
-        let first = || FirstBad {
-            file: file.to_owned(),
-            line,
-            excerpt: printable(&text[..text.len().min(EXCERPT_BYTES)]),
-        };
-        self.summary.bad.entry(fault).or_insert_with(|| (0, first())).0 += 1;
+        *self.lines.summary.left_out.entry(reason).or_default() += 1;
     }
 
     /// Who sent clients where: one for each request, in the order of the logs. None unless they were asked for.
@@ -215,73 +99,18 @@ impl LogReader {
         // Servers write an entry when the answer is complete, so neighbours may be out of order; and the shell
         // decides the order of a month's files.
         self.entries.sort_by_key(|(time_s, _)| *time_s);
+        let mut summary = self.lines.summary;
         let times = || self.entries.iter().map(|(time_s, _)| *time_s);
-        self.summary.requests = self.entries.len() as u64;
-        self.summary.span_s = match (self.entries.first(), self.entries.last()) {
+        summary.requests = self.entries.len() as u64;
+        summary.span_s = match (self.entries.first(), self.entries.last()) {
             (Some((first, _)), Some((last, _))) => first.abs_diff(*last) + 1,
             _ => 0,
         };
-        self.summary.busiest_second = longest_run(times());
-        self.summary.busiest_minute = longest_run(times().map(|time_s| time_s.div_euclid(60)));
+        summary.busiest_second = longest_run(times());
+        summary.busiest_minute = longest_run(times().map(|time_s| time_s.div_euclid(60)));
         let requests = self.entries.iter().map(|(_, request)| *request).collect();
-        (Trace::new(name.to_owned(), self.targets, requests), self.summary)
+        (Trace::new(name.to_owned(), self.targets, requests), summary)
     }
-}
-
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-
-/// How files begin that are compressed otherwise, and what unpacks them.
-const OTHER_MAGIC: [(&[u8], &str); 3] =
-    [(b"\x28\xb5\x2f\xfd", "zstdcat"), (b"\xfd7zXZ", "xzcat"), (b"BZh91AY&SY", "bzcat")];
-
-impl LogSummary {
-    /// How many lines are bad.
-    #[must_use]
-    pub fn bad_lines(&self) -> u64 {
-        self.bad.values().map(|(count, _)| count).sum()
-    }
-
-    /// The summary in sentences.
-    #[must_use]
-    pub fn words(&self) -> Vec<String> {
-        let mut words = vec![format!(
-            "Read {} lines, {} requests over {:.1} hours; {} in the busiest second, {:.0} a second in the busiest minute.",
-            self.lines,
-            self.requests,
-            self.span_s as f64 / 3600.0,
-            self.busiest_second,
-            self.busiest_minute as f64 / 60.0
-        )];
-        if !self.left_out.is_empty() {
-            let reasons = self.left_out.iter().map(|(reason, count)| match reason {
-                LeftOut::Method => format!("{count} by their method"),
-                LeftOut::Status => format!("{count} by their status (redirects, errors)"),
-            });
-            words.push(format!("Left out: {}.", reasons.collect::<Vec<_>>().join(", ")));
-        }
-        for (fault, (count, first)) in &self.bad {
-            let lines = if *count == 1 { "line" } else { "lines" };
-            words.push(format!(
-                "Skipped {count} bad {lines}: {fault}. The first is {}:{}: {}",
-                first.file, first.line, first.excerpt
-            ));
-        }
-        for file in &self.cut_off {
-            words.push(format!(
-                "The compressed data of {file} are truncated or damaged; the part before was read."
-            ));
-        }
-        words
-    }
-}
-
-/// A line without bytes that would affect a terminal.
-fn printable(text: &[u8]) -> String {
-    let byte = |&byte: &u8| match byte {
-        b' '..=b'~' => char::from(byte).to_string(),
-        _ => format!("\\x{byte:02x}"),
-    };
-    text.iter().map(byte).collect()
 }
 
 /// The path within a request's target, which may be a whole URL, without its query.
@@ -322,8 +151,11 @@ fn longest_run(values: impl Iterator<Item = i64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::io::Write;
 
+    use super::super::BadLine;
+    use super::super::log_lines::LINE_BYTES_MAX;
     use super::*;
 
     fn line(second: u8, request: &str, status: u16, bytes: u64) -> String {

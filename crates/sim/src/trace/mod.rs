@@ -1,16 +1,17 @@
 //! Traces: streams of requests for targets of known sizes.
 //!
 //! ```text
-//!   access logs ──► access_log ──► log_reader ─┐
-//!              └──► json_log ───────┘          │
-//!   published statistics ──► synthetic ────────┼──► Trace ──► simulator
-//!   Zipf parameters ──► zipf ──────────────────┘      └─────► Statistics
+//!   access logs ──► access_log ──► log_lines ──► log_reader ─┐
+//!              └──► json_log ──────┘                         │
+//!   published statistics ──► synthetic ──────────────────────┼──► Trace ──► simulator
+//!   Zipf parameters ──► zipf ────────────────────────────────┘      └─────► Statistics
 //! ```
 
 mod access_log;
 mod hot;
 mod json_log;
 mod line;
+mod log_lines;
 mod log_reader;
 mod parameters;
 mod popularity;
@@ -23,7 +24,8 @@ mod zipf;
 pub use access_log::{BadLine, LogEntry, Method};
 pub use hot::{HotTargets, with_hot_targets};
 pub use line::parse_line;
-pub use log_reader::{FirstBad, LeftOut, LogError, LogReader, LogSummary};
+pub use log_lines::{FirstBad, LeftOut, LogError, LogLines, LogSummary};
+pub use log_reader::LogReader;
 pub(crate) use parameters::Parameters;
 pub use parameters::ParametersError;
 pub use published::{CHESS, IBM, LogStatistics, RICE};

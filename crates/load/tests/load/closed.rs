@@ -1,53 +1,17 @@
 //! The load generator against tiny servers whose every byte is known: its counts must match.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use crate::scripted::{Answer, bytes_of, ok, serve, talk};
 use baton_load::files::write_all;
-use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 
-/// A server that answers with what `answer` makes of the path and the number of the request on its connection; an
-/// answer without bytes closes the connection. Returns its address and the count of connections that it accepted.
-fn serve(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let accepted = Arc::new(AtomicUsize::new(0));
-    let (count, answer) = (Arc::clone(&accepted), Arc::new(answer));
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            count.fetch_add(1, Ordering::SeqCst);
-            let answer = Arc::clone(&answer);
-            thread::spawn(move || talk(stream, &*answer));
-        }
-    });
-    (address, accepted)
-}
-
-fn talk(mut stream: TcpStream, answer: &dyn Fn(&str, usize) -> Vec<u8>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-    for number in 0.. {
-        let Some(Ok(request)) = lines.next() else { return };
-        let path = request.split(' ').nth(1).unwrap().to_owned();
-        let closes = lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty());
-        let closes = closes.filter(|line| line.eq_ignore_ascii_case("connection: close")).count() > 0;
-        let bytes = answer(&path, number);
-        if bytes.is_empty() || stream.write_all(&bytes).is_err() || closes {
-            return;
-        }
-    }
-}
+use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList, run_on_threads};
 
 const REQUESTS: u64 = 60;
-
-fn ok(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
-}
 
 fn settings(address: SocketAddr) -> LoadSettings {
     LoadSettings {
@@ -72,47 +36,48 @@ fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
 
 #[test]
 fn kept_connections_are_kept_and_every_byte_is_counted() {
-    let (address, accepted) = serve(|path, _| ok(&path.repeat(100)));
-    let report = run(&settings(address), &[("/a", Some(200)), ("/long", Some(500))]);
+    let server = serve(|path, _, _| ok(&path.repeat(100)));
+    let report = run(&settings(server.address), &[("/a", Some(200)), ("/long", Some(500))]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
     assert_eq!(report.requests, REQUESTS);
     assert_eq!(report.latency_ns.len(), REQUESTS);
-    assert_eq!(accepted.load(Ordering::SeqCst), 3);
+    assert_eq!(server.accepted(), 3);
     // The two paths are requested in turn.
     assert_eq!(report.bytes, REQUESTS / 2 * 700);
 }
 
 #[test]
 fn bodies_may_be_dropped_unread() {
-    let (address, _) = serve(|_, _| ok(&"x".repeat(3_000_000)));
-    let report = run(&LoadSettings { verify: false, ..settings(address) }, &[("/", None)]);
+    let server = serve(|_, _, _| ok(&"x".repeat(3_000_000)));
+    let report = run(&LoadSettings { verify: false, ..settings(server.address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
     assert_eq!((report.requests, report.bytes), (REQUESTS, REQUESTS * 3_000_000));
 }
 
 #[test]
 fn a_connection_per_request_is_just_that() {
-    let (address, accepted) = serve(|_, _| ok("hello"));
-    let report = run(&LoadSettings { connection_per_request: true, ..settings(address) }, &[("/", None)]);
+    let server = serve(|_, _, _| ok("hello"));
+    let report =
+        run(&LoadSettings { connection_per_request: true, ..settings(server.address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
     assert_eq!(report.requests, REQUESTS);
     // At the end every client has opened its next connection, or still waits for the end of its last.
     assert!((REQUESTS..=REQUESTS + 3).contains(&report.connections), "{} connections", report.connections);
-    assert!(accepted.load(Ordering::SeqCst) as u64 >= REQUESTS);
+    assert!(server.accepted() as u64 >= REQUESTS);
 }
 
 #[test]
 fn idle_connections_come_on_top() {
-    let (address, accepted) = serve(|_, _| ok("hello"));
-    let report = run(&LoadSettings { idle_connections: 20, ..settings(address) }, &[("/", None)]);
+    let server = serve(|_, _, _| ok("hello"));
+    let report = run(&LoadSettings { idle_connections: 20, ..settings(server.address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0);
-    assert_eq!(accepted.load(Ordering::SeqCst), 23);
+    assert_eq!(server.accepted(), 23);
 }
 
 #[test]
 fn a_kept_connection_that_the_server_closes_is_opened_again_without_a_failure() {
-    let (address, _) = serve(|_, number| if number < 2 { ok("hello") } else { Vec::new() });
-    let report = run(&settings(address), &[("/", None)]);
+    let server = serve(|_, _, number| if number < 2 { ok("hello") } else { Answer::Last(Vec::new()) });
+    let report = run(&settings(server.address), &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
     // Two requests per connection.
     assert_eq!((report.requests, report.connections), (REQUESTS, 3 + report.reconnects));
@@ -121,24 +86,20 @@ fn a_kept_connection_that_the_server_closes_is_opened_again_without_a_failure() 
 
 #[test]
 fn each_wrong_answer_is_a_failure_of_its_kind() {
-    type Answer = fn(&str, usize) -> Vec<u8>;
-    let cases: [(Failure, Answer); 6] = [
-        (Failure::Status, |_, _| b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        (Failure::Length, |_, _| ok("hello, world")),
-        (Failure::Head, |_, _| b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
-        (Failure::Surplus, |_, _| b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello!".to_vec()),
-        (Failure::Changed, |_, number| ok(if number == 0 { "hello" } else { "hallo" })),
-        (
-            Failure::EarlyEnd,
-            |_, number| if number == 0 { b"HTTP/1.1 200 OK\r\nContent".to_vec() } else { Vec::new() },
-        ),
+    type Script = fn(&str, usize, usize) -> Answer;
+    let cases: [(Failure, Script); 6] = [
+        (Failure::Status, |_, _, _| {
+            Answer::Bytes(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())
+        }),
+        (Failure::Length, |_, _, _| ok("hello, world")),
+        (Failure::Head, |_, _, _| Answer::Bytes(b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec())),
+        (Failure::Surplus, |_, _, _| Answer::Bytes([&bytes_of("hello")[..], b"!"].concat())),
+        (Failure::Changed, |_, _, number| ok(if number == 0 { "hello" } else { "hallo" })),
+        (Failure::EarlyEnd, |_, _, _| Answer::Last(b"HTTP/1.1 200 OK\r\nContent".to_vec())),
     ];
     for (failure, answer) in cases {
-        let (address, _) = serve(answer);
-        // The early end shows when the server closes; it does so when asked to.
-        let close = failure == Failure::EarlyEnd;
-        let report =
-            run(&LoadSettings { connection_per_request: close, ..settings(address) }, &[("/", Some(5))]);
+        let server = serve(answer);
+        let report = run(&settings(server.address), &[("/", Some(5))]);
         let kinds: Vec<_> = report.failures.keys().collect();
         assert_eq!(kinds, [&failure], "{:?}", report.first_failure);
     }
@@ -165,9 +126,9 @@ fn a_body_that_is_not_its_file_is_a_failure() {
     let last = text.rfind("patient").unwrap();
     let damaged = format!("{}hurried{}", &text[..last], &text[last + "patient".len()..]);
     for (body, failures) in [(text, vec![]), (damaged, vec![(Failure::Changed, 1)])] {
-        let (address, _) = serve(move |_, _| ok(&body));
-        let settings = LoadSettings { verify: false, ..settings(address) };
-        let list = RequestList::new(address, false, [LoadRequest::file("/100k.html", 100 << 10)]);
+        let server = serve(move |_, _, _| ok(&body));
+        let settings = LoadSettings { verify: false, ..settings(server.address) };
+        let list = RequestList::new(server.address, false, [LoadRequest::file("/100k.html", 100 << 10)]);
         let report = Load::connect(&settings, list).unwrap().run().unwrap();
         assert_eq!(report.failures, failures.into_iter().collect(), "{:?}", report.first_failure);
     }
@@ -175,8 +136,8 @@ fn a_body_that_is_not_its_file_is_a_failure() {
 
 #[test]
 fn what_comes_after_the_end_counts_for_no_rate() {
-    let (address, _) = serve(|_, _| ok("hello"));
-    let report = run(&LoadSettings { duration: Duration::ZERO, ..settings(address) }, &[("/", None)]);
+    let server = serve(|_, _, _| ok("hello"));
+    let report = run(&LoadSettings { duration: Duration::ZERO, ..settings(server.address) }, &[("/", None)]);
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
     assert_eq!((report.requests, report.late, report.answered()), (0, 3, 3));
     assert_eq!((report.bytes, report.latency_ns.len()), (0, 0));
@@ -199,4 +160,49 @@ fn a_connection_that_is_never_answered_is_a_failure() {
     assert!(report.requests > 0);
     assert_eq!(report.first_failure.as_deref(), Some("2 of 3 connections were never answered"));
     assert_eq!(report.failures, [(Failure::NeverAnswered, 1)].into());
+}
+
+#[test]
+fn several_threads_share_connections_and_requests() {
+    let server = serve(|_, _, _| ok("hello"));
+    let settings = LoadSettings { connections: 5, ..settings(server.address) };
+    let list = RequestList::new(settings.address, false, [LoadRequest::page("/", None)]);
+    let report = run_on_threads(&settings, list, 2).unwrap();
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    assert_eq!((report.requests, report.latency_ns.len()), (REQUESTS, REQUESTS));
+    assert_eq!((report.connections, server.accepted()), (5, 5));
+}
+
+#[test]
+fn a_replay_takes_what_the_site_says_unless_it_breaks() {
+    let server = serve(|path, _, number| {
+        let status = if path == "/gone" { "404 Not Found" } else { "502 Bad Gateway" };
+        let body = "x".repeat(number);
+        let length = body.len();
+        Answer::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes())
+    });
+    for (path, failures) in [("/gone", 0), ("/broken", REQUESTS)] {
+        let list = RequestList::new(server.address, false, [LoadRequest::replay(path)]);
+        let report = Load::connect(&settings(server.address), list).unwrap().run().unwrap();
+        assert_eq!(report.failed(), failures, "{path}");
+    }
+}
+
+#[test]
+fn more_connections_than_descriptors_are_refused_with_a_remedy() {
+    let settings = LoadSettings { connections: 1 << 40, ..settings(SocketAddr::from(([127, 0, 0, 1], 1))) };
+    let list = RequestList::new(settings.address, false, [LoadRequest::page("/", None)]);
+    let error = Load::connect(&settings, list).unwrap_err().to_string();
+    assert!(error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn a_body_may_end_with_its_connection() {
+    let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+    for (body, failures) in [("hello", vec![]), ("hell", vec![Failure::Length])] {
+        let server = serve(move |_, _, _| Answer::Last(format!("{head}{body}").into_bytes()));
+        let report = run(&settings(server.address), &[("/", Some(5))]);
+        let kinds: Vec<_> = report.failures.into_keys().collect();
+        assert_eq!(kinds, failures, "{:?}", report.first_failure);
+    }
 }

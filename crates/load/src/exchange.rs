@@ -1,0 +1,489 @@
+//! One connection: sends a request, takes its reply. What comes after a reply is its driver's decision: [`crate::closed`]
+//! and [`crate::sessions`].
+//!
+//! ```text
+//! Resting ──► Sending ──► Head ──► Body ──► Resting             the connection is kept; a body is of known length or in chunks
+//!                                   └────► Closing ──► Resting  it ends: the server said so, or was asked to
+//! ```
+//!
+//! Sockets are registered edge-triggered. The next request follows a complete reply at once, without another read:
+//! later data raises a new edge.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{connect, recv, send, socket_with};
+
+use super::chunks::Chunks;
+use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
+use super::report::Failure;
+use super::targets::Targets;
+
+/// What the connections of a thread have in common.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) epoll: OwnedFd,
+    pub(super) address: SocketAddr,
+    pub(super) targets: Targets,
+    pub(super) connection_per_request: bool,
+    /// Every body is read and compared with what its file or the first reply had.
+    pub(super) verify: bool,
+    scratch: Vec<u8>,
+    /// Bytes of bodies received.
+    pub(super) bytes: u64,
+    /// Connections opened.
+    pub(super) connections: u64,
+}
+
+impl Wire {
+    pub(super) fn new(
+        address: SocketAddr,
+        targets: Targets,
+        connection_per_request: bool,
+        verify: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).context("epoll_create1")?,
+            address,
+            targets,
+            connection_per_request,
+            verify,
+            scratch: vec![0; SCRATCH_BYTES],
+            bytes: 0,
+            connections: 0,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// No request is under way.
+    Resting,
+    Sending {
+        sent: usize,
+    },
+    Head,
+    Body {
+        left: u64,
+    },
+    /// Its length shows at its end.
+    ChunkedBody(Chunks),
+    /// It ends with the connection.
+    BodyToEnd,
+    /// The reply is complete; the end of the stream must follow.
+    Closing,
+}
+
+/// What a connection came to.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// There may be more in the socket.
+    Again,
+    /// Go on when the socket raises the next edge.
+    Wait,
+    /// The reply is complete.
+    Finished,
+    /// The connection ended as announced.
+    Ended,
+    /// A kept connection was closed by the server before it carried any of the reply, which it may do at any time.
+    Stale,
+    Failed(Failure, String),
+}
+
+/// A connection and the request on it.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// What epoll says of its socket.
+    token: u64,
+    socket: OwnedFd,
+    state: State,
+    target: usize,
+    /// The connection has not carried a reply yet.
+    fresh: bool,
+    /// Some bytes have left on it, so it is open.
+    connected: bool,
+    /// The connection ends with this reply.
+    closes: bool,
+    /// The beginning of a head that came in pieces.
+    partial: Vec<u8>,
+    body_bytes: u64,
+    body_sum: u64,
+    /// This body is compared with its file.
+    comparison: Option<Comparison>,
+}
+
+/// How far a body has been compared with its file, and whether it differs.
+#[derive(Debug, Default)]
+struct Comparison {
+    offset: u64,
+    differs: bool,
+}
+
+impl Comparison {
+    fn take(&mut self, targets: &Targets, target: usize, piece: &[u8]) {
+        self.differs |= !targets.file_has(target, self.offset, piece);
+        self.offset += piece.len() as u64;
+    }
+}
+
+impl Exchange {
+    /// Opens a connection, whose events have this token.
+    pub(super) fn open(token: u64, wire: &mut Wire) -> Result<Self> {
+        Ok(Self {
+            token,
+            socket: open(token, wire)?,
+            state: State::Resting,
+            target: 0,
+            fresh: true,
+            connected: false,
+            closes: false,
+            partial: Vec::new(),
+            body_bytes: 0,
+            body_sum: FNV_START,
+            comparison: None,
+        })
+    }
+
+    /// Closes the connection and opens another.
+    pub(super) fn reopen(&mut self, wire: &mut Wire) -> Result<()> {
+        // Closing the old socket, by dropping it, takes it out of the epoll set as well.
+        self.socket = open(self.token, wire)?;
+        self.state = State::Resting;
+        self.fresh = true;
+        self.connected = false;
+        self.closes = false;
+        Ok(())
+    }
+
+    /// Makes this request with the next [`advance`](Self::advance).
+    pub(super) fn ask(&mut self, wire: &mut Wire, target: usize) {
+        self.target = target;
+        self.comparison = wire.targets.take_uncompared(target).then(Comparison::default);
+        self.ask_again();
+    }
+
+    /// The same request once more, on a new connection.
+    pub(super) fn ask_again(&mut self) {
+        self.partial.clear();
+        self.body_bytes = 0;
+        self.body_sum = FNV_START;
+        self.state = State::Sending { sent: 0 };
+    }
+
+    /// Nothing to do for now.
+    pub(super) fn rest(&mut self) {
+        self.state = State::Resting;
+    }
+
+    /// After a complete reply: the server will close, and its end has to be waited for.
+    pub(super) fn await_end(&mut self) {
+        self.state = State::Closing;
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.state, State::Resting)
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing)
+    }
+
+    /// Whether the connection ends with the reply that has just finished.
+    pub(super) fn closes(&self) -> bool {
+        self.closes
+    }
+
+    /// Whether a request, or its beginning, has left on this connection.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Whether none of the present reply has come.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.state, State::Sending { .. } | State::Head) && self.partial.is_empty()
+    }
+
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Bytes of the present body so far.
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Does all that is possible now.
+    pub(super) fn advance(&mut self, wire: &mut Wire) -> Step {
+        loop {
+            let step = match self.state {
+                State::Resting => Step::Wait,
+                State::Sending { sent } => self.send(wire, sent),
+                State::Head => self.receive_head(wire),
+                State::Body { left } => self.receive_body(wire, left),
+                State::ChunkedBody(chunks) => self.receive_chunks(wire, chunks),
+                State::BodyToEnd => self.receive_to_end(wire),
+                State::Closing => self.receive_end(wire),
+            };
+            match step {
+                Step::Again => {}
+                Step::Finished => {
+                    self.state = State::Resting;
+                    self.fresh = false;
+                    return Step::Finished;
+                }
+                step => return step,
+            }
+        }
+    }
+
+    fn send(&mut self, wire: &Wire, sent: usize) -> Step {
+        let bytes = wire.targets.bytes(self.target);
+        match send(&self.socket, &bytes[sent..], SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                self.connected = true;
+                if sent + count < bytes.len() {
+                    self.state = State::Sending { sent: sent + count };
+                    return Step::Again;
+                }
+                self.state = State::Head;
+                Step::Wait
+            }
+            // A connection that is still being opened says EAGAIN too, and is writable when it is open.
+            Err(Errno::AGAIN) => Step::Wait,
+            Err(Errno::INTR) => Step::Again,
+            Err(Errno::CONNREFUSED) => {
+                // A server that begins anew listens again soon: clients that ask without a pause would keep it from that.
+                std::thread::sleep(REFUSED_PAUSE);
+                self.broken(wire, Errno::CONNREFUSED)
+            }
+            Err(errno) => self.broken(wire, errno),
+        }
+    }
+
+    fn receive_head(&mut self, wire: &mut Wire) -> Step {
+        self.with_scratch(wire, Self::take_head)
+    }
+
+    fn take_head(&mut self, wire: &mut Wire, scratch: &mut [u8]) -> Step {
+        let begun = self.partial.len();
+        scratch[..begun].copy_from_slice(&self.partial);
+        let count = match recv(&self.socket, &mut scratch[begun..HEAD_BYTES_MAX], RecvFlags::empty()) {
+            Ok((_, 0)) if begun == 0 && !self.fresh => return Step::Stale,
+            Ok((_, 0)) => {
+                return self.failed(wire, Failure::EarlyEnd, "the connection ended inside the head");
+            }
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN) => return Step::Wait,
+            Err(Errno::INTR) => return Step::Again,
+            Err(errno) => return self.broken(wire, errno),
+        };
+        let received = &scratch[..begun + count];
+        let Some(head) = ReplyHead::parse(received, begun) else {
+            if received.len() == HEAD_BYTES_MAX {
+                return self.failed(wire, Failure::Head, "the head is too long or not a head");
+            }
+            self.partial.extend_from_slice(&received[begun..]);
+            return Step::Again;
+        };
+        self.partial.clear();
+        if !wire.targets.status_is(self.target, head.status) {
+            return self.failed(wire, Failure::Status, &format!("status {}", head.status));
+        }
+        self.closes = head.closes || wire.connection_per_request;
+        let body = &received[head.head_bytes..];
+        match head.length {
+            BodyLength::Known(length) => self.take_beginning(wire, body, length),
+            BodyLength::Chunked => self.take_chunks(wire, Chunks::START, body),
+            BodyLength::Unknown if head.closes => {
+                self.take_body(wire, body);
+                self.state = State::BodyToEnd;
+                Step::Again
+            }
+            BodyLength::Unknown => self.failed(wire, Failure::Head, "no length of its body"),
+        }
+    }
+
+    fn take_beginning(&mut self, wire: &mut Wire, body: &[u8], length: u64) -> Step {
+        if !wire.targets.length_is(self.target, length) {
+            return self.failed(wire, Failure::Length, &format!("{length} bytes"));
+        }
+        if body.len() as u64 > length {
+            return self.failed(wire, Failure::Surplus, "more bytes than promised");
+        }
+        self.take_body(wire, body);
+        self.received(wire, length - body.len() as u64)
+    }
+
+    fn receive_body(&mut self, wire: &mut Wire, left: u64) -> Step {
+        self.with_scratch(wire, |exchange, wire, scratch| {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
+            let is_read = wire.verify || exchange.comparison.is_some();
+            let flags = if is_read { RecvFlags::empty() } else { RecvFlags::TRUNC };
+            let count = match recv(&exchange.socket, &mut scratch[..wanted], flags) {
+                Ok((_, 0)) => {
+                    let what = format!("{left} bytes of the body missing");
+                    return exchange.failed(wire, Failure::EarlyEnd, &what);
+                }
+                Ok((_, count)) => count,
+                Err(Errno::AGAIN) => return Step::Wait,
+                Err(Errno::INTR) => return Step::Again,
+                Err(errno) => return exchange.broken(wire, errno),
+            };
+            exchange.take_body(wire, &scratch[..count]);
+            exchange.received(wire, left - count as u64)
+        })
+    }
+
+    /// Counts these bytes of the body, and compares them if that is asked for. Else the kernel has dropped them, and `piece` has
+    /// only their number.
+    fn take_body(&mut self, wire: &mut Wire, piece: &[u8]) {
+        if wire.verify {
+            self.body_sum = fnv(self.body_sum, piece);
+        }
+        if let Some(comparison) = &mut self.comparison {
+            comparison.take(&wire.targets, self.target, piece);
+        }
+        self.body_bytes += piece.len() as u64;
+        wire.bytes += piece.len() as u64;
+    }
+
+    fn receive_chunks(&mut self, wire: &mut Wire, chunks: Chunks) -> Step {
+        self.with_scratch(wire, |exchange, wire, scratch| {
+            let count = match recv(&exchange.socket, &mut scratch[..], RecvFlags::empty()) {
+                Ok((_, 0)) => return exchange.failed(wire, Failure::EarlyEnd, "the last chunk is missing"),
+                Ok((_, count)) => count,
+                Err(Errno::AGAIN) => return Step::Wait,
+                Err(Errno::INTR) => return Step::Again,
+                Err(errno) => return exchange.broken(wire, errno),
+            };
+            exchange.take_chunks(wire, chunks, &scratch[..count])
+        })
+    }
+
+    /// Such a body may have another length each time: a server compresses what it has got so far.
+    fn take_chunks(&mut self, wire: &mut Wire, mut chunks: Chunks, bytes: &[u8]) -> Step {
+        let taken = chunks.take(bytes, |body| self.take_body(wire, body));
+        match taken {
+            None => self.failed(wire, Failure::Surplus, "no chunked body, or more than that"),
+            Some(()) if chunks == Chunks::End => self.received(wire, 0),
+            Some(()) => {
+                self.state = State::ChunkedBody(chunks);
+                Step::Again
+            }
+        }
+    }
+
+    fn receive_to_end(&mut self, wire: &mut Wire) -> Step {
+        self.with_scratch(wire, |exchange, wire, scratch| {
+            match recv(&exchange.socket, &mut scratch[..], RecvFlags::empty()) {
+                Ok((_, 0)) if wire.targets.length_is(exchange.target, exchange.body_bytes) => {
+                    exchange.received(wire, 0)
+                }
+                Ok((_, 0)) => {
+                    let what = format!("{} bytes", exchange.body_bytes);
+                    exchange.failed(wire, Failure::Length, &what)
+                }
+                Ok((_, count)) => {
+                    exchange.take_body(wire, &scratch[..count]);
+                    Step::Again
+                }
+                Err(Errno::AGAIN) => Step::Wait,
+                Err(Errno::INTR) => Step::Again,
+                Err(errno) => exchange.broken(wire, errno),
+            }
+        })
+    }
+
+    /// Part of the body has been received; `left` bytes of it are missing.
+    fn received(&mut self, wire: &mut Wire, left: u64) -> Step {
+        if left > 0 {
+            self.state = State::Body { left };
+            return Step::Again;
+        }
+        if self.comparison.as_ref().is_some_and(|comparison| comparison.differs) {
+            return self.failed(wire, Failure::Changed, "other bytes than the file has");
+        }
+        if wire.verify && !wire.targets.sum_is(self.target, self.body_sum) {
+            return self.failed(wire, Failure::Changed, "other bytes than before");
+        }
+        Step::Finished
+    }
+
+    fn receive_end(&mut self, wire: &Wire) -> Step {
+        match recv(&self.socket, &mut [0_u8; 16], RecvFlags::empty()) {
+            // A reset after the complete reply does no harm either.
+            Ok((_, 0)) | Err(Errno::CONNRESET) => Step::Ended,
+            Ok(_) => self.failed(wire, Failure::Surplus, "bytes after the last reply"),
+            Err(Errno::AGAIN) => Step::Wait,
+            Err(Errno::INTR) => Step::Again,
+            Err(errno) => self.broken(wire, errno),
+        }
+    }
+
+    fn broken(&self, wire: &Wire, errno: Errno) -> Step {
+        if !self.fresh && self.is_unanswered() && matches!(errno, Errno::PIPE | Errno::CONNRESET) {
+            return Step::Stale;
+        }
+        self.failed(wire, Failure::Socket, &errno.to_string())
+    }
+
+    fn failed(&self, wire: &Wire, failure: Failure, what: &str) -> Step {
+        Step::Failed(failure, format!("{what} for {}", wire.targets.path(self.target)))
+    }
+
+    /// Lends the room for received bytes, apart from the rest of `wire`.
+    fn with_scratch(
+        &mut self,
+        wire: &mut Wire,
+        run: impl FnOnce(&mut Self, &mut Wire, &mut [u8]) -> Step,
+    ) -> Step {
+        let mut scratch = std::mem::take(&mut wire.scratch);
+        let step = run(self, wire, &mut scratch);
+        wire.scratch = scratch;
+        step
+    }
+}
+
+/// A new connection, perhaps still being opened, registered once for everything that can happen to it.
+fn open(token: u64, wire: &mut Wire) -> Result<OwnedFd> {
+    let family = if wire.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket =
+        socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).context("opening a socket")?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    match connect(&socket, &wire.address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno).with_context(|| format!("connecting to {}", wire.address)),
+    }
+    register(&wire.epoll, &socket, token)?;
+    wire.connections += 1;
+    Ok(socket)
+}
+
+/// Fowler, Noll and Vo's hash (1a, 64 bits), which does not depend on where the stream was cut.
+fn fnv(sum: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Registers a socket once for everything; edge-triggered, so that no later epoll_ctl is needed.
+fn register(epoll: &OwnedFd, socket: &OwnedFd, token: u64) -> rustix::io::Result<()> {
+    let flags =
+        epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+    epoll::add(epoll, socket, epoll::EventData::new_u64(token), flags)
+}
+
+/// Before a client that was refused connects again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(1);
+/// Room for what one receive call may take or drop. Dropped bytes never touch it.
+const SCRATCH_BYTES: usize = 1 << 20;

@@ -1,0 +1,321 @@
+//! The sessions of one thread: one epoll instance, a slot for each connection, a heap of deadlines and pauses.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rustix::io::Errno;
+
+use super::SessionSettings;
+use super::timers::{Alarm, Timers};
+use super::unread::UnreadProbe;
+use crate::busy::BusyClock;
+use crate::exchange::{Exchange, Step, Wire};
+use crate::poll::Poll;
+use crate::report::LoadReport;
+use crate::script::Script;
+use crate::sizes::{SizeCount, Sizes};
+use crate::targets::Targets;
+
+/// The sessions of one thread.
+#[derive(Debug)]
+pub(super) struct Crowd<'a> {
+    settings: &'a SessionSettings,
+    timeout: Duration,
+    script: &'a Script,
+    wire: Wire,
+    poll: Poll,
+    timers: Timers,
+    busy: BusyClock,
+    probe: Option<UnreadProbe>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    clients: Vec<Client>,
+    sizes: Sizes,
+    arrivals: Arrivals,
+    report: LoadReport,
+}
+
+/// A place for a session; its generation tells events of earlier ones.
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    session: Option<Session>,
+}
+
+/// A session under way.
+#[derive(Debug)]
+struct Session {
+    exchange: Exchange,
+    /// Of `Crowd::clients`.
+    client: usize,
+    /// The present request and those after it, as places in the script.
+    steps: Range<usize>,
+    asked: Instant,
+    deadline: Instant,
+    phase: SessionPhase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SessionPhase {
+    Connecting,
+    Asking,
+    Thinking,
+}
+
+/// A client: its place in the script, and what became of its requests.
+#[derive(Debug)]
+struct Client {
+    /// The session that it begins next.
+    next: usize,
+    counts: Vec<SizeCount>,
+}
+
+/// When sessions begin: at even intervals, by the clients in turn.
+#[derive(Debug)]
+struct Arrivals {
+    interval: Duration,
+    next: Instant,
+    client: usize,
+}
+
+impl<'a> Crowd<'a> {
+    /// Thread `thread` of `threads`: every `threads`th client is its.
+    pub(super) fn new(
+        settings: &'a SessionSettings,
+        script: &'a Script,
+        thread: usize,
+        threads: usize,
+    ) -> Result<Self> {
+        let targets = Targets::new(settings.address, false, script.requests().iter().cloned());
+        let sizes = Sizes::of(&targets);
+        let clients: Vec<Client> = (thread..settings.load.clients)
+            .step_by(threads)
+            .map(|number| Client { next: number % script.session_count(), counts: sizes.no_counts() })
+            .collect();
+        let share = clients.len() as f64 / settings.load.clients as f64;
+        let sessions_per_second = settings.load.requests_per_second / script.mean_session() * share;
+        let slots = (settings.load.connections as f64 * share).ceil() as usize;
+        let alarms = slots + (sessions_per_second * settings.load.timeout_s).min(ALARMS_MAX) as usize;
+        Ok(Self {
+            settings,
+            timeout: Duration::from_secs_f64(settings.load.timeout_s),
+            script,
+            wire: Wire::new(settings.address, targets, false, settings.verify)?,
+            poll: Poll::new(settings.sleep),
+            timers: Timers::with_room(alarms),
+            busy: BusyClock::start(),
+            probe: UnreadProbe::open(),
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            free: (0..slots as u32).rev().collect(),
+            clients,
+            sizes,
+            arrivals: Arrivals {
+                interval: Duration::from_secs_f64(sessions_per_second.recip()),
+                next: Instant::now(),
+                client: 0,
+            },
+            report: LoadReport::new(),
+        })
+    }
+
+    /// Warms up, and measures. What is under way at the end is not counted: as much was under way at the beginning.
+    pub(super) fn run(mut self) -> Result<LoadReport> {
+        self.arrivals.next = Instant::now();
+        self.go_on(self.settings.warm_up)?;
+        self.forget();
+        let start = Instant::now();
+        self.go_on(self.settings.duration)?;
+        let now = Instant::now();
+        self.report.elapsed = now - start;
+        self.report.span = self.report.elapsed;
+        self.report.client_cpu = self.busy.cpu();
+        self.report.client_busy = self.busy.share(now);
+        self.report.bytes = self.wire.bytes;
+        self.report.connections = self.wire.connections;
+        self.report.unanswered = self.slots.iter().filter(|slot| slot.session.is_some()).count() as u64;
+        self.report.clients = self.clients.iter().map(|client| self.sizes.named(&client.counts)).collect();
+        Ok(self.report)
+    }
+
+    /// Counts from now on.
+    fn forget(&mut self) {
+        self.report = LoadReport::new();
+        self.busy = BusyClock::start();
+        self.wire.bytes = 0;
+        self.wire.connections = 0;
+        for client in &mut self.clients {
+            client.counts.fill(SizeCount::default());
+        }
+    }
+
+    fn go_on(&mut self, duration: Duration) -> Result<()> {
+        let mut now = Instant::now();
+        let end = now + duration;
+        while now < end {
+            while self.arrivals.next <= now {
+                self.arrivals.next += self.arrivals.interval;
+                self.begin(now)?;
+            }
+            while let Some((token, alarm)) = self.timers.take_due(now) {
+                self.handle_alarm(token, alarm, now)?;
+            }
+            let due = self.timers.next().map_or(end, |alarm| alarm.min(end)).min(self.arrivals.next);
+            now = self.poll.look(&self.wire.epoll, Some(due), &mut self.busy)?;
+            for number in 0..self.poll.count() {
+                if let Some(slot) = self.slot_of(self.poll.token(number)) {
+                    self.advance(slot)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The slot of a token, if its session has not ended.
+    fn slot_of(&self, token: u64) -> Option<usize> {
+        let (slot, generation) = ((token & u64::from(u32::MAX)) as usize, (token >> 32) as u32);
+        (self.slots[slot].generation == generation).then_some(slot)
+    }
+
+    fn token_of(&self, slot: usize) -> u64 {
+        u64::from(self.slots[slot].generation) << 32 | slot as u64
+    }
+
+    /// The next client begins its next session.
+    fn begin(&mut self, now: Instant) -> Result<()> {
+        let client = self.arrivals.client;
+        self.arrivals.client = (client + 1) % self.clients.len();
+        let Some(slot) = self.free.pop() else {
+            self.report.sessions.not_begun += 1;
+            return Ok(());
+        };
+        let slot = slot as usize;
+        let token = self.token_of(slot);
+        let mut exchange = match Exchange::open(token, &mut self.wire) {
+            // Every port of this host is in use or has just been: not the server's fault.
+            Err(error) if error.downcast_ref() == Some(&Errno::ADDRNOTAVAIL) => {
+                self.free.push(slot as u32);
+                self.report.sessions.not_begun += 1;
+                return Ok(());
+            }
+            exchange => exchange?,
+        };
+        let session = self.clients[client].next;
+        self.clients[client].next = (session + self.settings.load.clients) % self.script.session_count();
+        let steps = self.script.range(session);
+        exchange.ask(&mut self.wire, self.script.steps()[steps.start].request as usize);
+        let deadline = now + self.timeout;
+        self.timers.set(deadline, token, Alarm::Deadline);
+        let phase = SessionPhase::Connecting;
+        self.slots[slot].session = Some(Session { exchange, client, steps, asked: now, deadline, phase });
+        self.advance(slot)
+    }
+
+    /// Does for a session all that is possible now.
+    fn advance(&mut self, slot: usize) -> Result<()> {
+        let token = self.token_of(slot);
+        while let Some(session) = &mut self.slots[slot].session {
+            let step = session.exchange.advance(&mut self.wire);
+            if session.phase == SessionPhase::Connecting && session.exchange.is_connected() {
+                session.phase = SessionPhase::Asking;
+                session.deadline = Instant::now() + self.timeout;
+            }
+            match step {
+                Step::Again | Step::Wait | Step::Ended => return Ok(()),
+                Step::Stale => {
+                    self.report.reconnects += 1;
+                    session.exchange.reopen(&mut self.wire)?;
+                    session.exchange.ask_again();
+                }
+                Step::Failed(failure, detail) => {
+                    self.report.fail(failure, detail);
+                    self.report.sessions.failed += 1;
+                    self.end(slot);
+                }
+                Step::Finished => {
+                    let now = Instant::now();
+                    self.report.finished(now - session.asked, session.exchange.body_bytes());
+                    let size = self.sizes.index(session.exchange.target());
+                    self.clients[session.client].counts[size].answered += 1;
+                    session.steps.start += 1;
+                    let Some(next) = self.script.steps()[session.steps.clone()].first() else {
+                        self.report.sessions.complete += 1;
+                        self.end(slot);
+                        continue;
+                    };
+                    if session.exchange.closes() {
+                        session.exchange.reopen(&mut self.wire)?;
+                    }
+                    if next.pause_ms > 0 {
+                        session.phase = SessionPhase::Thinking;
+                        if !self.settings.load.thinking_counts {
+                            session.deadline += next.pause();
+                        }
+                        self.timers.set(now + next.pause(), token, Alarm::Resume);
+                        return Ok(());
+                    }
+                    session.asked = now;
+                    session.exchange.ask(&mut self.wire, next.request as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_alarm(&mut self, token: u64, alarm: Alarm, now: Instant) -> Result<()> {
+        let Some(slot) = self.slot_of(token) else { return Ok(()) };
+        let Some(session) = &mut self.slots[slot].session else { return Ok(()) };
+        match alarm {
+            Alarm::Resume => {
+                let next = self.script.steps()[session.steps.start];
+                session.phase = SessionPhase::Asking;
+                session.asked = now;
+                session.exchange.ask(&mut self.wire, next.request as usize);
+                self.advance(slot)
+            }
+            // It has gained time since, by connecting or by thinking.
+            Alarm::Deadline if session.deadline > now => {
+                self.timers.set(session.deadline, token, Alarm::Deadline);
+                Ok(())
+            }
+            Alarm::Deadline => {
+                self.expire(slot);
+                Ok(())
+            }
+        }
+    }
+
+    /// The session's time is over: the client leaves.
+    fn expire(&mut self, slot: usize) {
+        let Some(session) = &self.slots[slot].session else { return };
+        self.report.sessions.timed_out += 1;
+        let mut lost = session.steps.len() as u64;
+        if session.phase != SessionPhase::Thinking {
+            lost -= 1;
+            let is_unread = |probe: &UnreadProbe| {
+                session.exchange.is_unanswered()
+                    && probe.is_unread(session.exchange.socket(), self.settings.address)
+            };
+            if session.phase == SessionPhase::Connecting || self.probe.as_ref().is_some_and(is_unread) {
+                self.report.unread += 1;
+            } else {
+                self.report.timeouts += 1;
+                let size = self.sizes.index(session.exchange.target());
+                self.clients[session.client].counts[size].timeouts += 1;
+            }
+        }
+        self.report.sessions.requests_lost += lost;
+        self.end(slot);
+    }
+
+    /// Closes the connection. What epoll has still to say of it has an old generation.
+    fn end(&mut self, slot: usize) {
+        let place = &mut self.slots[slot];
+        place.session = None;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(slot as u32);
+    }
+}
+
+/// Room for alarms that is made before the load: more is made when it is needed.
+const ALARMS_MAX: f64 = 1e6;

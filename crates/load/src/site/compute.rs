@@ -1,0 +1,19 @@
+//! The compute sweep of Suzumura et al. (WWW 2009): a script that adds integers and sends a file of 60 KB. From some number
+//! of additions on, how the file gets to the client no longer matters.
+
+use super::programs::COMPUTE;
+use super::{Site, SiteContent, SiteFile, statistics};
+use crate::script::{Script, ScriptStep};
+use crate::targets::LoadRequest;
+
+pub(super) fn make(bytes: u64, operations: u64) -> Site {
+    let files = vec![
+        SiteFile { path: "/compute.php".into(), content: SiteContent::Program(COMPUTE) },
+        SiteFile::text(format!("/padding/{bytes}"), bytes),
+    ];
+    let target = format!("/compute.php?bytes={bytes}&operations={operations}");
+    let mut script = Script::new(vec![LoadRequest::page(target, Some(bytes))]);
+    script.push([ScriptStep { request: 0, pause_ms: 0 }]);
+    let statistics = statistics::of_script(&script);
+    Site { name: format!("{operations} additions and {bytes} bytes"), files, script, statistics }
+}

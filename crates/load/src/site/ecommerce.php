@@ -1,0 +1,17 @@
+<?php
+// A page of a shop: products by price, and padding up to the page's size.
+$page = htmlspecialchars($_GET['page'] ?? '');
+$bytes = (int) ($_GET['bytes'] ?? 0);
+$products = [];
+for ($i = 0; $i < 30; $i++) {
+    $products["Product $i"] = crc32($page . $i . ($_GET['user'] ?? '')) % 100000;
+}
+asort($products);
+$text = "<h1>$page</h1><ul>\n";
+foreach ($products as $name => $cents) {
+    $text .= sprintf("<li>%s: %.2f</li>\n", $name, $cents / 100);
+}
+$text .= "</ul>\n";
+header('Content-Type: text/html');
+echo substr($text, 0, $bytes);
+echo file_get_contents(__DIR__ . '/padding.txt', false, null, 0, max(0, $bytes - strlen($text)));

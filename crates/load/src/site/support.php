@@ -1,0 +1,15 @@
+<?php
+// A page of a support site: downloads that match, and padding up to the page's size.
+$page = htmlspecialchars($_GET['page'] ?? '');
+$bytes = (int) ($_GET['bytes'] ?? 0);
+$text = "<h1>$page</h1><ol>\n";
+for ($i = 0, $user = $_GET['user'] ?? ''; $i < 40; $i++) {
+    $name = md5("$user:$i");
+    if (preg_match('/^[0-7]/', $name)) {
+        $text .= "<li><a href=\"/downloads/$name\">$name</a></li>\n";
+    }
+}
+$text .= "</ol>\n";
+header('Content-Type: text/html');
+echo substr($text, 0, $bytes);
+echo file_get_contents(__DIR__ . '/padding.txt', false, null, 0, max(0, $bytes - strlen($text)));

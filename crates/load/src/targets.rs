@@ -1,0 +1,185 @@
+//! What is asked for: each request prepared once as bytes, with what its reply must look like.
+
+use std::net::SocketAddr;
+
+use crate::files;
+
+/// One request and what its reply must look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadRequest {
+    /// Path and query, beginning with '/'.
+    pub path: String,
+    /// The length that the body must have, if known. Otherwise the first reply sets it.
+    pub bytes: Option<u64>,
+    /// What kind of reply is right.
+    pub expects: Expects,
+}
+
+/// What kind of reply is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expects {
+    /// Status 200 and the text of [a file that was written for the load](crate::files).
+    File,
+    /// Status 200 and what a program makes.
+    Page,
+    /// What the first reply had, as long as that was no 5xx: a log does not say what its site holds today.
+    Replay,
+}
+
+impl LoadRequest {
+    /// For a file that [`files`] has written. The first body of each load is compared with it.
+    #[must_use]
+    pub fn file(path: impl Into<String>, bytes: u64) -> Self {
+        Self { path: path.into(), bytes: Some(bytes), expects: Expects::File }
+    }
+
+    /// For what a program makes, of this length if it is known.
+    #[must_use]
+    pub fn page(path: impl Into<String>, bytes: Option<u64>) -> Self {
+        Self { path: path.into(), bytes, expects: Expects::Page }
+    }
+
+    /// For what somebody asked a site for, according to its log.
+    #[must_use]
+    pub fn replay(path: impl Into<String>) -> Self {
+        Self { path: path.into(), bytes: None, expects: Expects::Replay }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Prepared {
+    request: LoadRequest,
+    wire: Vec<u8>,
+    status: Option<u16>,
+    sum: Option<u64>,
+    /// It is a file, with which no body has been compared.
+    uncompared: bool,
+}
+
+/// The requests of a load, by number.
+#[derive(Clone, Debug)]
+pub(super) struct Targets {
+    prepared: Vec<Prepared>,
+}
+
+impl Targets {
+    pub(super) fn new(
+        address: SocketAddr,
+        connection_per_request: bool,
+        requests: impl IntoIterator<Item = LoadRequest>,
+    ) -> Self {
+        let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
+        let prepare = |request: LoadRequest| {
+            let wire = format!(
+                "GET {} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: baton-load\r\n{connection}\r\n",
+                request.path
+            );
+            let uncompared = request.expects == Expects::File;
+            Prepared { request, wire: wire.into_bytes(), status: None, sum: None, uncompared }
+        };
+        Self { prepared: requests.into_iter().map(prepare).collect() }
+    }
+
+    /// More fields for all, each with its line's end.
+    pub(super) fn add_fields(&mut self, fields: &str) {
+        for prepared in &mut self.prepared {
+            let end = prepared.wire.len() - "\r\n".len();
+            prepared.wire.splice(end..end, fields.bytes());
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.prepared.len()
+    }
+
+    /// The bytes to send.
+    pub(super) fn bytes(&self, target: usize) -> &[u8] {
+        &self.prepared[target].wire
+    }
+
+    pub(super) fn path(&self, target: usize) -> &str {
+        &self.prepared[target].request.path
+    }
+
+    /// The length of its body, as far as it is known.
+    pub(super) fn body_bytes(&self, target: usize) -> Option<u64> {
+        self.prepared[target].request.bytes
+    }
+
+    /// Whether a reply may have this status.
+    pub(super) fn status_is(&mut self, target: usize, status: u16) -> bool {
+        let prepared = &mut self.prepared[target];
+        match prepared.request.expects {
+            Expects::File | Expects::Page => status == 200,
+            Expects::Replay => status < 500 && *prepared.status.get_or_insert(status) == status,
+        }
+    }
+
+    /// Whether a body of this length is right.
+    pub(super) fn length_is(&mut self, target: usize, bytes: u64) -> bool {
+        let request = &mut self.prepared[target].request;
+        request.expects == Expects::Replay || *request.bytes.get_or_insert(bytes) == bytes
+    }
+
+    /// Whether the next body is to be compared with its file. The one after it is not.
+    pub(super) fn take_uncompared(&mut self, target: usize) -> bool {
+        std::mem::take(&mut self.prepared[target].uncompared)
+    }
+
+    /// Whether a file has these bytes at `offset`.
+    pub(super) fn file_has(&self, target: usize, offset: u64, piece: &[u8]) -> bool {
+        let LoadRequest { path, bytes, .. } = &self.prepared[target].request;
+        bytes.is_none_or(|bytes| files::has(path, bytes, offset, piece))
+    }
+
+    /// Whether a body with this sum is the same as before.
+    pub(super) fn sum_is(&mut self, target: usize, sum: u64) -> bool {
+        let prepared = &mut self.prepared[target];
+        prepared.request.expects == Expects::Replay || *prepared.sum.get_or_insert(sum) == sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(request: LoadRequest, close: bool) -> Targets {
+        Targets::new(SocketAddr::from(([127, 0, 0, 1], 80)), close, [request])
+    }
+
+    #[test]
+    fn a_connection_per_request_is_announced() {
+        let text = |close| {
+            let targets = one(LoadRequest::page("/x?y", None), close);
+            String::from_utf8(targets.bytes(0).to_vec()).unwrap()
+        };
+        assert!(text(false).starts_with("GET /x?y HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
+        assert!(!text(false).contains("Connection"));
+        assert!(text(true).contains("\r\nConnection: close\r\n"));
+        assert!(text(true).ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn more_fields_are_the_last() {
+        let mut targets = one(LoadRequest::page("/a", None), false);
+        targets.add_fields("X-A: 1\r\n");
+        assert!(targets.bytes(0).ends_with(b"\r\nUser-Agent: baton-load\r\nX-A: 1\r\n\r\n"));
+    }
+
+    #[test]
+    fn the_first_reply_sets_what_was_not_known() {
+        let mut targets = one(LoadRequest::page("/a", None), false);
+        assert!(targets.length_is(0, 7) && targets.length_is(0, 7) && !targets.length_is(0, 8));
+        assert!(targets.sum_is(0, 1) && !targets.sum_is(0, 2));
+        assert!(targets.status_is(0, 200) && !targets.status_is(0, 404));
+    }
+
+    #[test]
+    fn a_replay_takes_what_a_site_says_as_long_as_it_says_the_same() {
+        let mut targets = one(LoadRequest::replay("/a"), false);
+        assert!(!targets.status_is(0, 502));
+        assert!(targets.status_is(0, 404) && !targets.status_is(0, 200));
+        assert!(targets.length_is(0, 1) && targets.length_is(0, 2));
+        assert!(targets.sum_is(0, 1) && targets.sum_is(0, 2));
+    }
+}

@@ -1,0 +1,37 @@
+//! The loops of the generator allocate nothing: its cost is that of its system calls.
+
+use std::time::Duration;
+
+use crate::scripted::{ok, serve};
+use allocation_counter::measure;
+
+use baton_load::{Load, LoadRequest, LoadSettings, RequestList};
+
+/// Allocations of a load of so many requests.
+fn allocations(requests: u64) -> u64 {
+    let server = serve(|_, _, _| ok(&"x".repeat(20_000)));
+    let settings = LoadSettings {
+        address: server.address,
+        connections: 4,
+        connection_per_request: false,
+        idle_connections: 0,
+        duration: Duration::from_secs(60),
+        requests_max: Some(requests),
+        requests_per_second: None,
+        sleep: true,
+        verify: false,
+    };
+    let list = RequestList::new(server.address, false, [LoadRequest::page("/", None)]);
+    let mut load = Load::connect(&settings, list).unwrap();
+    let mut made = 0;
+    let counted = measure(|| made = load.run().unwrap().requests);
+    assert_eq!(made, requests);
+    counted.count_total
+}
+
+#[test]
+fn requests_cost_no_allocation() {
+    let (few, many) = (allocations(200), allocations(1_200));
+    // A head that comes in two pieces is kept once for each connection.
+    assert!(many <= few + 4, "{few} allocations for 200 requests, {many} for 1,200");
+}
