@@ -36,6 +36,7 @@ pub mod sessions;
 pub mod site;
 mod sizes;
 mod targets;
+mod text;
 
 pub use busy::thread_cpu;
 pub use closed::{Load, LoadSettings, run_on_threads};

@@ -50,7 +50,7 @@ impl RequestList {
                 })
             })
             .collect();
-        Self::in_order(Targets::new(address, connection_per_request, different), order)
+        Self::in_order(Targets::new(&address.to_string(), connection_per_request, different), order)
     }
 
     /// These requests in an order of their numbers.

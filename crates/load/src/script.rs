@@ -16,6 +16,8 @@ pub struct Script {
     steps: Vec<ScriptStep>,
     /// Where each session ends in `steps`.
     ends: Vec<u32>,
+    /// The site's name, for servers that have several.
+    host: Option<String>,
 }
 
 /// One request of a session.
@@ -31,7 +33,7 @@ impl Script {
     /// Sessions of these requests; there are none yet.
     #[must_use]
     pub fn new(requests: Vec<LoadRequest>) -> Self {
-        Self { requests, steps: Vec::new(), ends: Vec::new() }
+        Self { requests, steps: Vec::new(), ends: Vec::new(), host: None }
     }
 
     /// One more session. One without requests is left out.
@@ -86,14 +88,25 @@ impl Script {
         self
     }
 
+    /// The site's name, as clients give it in `Host`. Without one they give the server's address.
+    #[must_use]
+    pub fn with_host(self, host: impl Into<String>) -> Self {
+        Self { host: Some(host.into()), ..self }
+    }
+
     /// The requests without their sessions, for connections that take them in turn.
     ///
     /// # Panics
     /// If there are none.
     #[must_use]
     pub fn request_list(&self, address: SocketAddr, connection_per_request: bool) -> RequestList {
-        let targets = Targets::new(address, connection_per_request, self.requests.iter().cloned());
+        let targets = self.targets(address, connection_per_request);
         RequestList::in_order(targets, self.steps.iter().map(|step| step.request).collect())
+    }
+
+    pub(super) fn targets(&self, address: SocketAddr, connection_per_request: bool) -> Targets {
+        let host = self.host.clone().unwrap_or_else(|| address.to_string());
+        Targets::new(&host, connection_per_request, self.requests.iter().cloned())
     }
 
     pub(super) fn range(&self, session: usize) -> Range<usize> {
@@ -124,6 +137,11 @@ mod tests {
         assert_eq!((script.session_count(), script.mean_session()), (2, 1.5));
         assert_eq!(script.session(0), [step(0, 0), step(1, 300)]);
         assert_eq!(script.session(1), [step(1, 0)]);
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let named =
+            |script: &Script| String::from_utf8(script.targets(address, false).bytes(0).to_vec()).unwrap();
+        assert!(named(&script).contains("\r\nHost: 127.0.0.1:80\r\n"));
+        assert!(named(&script.clone().with_host("site.example")).contains("\r\nHost: site.example\r\n"));
         assert_eq!(script.with_pauses(0.5).session(0)[1].pause(), Duration::from_millis(150));
     }
 }

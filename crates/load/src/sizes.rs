@@ -97,14 +97,12 @@ const SIZES_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::super::targets::LoadRequest;
     use super::*;
 
     fn sizes(bytes: impl IntoIterator<Item = u64>) -> Sizes {
         let requests = bytes.into_iter().map(|bytes| LoadRequest::file(format!("/{bytes}"), bytes));
-        Sizes::of(&Targets::new(SocketAddr::from(([127, 0, 0, 1], 80)), false, requests))
+        Sizes::of(&Targets::new("site.example", false, requests))
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! What is asked for: each request prepared once as bytes, with what its reply must look like.
 
-use std::net::SocketAddr;
-
-use crate::files;
+use super::text;
 
 /// One request and what its reply must look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub enum Expects {
 }
 
 impl LoadRequest {
-    /// For a file that [`files`] has written. The first body of each load is compared with it.
+    /// For a file that [`files`](crate::files) has written. The first body of each load is compared with it.
     #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
         Self { path: path.into(), bytes: Some(bytes), expects: Expects::File }
@@ -39,7 +37,7 @@ impl LoadRequest {
         Self { path: path.into(), bytes, expects: Expects::Page }
     }
 
-    /// For what somebody asked a site for, according to its log.
+    /// For a request of a log.
     #[must_use]
     pub fn replay(path: impl Into<String>) -> Self {
         Self { path: path.into(), bytes: None, expects: Expects::Replay }
@@ -63,15 +61,16 @@ pub(super) struct Targets {
 }
 
 impl Targets {
+    /// Prepares requests to this host, as its clients name it.
     pub(super) fn new(
-        address: SocketAddr,
+        host: &str,
         connection_per_request: bool,
         requests: impl IntoIterator<Item = LoadRequest>,
     ) -> Self {
         let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
         let prepare = |request: LoadRequest| {
             let wire = format!(
-                "GET {} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: baton-load\r\n{connection}\r\n",
+                "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}\r\n",
                 request.path
             );
             let uncompared = request.expects == Expects::File;
@@ -129,7 +128,7 @@ impl Targets {
     /// Whether a file has these bytes at `offset`.
     pub(super) fn file_has(&self, target: usize, offset: u64, piece: &[u8]) -> bool {
         let LoadRequest { path, bytes, .. } = &self.prepared[target].request;
-        bytes.is_none_or(|bytes| files::has(path, bytes, offset, piece))
+        bytes.is_none_or(|bytes| text::has(path, bytes, offset, piece))
     }
 
     /// Whether a body with this sum is the same as before.
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     fn one(request: LoadRequest, close: bool) -> Targets {
-        Targets::new(SocketAddr::from(([127, 0, 0, 1], 80)), close, [request])
+        Targets::new("site.example", close, [request])
     }
 
     #[test]
@@ -153,7 +152,7 @@ mod tests {
             let targets = one(LoadRequest::page("/x?y", None), close);
             String::from_utf8(targets.bytes(0).to_vec()).unwrap()
         };
-        assert!(text(false).starts_with("GET /x?y HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
+        assert!(text(false).starts_with("GET /x?y HTTP/1.1\r\nHost: site.example\r\n"));
         assert!(!text(false).contains("Connection"));
         assert!(text(true).contains("\r\nConnection: close\r\n"));
         assert!(text(true).ends_with("\r\n\r\n"));

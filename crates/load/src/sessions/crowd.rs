@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rustix::io::Errno;
 
-use super::SessionSettings;
+use super::settings::SessionSettings;
 use super::timers::{Alarm, Timers};
 use super::unread::UnreadProbe;
 use crate::busy::BusyClock;
@@ -15,7 +15,6 @@ use crate::poll::Poll;
 use crate::report::LoadReport;
 use crate::script::Script;
 use crate::sizes::{SizeCount, Sizes};
-use crate::targets::Targets;
 
 /// The sessions of one thread.
 #[derive(Debug)]
@@ -87,7 +86,7 @@ impl<'a> Crowd<'a> {
         thread: usize,
         threads: usize,
     ) -> Result<Self> {
-        let targets = Targets::new(settings.address, false, script.requests().iter().cloned());
+        let targets = script.targets(settings.address, false);
         let sizes = Sizes::of(&targets);
         let clients: Vec<Client> = (thread..settings.load.clients)
             .step_by(threads)

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use baton_sim::trace::{CHESS, IBM, LogEntry, LogLines, Method, RICE, synthesize};
+use serde::{Deserialize, Serialize};
 
+use super::model::{LoadSite, SiteFile};
 use super::random::SplitMix64;
+use super::statistics::{self, MIB, Statistic};
 use super::thinking::cut_into_sessions;
-use super::{MIB, PublishedLog, Site, SiteFile, Statistic, statistics};
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
@@ -45,7 +47,7 @@ pub fn replay(logs: &[PathBuf]) -> Result<ReplayedLog> {
 }
 
 /// A site with a file for each target of a log, as large as its largest answer.
-pub(super) fn make(log: &Path, set_mib: Option<f64>) -> Result<Site> {
+pub(super) fn make(log: &Path, set_mib: Option<f64>) -> Result<LoadSite> {
     let mut read = Visits::read(&[log.to_owned()], |entry| matches!(entry.status, 200..=299 | 304))?;
     let sizes: Vec<u64> = read.targets.iter().map(|(_, bytes)| *bytes).collect();
     let count = prefix(read.visits.iter().map(|visit| visit.request), &sizes, set_mib);
@@ -53,11 +55,11 @@ pub(super) fn make(log: &Path, set_mib: Option<f64>) -> Result<Site> {
     let (files, targets) = listed("log", &sizes, read.visits.iter().map(|visit| visit.request));
     let script = into_sessions(targets, read.visits);
     let statistics = statistics::of_script(&script);
-    Ok(Site { name: log.display().to_string(), files, script, statistics })
+    Ok(LoadSite { name: log.display().to_string(), files, script, statistics })
 }
 
 /// A site with the files of a log of which only statistics are printed.
-pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, seed: u64) -> Site {
+pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, seed: u64) -> LoadSite {
     let printed = match log {
         PublishedLog::Rice => &RICE,
         PublishedLog::Ibm => &IBM,
@@ -74,7 +76,19 @@ pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, seed: u64) -> S
         fit.points.into_iter().map(|point| Statistic::new(point.what, Some(point.published), point.ours));
     let mut statistics: Vec<Statistic> = whole.filter(|_| set_mib.is_none()).collect();
     statistics.extend(statistics::of_script(&script));
-    Site { name: format!("the log {}", printed.name), files, script, statistics }
+    LoadSite { name: format!("the log {}", printed.name), files, script, statistics }
+}
+
+/// A log of which statistics are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PublishedLog {
+    /// Seven servers of a university.
+    Rice,
+    /// A large company.
+    Ibm,
+    /// A chess match.
+    Chess,
 }
 
 /// One request of a log.

@@ -1,12 +1,13 @@
 //! The compute sweep of Suzumura et al. (WWW 2009): a script that adds integers and sends a file of 60 KB. From some number
 //! of additions on, how the file gets to the client no longer matters.
 
+use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::COMPUTE;
-use super::{Site, SiteContent, SiteFile, statistics};
+use super::statistics;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
-pub(super) fn make(bytes: u64, operations: u64) -> Site {
+pub(super) fn make(bytes: u64, operations: u64) -> LoadSite {
     let files = vec![
         SiteFile { path: "/compute.php".into(), content: SiteContent::Program(COMPUTE) },
         SiteFile::text(format!("/padding/{bytes}"), bytes),
@@ -15,5 +16,5 @@ pub(super) fn make(bytes: u64, operations: u64) -> Site {
     let mut script = Script::new(vec![LoadRequest::page(target, Some(bytes))]);
     script.push([ScriptStep { request: 0, pause_ms: 0 }]);
     let statistics = statistics::of_script(&script);
-    Site { name: format!("{operations} additions and {bytes} bytes"), files, script, statistics }
+    LoadSite { name: format!("{operations} additions and {bytes} bytes"), files, script, statistics }
 }

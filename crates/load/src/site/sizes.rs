@@ -1,14 +1,14 @@
 //! Files of a few sizes, asked for in turn: WebStone's (Wowra, table III), or any others.
 
+use super::model::{LoadSite, SiteFile};
 use super::statistics;
-use super::{Site, SiteFile};
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
 /// The sizes of WebStone in bytes.
 const WEBSTONE: [u64; 8] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-pub(super) fn make(bytes: &[u64]) -> Site {
+pub(super) fn make(bytes: &[u64]) -> LoadSite {
     let (name, bytes) = if bytes.is_empty() {
         ("WebStone's sizes".to_owned(), &WEBSTONE[..])
     } else {
@@ -21,5 +21,5 @@ pub(super) fn make(bytes: &[u64]) -> Site {
         script.push([ScriptStep { request, pause_ms: 0 }]);
     }
     let statistics = statistics::of_script(&script);
-    Site { name, files, script, statistics }
+    LoadSite { name, files, script, statistics }
 }

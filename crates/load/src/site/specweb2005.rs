@@ -7,11 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::{BANKING, ECOMMERCE, SUPPORT};
 use super::random::{SplitMix64, Weighted};
 use super::statistics::{self, Statistic};
 use super::thinking::cut_into_sessions;
-use super::{Site, SiteContent, SiteFile};
 use crate::script::Script;
 use crate::targets::LoadRequest;
 
@@ -100,7 +100,7 @@ impl Application {
 /// Each page is asked for by so many users, each with a page of its own.
 const USERS: usize = 100;
 
-pub(super) fn make(application: Application, requests: usize, seed: u64) -> Site {
+pub(super) fn make(application: Application, requests: usize, seed: u64) -> LoadSite {
     let name = application.name();
     let pages = application.pages();
     let share: f64 = pages.iter().map(|(_, share, _)| share).sum();
@@ -137,7 +137,7 @@ pub(super) fn make(application: Application, requests: usize, seed: u64) -> Site
         sent / requests.max(1) as f64 / 1024.0,
     )];
     statistics.extend(statistics::of_script(&script));
-    Site { name: format!("SPECweb2005-like {name}"), files, script, statistics }
+    LoadSite { name: format!("SPECweb2005-like {name}"), files, script, statistics }
 }
 
 #[cfg(test)]

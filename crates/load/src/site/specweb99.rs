@@ -7,10 +7,10 @@
 //! Harji's logs ask for 21,396 files of 2,196 MB in 650 directories. That is what 2.7 million requests by these laws
 //! find, if a megabyte is 2^20 bytes.
 
+use super::model::{LoadSite, SiteFile};
 use super::random::{SplitMix64, Weighted};
-use super::statistics::{SizeLadder, SizeStep, Statistic};
+use super::statistics::{MIB, SizeLadder, SizeStep, Statistic};
 use super::thinking::{SESSION_MEAN, cut_into_sessions};
-use super::{MIB, Site, SiteFile};
 use crate::script::Script;
 use crate::targets::LoadRequest;
 
@@ -89,7 +89,7 @@ fn draw(directories: usize, length: usize, random: &mut SplitMix64) -> Vec<MixFi
 }
 
 /// The site, and sessions of so many requests together.
-pub(super) fn make(directories: usize, requests: usize, seed: u64) -> Site {
+pub(super) fn make(directories: usize, requests: usize, seed: u64) -> LoadSite {
     let mut random = SplitMix64(seed);
     let sequence = draw(directories, requests, &mut random);
     // Files that are never asked for are not on the site: what counts is the requested set.
@@ -133,7 +133,7 @@ pub(super) fn make(directories: usize, requests: usize, seed: u64) -> Site {
             largest_bytes as f64,
         ));
     }
-    Site { name: format!("SPECweb99, {directories} directories"), files, script, statistics }
+    LoadSite { name: format!("SPECweb99, {directories} directories"), files, script, statistics }
 }
 
 /// Harji, table 3.1: per cent of the requests by rising size of the file, their set in MB, the largest of their files.

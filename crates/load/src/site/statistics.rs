@@ -1,10 +1,7 @@
 //! The statistics of a site beside those that its source prints.
 
-use std::fmt;
-
 use serde::Serialize;
 
-use super::Site;
 use super::random::SplitMix64;
 use crate::script::Script;
 
@@ -36,7 +33,7 @@ pub(super) fn of_script(script: &Script) -> Vec<Statistic> {
         Statistic::new("requests", None, script.steps().len() as f64),
         Statistic::new("different requests", None, requested().count() as f64),
         Statistic::new("requests of a session", None, script.mean_session()),
-        Statistic::new("requested set, MiB", None, set as f64 / super::MIB),
+        Statistic::new("requested set, MiB", None, set as f64 / MIB),
         Statistic::new("mean reply, bytes", None, sent as f64 / script.steps().len().max(1) as f64),
     ]
 }
@@ -48,20 +45,6 @@ fn counts(script: &Script) -> Vec<u64> {
         counts[step.request as usize] += 1;
     }
     counts
-}
-
-impl fmt::Display for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.name)?;
-        for Statistic { what, published, ours } in &self.statistics {
-            write!(f, "  {what:<52} {ours:>12.1}")?;
-            match published {
-                Some(published) => writeln!(f, "   (source: {published})")?,
-                None => writeln!(f)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The requests of a script by rising size of their files: how much memory serves which share of them.
@@ -107,3 +90,6 @@ impl SizeLadder {
         self.steps[self.steps.partition_point(|(requests, _)| *requests < wanted)].1
     }
 }
+
+/// Bytes of a mebibyte.
+pub(super) const MIB: f64 = 1_048_576.0;

@@ -4,14 +4,14 @@
 //! 93 % of the files have a size whose logarithm is normal (μ 9.357, σ 1.318), the others one by Pareto's law (at least
 //! 133 KB, α 1.1). SURGE also matches sizes to popularities, and has temporal locality in the order; this has neither.
 
+use super::model::{LoadSite, SiteFile};
 use super::random::{SplitMix64, Weighted};
 use super::statistics::{self, Statistic};
 use super::thinking::cut_into_sessions;
-use super::{Site, SiteFile};
 use crate::script::Script;
 use crate::targets::LoadRequest;
 
-pub(super) fn make(count: usize, requests: usize, seed: u64) -> Site {
+pub(super) fn make(count: usize, requests: usize, seed: u64) -> LoadSite {
     let mut random = SplitMix64(seed);
     let sizes: Vec<(u64, bool)> = (0..count).map(|_| draw_size(&mut random)).collect();
     let path = |rank: usize| format!("/surge/{rank}");
@@ -31,7 +31,7 @@ pub(super) fn make(count: usize, requests: usize, seed: u64) -> Site {
         Statistic::new("median of the others, bytes", Some(BODY_MU.exp().round()), median),
     ];
     statistics.extend(statistics::of_script(&script));
-    Site { name: format!("SURGE, {count} files"), files, script, statistics }
+    LoadSite { name: format!("SURGE, {count} files"), files, script, statistics }
 }
 
 /// A size in bytes, and whether it is of the tail.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::scripted::{ok, serve};
 use allocation_counter::measure;
 
-use baton_load::{Load, LoadRequest, LoadSettings, RequestList};
+use baton_load::sessions::{self, SessionLoad, SessionSettings};
+use baton_load::{Load, LoadRequest, LoadSettings, RequestList, Script, ScriptStep};
 
 /// Allocations of a load of so many requests.
 fn allocations(requests: u64) -> u64 {
@@ -34,4 +35,32 @@ fn requests_cost_no_allocation() {
     let (few, many) = (allocations(200), allocations(1_200));
     // A head that comes in two pieces is kept once for each connection.
     assert!(many <= few + 4, "{few} allocations for 200 requests, {many} for 1,200");
+}
+
+/// Allocations and whole sessions of a load that lasts so long.
+fn of_sessions(duration: Duration) -> (u64, u64) {
+    let server = serve(|_, _, _| ok("hello"));
+    let load = SessionLoad {
+        requests_per_second: 400.0,
+        timeout_s: 10.0,
+        thinking_counts: false,
+        connections: 1_000,
+        clients: 2,
+        threads: 1,
+    };
+    let (address, warm_up) = (server.address, Duration::ZERO);
+    let settings = SessionSettings { address, load, warm_up, duration, sleep: true, verify: false };
+    let mut script = Script::new(vec![LoadRequest::page("/", None)]);
+    script.push([0, 5].map(|pause_ms| ScriptStep { request: 0, pause_ms }));
+    let mut complete = 0;
+    let counted = measure(|| complete = sessions::run(&settings, &script).unwrap().sessions.complete);
+    (counted.count_total, complete)
+}
+
+#[test]
+fn sessions_cost_no_allocation() {
+    let (few, _) = of_sessions(Duration::from_millis(50));
+    let (many, complete) = of_sessions(Duration::from_secs(2));
+    // A head may come in two pieces.
+    assert!(many <= few + complete / 10, "{few} allocations at first, {many} for {complete} sessions");
 }

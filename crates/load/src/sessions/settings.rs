@@ -1,0 +1,65 @@
+//! What sessions a load has.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What sessions to make, as a file has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLoad {
+    /// Requests due per second, if all are answered: sessions begin at this rate divided by their mean length.
+    pub requests_per_second: f64,
+    /// Seconds for a connection, and then again for the whole session.
+    #[serde(default = "default_timeout_s")]
+    pub timeout_s: f64,
+    /// Whether pauses inside a session count against its timeout.
+    #[serde(default)]
+    pub thinking_counts: bool,
+    /// Connections at the same time, at most. A session that finds none free is not begun, and the report says so.
+    #[serde(default = "default_connections")]
+    pub connections: usize,
+    /// Clients, each with its own part of the script: fairness is judged for each of them, too.
+    #[serde(default = "default_clients")]
+    pub clients: usize,
+    /// Threads of the generator.
+    #[serde(default = "default_threads")]
+    pub threads: usize,
+}
+
+/// What sessions to make, where and how long.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// The server.
+    pub address: SocketAddr,
+    /// What sessions.
+    pub load: SessionLoad,
+    /// Time before the measurement. As long as the timeout, the first timeouts are in the measurement.
+    pub warm_up: Duration,
+    /// Time of the measurement.
+    pub duration: Duration,
+    /// Sleep when there is nothing to read, instead of spinning.
+    pub sleep: bool,
+    /// Read and check every body.
+    pub verify: bool,
+}
+
+/// Harji's, for whom it was the patience of users.
+fn default_timeout_s() -> f64 {
+    10.0
+}
+
+/// Two thirds of the ports that Linux gives to connections to one address.
+fn default_connections() -> usize {
+    20_000
+}
+
+/// Harji's, for one processor.
+fn default_clients() -> usize {
+    8
+}
+
+fn default_threads() -> usize {
+    1
+}
