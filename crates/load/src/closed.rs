@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::busy::BusyClock;
-use super::exchange::{Exchange, Step, Wire};
+use super::exchange::{Exchange, Step};
 use super::idle;
 use super::pace::Pace;
 use super::poll::Poll;
 use super::report::{Failure, LoadReport};
 use super::requests::{RequestList, RequestOrder};
+use super::wire::Wire;
 
 /// What load to make.
 #[derive(Clone, Debug)]

@@ -9,56 +9,18 @@
 //! Sockets are registered edge-triggered. The next request follows a complete reply at once, without another read:
 //! later data raises a new edge.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use rustix::event::epoll;
+use anyhow::Result;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
-use rustix::net::{connect, recv, send, socket_with};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::chunks::Chunks;
 use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
 use super::report::Failure;
 use super::targets::Targets;
-
-/// What the connections of a thread have in common.
-#[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) epoll: OwnedFd,
-    pub(super) address: SocketAddr,
-    pub(super) targets: Targets,
-    pub(super) connection_per_request: bool,
-    /// Every body is read and compared with what its file or the first reply had.
-    pub(super) verify: bool,
-    scratch: Vec<u8>,
-    /// Bytes of bodies received.
-    pub(super) bytes: u64,
-    /// Connections opened.
-    pub(super) connections: u64,
-}
-
-impl Wire {
-    pub(super) fn new(
-        address: SocketAddr,
-        targets: Targets,
-        connection_per_request: bool,
-        verify: bool,
-    ) -> Result<Self> {
-        Ok(Self {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).context("epoll_create1")?,
-            address,
-            targets,
-            connection_per_request,
-            verify,
-            scratch: vec![0; SCRATCH_BYTES],
-            bytes: 0,
-            connections: 0,
-        })
-    }
-}
+use super::wire::Wire;
 
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -136,7 +98,7 @@ impl Exchange {
     pub(super) fn open(token: u64, wire: &mut Wire) -> Result<Self> {
         Ok(Self {
             token,
-            socket: open(token, wire)?,
+            socket: wire.connect(token)?,
             state: State::Resting,
             target: 0,
             fresh: true,
@@ -152,7 +114,7 @@ impl Exchange {
     /// Closes the connection and opens another.
     pub(super) fn reopen(&mut self, wire: &mut Wire) -> Result<()> {
         // Closing the old socket, by dropping it, takes it out of the epoll set as well.
-        self.socket = open(self.token, wire)?;
+        self.socket = wire.connect(self.token)?;
         self.state = State::Resting;
         self.fresh = true;
         self.connected = false;
@@ -453,22 +415,6 @@ impl Exchange {
     }
 }
 
-/// A new connection, perhaps still being opened, registered once for everything that can happen to it.
-fn open(token: u64, wire: &mut Wire) -> Result<OwnedFd> {
-    let family = if wire.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket =
-        socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).context("opening a socket")?;
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    match connect(&socket, &wire.address) {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(errno) => return Err(errno).with_context(|| format!("connecting to {}", wire.address)),
-    }
-    register(&wire.epoll, &socket, token)?;
-    wire.connections += 1;
-    Ok(socket)
-}
-
 /// Fowler, Noll and Vo's hash (1a, 64 bits), which does not depend on where the stream was cut.
 fn fnv(sum: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
@@ -476,14 +422,5 @@ fn fnv(sum: u64, bytes: &[u8]) -> u64 {
 
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// Registers a socket once for everything; edge-triggered, so that no later epoll_ctl is needed.
-fn register(epoll: &OwnedFd, socket: &OwnedFd, token: u64) -> rustix::io::Result<()> {
-    let flags =
-        epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-    epoll::add(epoll, socket, epoll::EventData::new_u64(token), flags)
-}
-
 /// Before a client that was refused connects again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);
-/// Room for what one receive call may take or drop. Dropped bytes never touch it.
-const SCRATCH_BYTES: usize = 1 << 20;

@@ -37,6 +37,7 @@ pub mod site;
 mod sizes;
 mod targets;
 mod text;
+mod wire;
 
 pub use busy::thread_cpu;
 pub use closed::{Load, LoadSettings, run_on_threads};

@@ -115,14 +115,17 @@ pub struct Figures {
     /// Megabits (10^6) per second of bodies that were complete in time.
     pub goodput_mbit: f64,
     /// What became of sessions.
+    #[serde(skip_serializing_if = "SessionCounts::are_none")]
     pub sessions: SessionCounts,
     /// Requests that the timeout ended, after the server had read them.
     pub timeouts: u64,
     /// Requests that the timeout ended before that.
     pub unread: u64,
     /// Timeouts and requests by the size of the file, over all clients.
+    #[serde(skip_serializing_if = "SizeCounts::are_none")]
     pub sizes: SizeCounts,
     /// The criteria of fairness that are broken: with any of them, the figures are no result but an X.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfair: Vec<String>,
     /// Share of one CPU that the client used.
     pub client_utilisation: f64,
@@ -148,6 +151,12 @@ pub struct Quantiles {
 }
 
 impl SessionCounts {
+    /// Whether the load had no sessions.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
     fn add(&mut self, other: Self) {
         self.complete += other.complete;
         self.timed_out += other.timed_out;
@@ -295,7 +304,7 @@ impl fmt::Display for Figures {
         let limit = if self.client_limited { ": it was the limit" } else { "" };
         writeln!(f, "client       {:.0} % of a CPU{limit}", self.client_utilisation * 100.0)?;
         let SessionCounts { complete, timed_out, failed, requests_lost, not_begun } = self.sessions;
-        if self.sessions != SessionCounts::default() {
+        if !self.sessions.are_none() {
             writeln!(f, "goodput      {:.1} Mbit/s", self.goodput_mbit)?;
             writeln!(f, "sessions     {complete} complete, {timed_out} timed out, {failed} failed")?;
             writeln!(

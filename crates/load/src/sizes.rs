@@ -28,6 +28,12 @@ impl SizeCount {
 pub struct SizeCounts(pub BTreeMap<u64, SizeCount>);
 
 impl SizeCounts {
+    /// Whether nothing was counted by size.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Of several clients together.
     #[must_use]
     pub fn sum(clients: &[Self]) -> Self {

@@ -10,11 +10,12 @@ use super::settings::SessionSettings;
 use super::timers::{Alarm, Timers};
 use super::unread::UnreadProbe;
 use crate::busy::BusyClock;
-use crate::exchange::{Exchange, Step, Wire};
+use crate::exchange::{Exchange, Step};
 use crate::poll::Poll;
 use crate::report::LoadReport;
 use crate::script::Script;
 use crate::sizes::{SizeCount, Sizes};
+use crate::wire::Wire;
 
 /// The sessions of one thread.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod settings;
 mod timers;
 mod unread;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -33,7 +34,13 @@ pub use settings::{SessionLoad, SessionSettings};
 pub fn run(settings: &SessionSettings, script: &Script) -> Result<LoadReport> {
     ensure!(script.session_count() > 0, "the script has no session");
     let load = &settings.load;
-    ensure!(load.requests_per_second > 0.0, "sessions need a rate above 0");
+    ensure!(
+        RATES.contains(&load.requests_per_second),
+        "{} is no rate of requests: {} to {} a second",
+        load.requests_per_second,
+        RATES.start(),
+        RATES.end()
+    );
     ensure!(Duration::try_from_secs_f64(load.timeout_s).is_ok(), "{} s are no timeout", load.timeout_s);
     ensure!(load.clients > 0 && load.connections > 0, "sessions need a client and a connection");
     allow_descriptors(load.connections)?;
@@ -48,3 +55,6 @@ pub fn run(settings: &SessionSettings, script: &Script) -> Result<LoadReport> {
         running.into_iter().map(|thread| thread.join().expect("a load does not panic")).collect::<Vec<_>>()
     }))
 }
+
+/// Beyond these, the interval between two sessions has no duration.
+const RATES: RangeInclusive<f64> = 0.001..=1e7;

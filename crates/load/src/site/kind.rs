@@ -90,23 +90,25 @@ impl SiteKind {
     /// # Errors
     /// If a number makes no site, or a log cannot be read.
     pub fn make(&self) -> Result<LoadSite> {
-        match self {
+        let site = match self {
             Self::Specweb99 { directories, requests, seed } => {
-                ensure!(*directories > 0 && *requests > 0, "specweb99 needs a directory and a request");
-                Ok(specweb99::make(*directories, *requests, *seed))
+                ensure!(*directories > 0, "specweb99 needs a directory");
+                specweb99::make(*directories, *requests, *seed)
             }
             Self::Specweb2005 { application, requests, seed } => {
-                Ok(specweb2005::make(*application, *requests, *seed))
+                specweb2005::make(*application, *requests, *seed)
             }
             Self::Surge { files, requests, seed } => {
                 ensure!(*files > 0, "surge needs a file");
-                Ok(surge::make(*files, *requests, *seed))
+                surge::make(*files, *requests, *seed)
             }
-            Self::Sizes { bytes } => Ok(sizes::make(bytes)),
-            Self::Compute { bytes, operations } => Ok(compute::make(*bytes, *operations)),
-            Self::Log { path, set_mib } => access_log::make(path, *set_mib),
-            Self::Published { log, set_mib, seed } => Ok(access_log::published(*log, *set_mib, *seed)),
-        }
+            Self::Sizes { bytes } => sizes::make(bytes),
+            Self::Compute { bytes, operations } => compute::make(*bytes, *operations),
+            Self::Log { path, set_mib } => access_log::make(path, *set_mib)?,
+            Self::Published { log, set_mib, seed } => access_log::published(*log, *set_mib, *seed),
+        };
+        ensure!(site.script.session_count() > 0, "{}: the site has no request", site.name);
+        Ok(site)
     }
 }
 
@@ -127,4 +129,27 @@ fn default_compute_bytes() -> u64 {
 }
 fn default_seed() -> u64 {
     specweb99::SEED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_needs_something_to_ask_for() {
+        let mistake = |text: &str| {
+            let kind: SiteKind = serde_json::from_str(text).unwrap();
+            kind.make().unwrap_err().to_string()
+        };
+        assert!(mistake(r#"{ "kind": "specweb99", "directories": 0 }"#).contains("needs a directory"));
+        assert!(mistake(r#"{ "kind": "surge", "requests": 0 }"#).contains("no request"));
+        assert!(mistake(r#"{ "kind": "published", "log": "chess", "set_mib": 0 }"#).contains("no request"));
+    }
+
+    #[test]
+    fn what_a_kind_does_not_have_is_a_mistake() {
+        let mistake =
+            serde_json::from_str::<SiteKind>(r#"{ "kind": "specweb99", "folders": 3 }"#).unwrap_err();
+        assert!(mistake.to_string().contains("folders"), "{mistake}");
+    }
 }

@@ -213,9 +213,12 @@ fn settings_that_make_no_load_are_refused() {
     let mut timeout = settings(address);
     timeout.load.timeout_s = -1.0;
     assert!(sessions::run(&timeout, &script(&[(small(), 0)])).unwrap_err().to_string().contains("-1 s"));
-    let mut rate = settings(address);
-    rate.load.requests_per_second = 0.0;
-    assert!(sessions::run(&rate, &script(&[(small(), 0)])).unwrap_err().to_string().contains("above 0"));
+    for rate in [0.0, -1.0, f64::NAN, 1e12] {
+        let mut wrong = settings(address);
+        wrong.load.requests_per_second = rate;
+        let error = sessions::run(&wrong, &script(&[(small(), 0)])).unwrap_err().to_string();
+        assert!(error.contains("is no rate of requests"), "{error}");
+    }
 }
 
 #[test]
