@@ -1,4 +1,5 @@
-//! This generator beside wrk: which of them gets more from a server, with one thread each, in turns.
+//! This generator beside wrk, in turns: which of them spends less CPU time on a request. A core has as many requests to give
+//! as that time fits into a second, whatever the server and other programs leave of it.
 //!
 //! ```sh
 //! taskset -c 0 target/release/baton -c site.toml &
@@ -26,21 +27,17 @@ fn main() -> Result<()> {
     let mut ratios = Vec::new();
     for _ in 0..turns {
         let theirs = wrk(address, path, connections, seconds)?;
-        let (ours, busy) = load(address, path, connections, seconds)?;
-        println!(
-            "wrk {theirs:.0}/s, this generator {ours:.0}/s, busy {:.0} %: {:.2}",
-            100.0 * busy,
-            ours / theirs
-        );
-        ratios.push(ours / theirs);
+        let ours = load(address, path, connections, seconds)?;
+        println!("wrk {theirs:.2} us of CPU time for a request, this generator {ours:.2}");
+        ratios.push(theirs / ours);
     }
     ratios.sort_by(f64::total_cmp);
-    println!("median {:.2} of wrk's rate", ratios.get(turns / 2).context("no turn")?);
+    println!("median: {:.2} of wrk's rate from one core", ratios.get(turns / 2).context("no turn")?);
     Ok(())
 }
 
-/// Requests per second, and the share of the time in which the generator was busy.
-fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Result<(f64, f64)> {
+/// Microseconds of CPU time for a request.
+fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Result<f64> {
     let settings = LoadSettings {
         address,
         connections,
@@ -49,16 +46,19 @@ fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Re
         duration: Duration::from_secs(seconds),
         requests_max: None,
         requests_per_second: None,
-        sleep: false,
+        // As wrk does: time that is spun away is no cost of a request.
+        sleep: true,
         verify: false,
     };
     let list = RequestList::new(address, false, [LoadRequest::page(path, None)]);
     let report = Load::connect(&settings, list)?.run()?;
     ensure!(report.failed() == 0, "{}", report.figures());
-    Ok((report.figures().requests_per_second, report.client_busy))
+    Ok(report.client_cpu.as_secs_f64() * 1e6 / report.requests as f64)
 }
 
+/// The same of wrk.
 fn wrk(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Result<f64> {
+    let cpu_before = children_cpu_s()?;
     let output = Command::new("wrk")
         .args([
             "-t1",
@@ -68,7 +68,18 @@ fn wrk(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Res
         ])
         .output()
         .context("wrk, which `apt-get install wrk` installs")?;
+    let cpu_s = children_cpu_s()? - cpu_before;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let rate = text.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
-    rate.and_then(|rate| rate.trim().parse().ok()).with_context(|| format!("wrk said: {text}"))
+    let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "));
+    let requests: f64 =
+        requests.and_then(|(count, _)| count.parse().ok()).with_context(|| format!("wrk said: {text}"))?;
+    Ok(cpu_s * 1e6 / requests)
+}
+
+/// CPU seconds of programs that have ended, to a hundredth (`proc_pid_stat(5)`, fields 16 and 17).
+fn children_cpu_s() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(") ").context("/proc/self/stat")?;
+    let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<f64>).sum::<Result<f64, _>>()?;
+    Ok(ticks / 100.0)
 }
