@@ -12,7 +12,9 @@
 mod claim;
 mod figure;
 mod interval;
+mod markdown;
 mod number;
+mod page;
 mod report;
 mod svg;
 mod table;
@@ -24,6 +26,8 @@ mod example;
 pub use claim::{Claim, Verdict};
 pub use figure::{Axis, Datum, Figure, FigureKind, Line, Point, Published, Scale};
 pub use interval::{Better, Comparison, Interval, Paired, SAMPLES_MIN};
+pub use markdown::{BlockError, BlockProblem, claims_table, replaced, stale};
 pub use number::brief;
+pub use page::page;
 pub use report::Report;
 pub use table::Table;

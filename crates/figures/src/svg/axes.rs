@@ -2,7 +2,7 @@
 
 use super::scale::PlotScale;
 use super::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, width};
-use crate::figure::{Axis, Figure, Scale};
+use crate::figure::{Axis, Figure, Line, Scale};
 use crate::text::lines;
 
 /// The two axes of a plot.
@@ -25,7 +25,7 @@ pub(super) fn draw(canvas: &mut Canvas, figure: &Figure) -> Axes {
     canvas.paragraph(&figure.y.caption(), "", LETTER);
     let top = canvas.height + GAP + 4.0;
     let bottom = top + PLOT;
-    let ours = || figure.lines.iter().flat_map(|line| line.numbers());
+    let ours = || figure.lines.iter().flat_map(Line::numbers);
     let theirs = || figure.published.iter().flat_map(|line| line.points.iter().copied());
     let is_logarithmic = |axis: &Axis| axis.scale == Scale::Logarithmic;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Canvas, LETTER, PADDING, TEXT, WIDTH, axes, cut, escaped, width};
-use crate::figure::{Datum, Figure};
+use crate::figure::{Datum, Figure, Line};
 use crate::number::short;
 
 /// Height of a row.
@@ -14,7 +14,7 @@ const ROW_NAME_MAX: usize = 28;
 const OPACITY: (f64, f64) = (0.08, 0.6);
 
 pub(super) fn draw(canvas: &mut Canvas, figure: &Figure) {
-    let medians = || figure.lines.iter().flat_map(|line| line.numbers()).map(|(_, interval)| interval.median);
+    let medians = || figure.lines.iter().flat_map(Line::numbers).map(|(_, interval)| interval.median);
     let least = medians().fold(f64::INFINITY, f64::min);
     let most = medians().fold(f64::NEG_INFINITY, f64::max);
     let deeper = if least < most { "; the deeper the colour, the more" } else { "" };
