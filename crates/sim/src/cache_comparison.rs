@@ -1,7 +1,9 @@
 //! Cache policies side by side on one workload.
 
+use baton_figures::{Axis, Figure, Line, Report};
+
 use crate::caching::{CacheOutcome, CachePolicy, CacheScenario, Workload, replay};
-use crate::report::{Figure, Line, Report};
+use crate::report::SimulationReport;
 use crate::runner::Runner;
 
 /// Runs each policy with each size, a share of the bytes of all objects above 0.
@@ -12,7 +14,7 @@ pub fn compare_caches(
     scenario: &CacheScenario,
     policies: &[CachePolicy],
     shares: &[f64],
-) -> Report {
+) -> SimulationReport {
     let each = |policy, share: f64| {
         let bytes_max = ((workload.bytes() as f64 * share) as u64).max(1);
         scenario.with(policy, bytes_max)
@@ -26,19 +28,17 @@ pub fn compare_caches(
         |scenario, so_far| replay(scenario, workload, so_far),
     );
     let figure = |name: &str, title: &str, y: &str, value: fn(&CacheOutcome) -> f64| {
-        let line = |outcomes: &[CacheOutcome]| Line {
-            name: outcomes.first().map(|outcome| outcome.policy.clone()).unwrap_or_default(),
-            points: outcomes
-                .iter()
-                .map(|outcome| (100.0 * outcome.cache_share, 100.0 * value(outcome)))
-                .collect(),
+        let line = |outcomes: &[CacheOutcome]| {
+            Line::exact(
+                outcomes.first().map(|outcome| outcome.policy.clone()).unwrap_or_default(),
+                outcomes.iter().map(|outcome| (100.0 * outcome.cache_share, 100.0 * value(outcome))),
+            )
         };
         Figure {
             name: format!("cache-{name}"),
             title: format!("{title}, {}", workload.name),
-            x: "cache, % of all bytes".into(),
+            x: Axis::logarithmic("cache, % of all bytes", ""),
             y: y.into(),
-            x_is_logarithmic: true,
             lines: outcomes.chunks(shares.len().max(1)).map(line).collect(),
             ..Figure::default()
         }
@@ -50,11 +50,11 @@ pub fn compare_caches(
         figure("delayed", "Delayed starts", "% of requests", CacheOutcome::delayed_ratio),
         figure("useless", "Fetched and never read", "% of the origin's bytes", CacheOutcome::useless_ratio),
     ];
-    Report {
+    let findings = Report {
         name: "cache".into(),
         title: format!("cache policies on {}", workload.name),
         figures,
-        caches: outcomes,
         ..Report::default()
-    }
+    };
+    SimulationReport { findings, caches: outcomes, ..SimulationReport::default() }
 }

@@ -1,9 +1,10 @@
 //! Policies side by side on one trace.
 
 use baton_dispatch::PolicyName;
+use baton_figures::{Figure, Line, Report};
 
 use crate::model::{Outcome, Scenario};
-use crate::report::{Figure, Line, Report, Run};
+use crate::report::{Run, SimulationReport};
 use crate::runner::Runner;
 use crate::trace::{Statistics, Trace};
 
@@ -15,7 +16,7 @@ pub fn compare(
     scenario: &Scenario,
     policies: &[PolicyName],
     nodes: &[usize],
-) -> Report {
+) -> SimulationReport {
     let weight = scenario.weights.first().copied().unwrap_or(baton_dispatch::STANDARD_WEIGHT);
     let each = |policy, nodes| {
         // A list of weights defines the cluster; a single weight applies to each node.
@@ -28,9 +29,11 @@ pub fn compare(
     let outcomes = runner.run(&trace.name, &todo);
 
     let figure = |name: &str, title: &str, y: &str, value: &dyn Fn(&Outcome) -> f64| {
-        let line = |(policy, outcomes): (&PolicyName, &[Outcome])| Line {
-            name: policy.to_string(),
-            points: outcomes.iter().map(|outcome| (outcome.nodes as f64, value(outcome))).collect(),
+        let line = |(policy, outcomes): (&PolicyName, &[Outcome])| {
+            Line::exact(
+                policy.to_string(),
+                outcomes.iter().map(|outcome| (outcome.nodes as f64, value(outcome))),
+            )
         };
         Figure {
             name: name.into(),
@@ -56,14 +59,18 @@ pub fn compare(
         0 => Vec::new(),
         _ => vec![format!("{unanswered} requests found no node until the end of their runs.")],
     };
-    Report {
+    let findings = Report {
         name: "compare".into(),
         title: format!("policies on {}", trace.name),
         words,
-        statistics: Some(Statistics::of(trace)),
         figures,
-        runs: outcomes.into_iter().map(|outcome| Run { variant: String::new(), outcome }).collect(),
         ..Report::default()
+    };
+    SimulationReport {
+        findings,
+        statistics: Some(Statistics::of(trace)),
+        runs: outcomes.into_iter().map(|outcome| Run { variant: String::new(), outcome }).collect(),
+        ..SimulationReport::default()
     }
 }
 
@@ -80,9 +87,9 @@ mod tests {
         let report = compare(Runner::new(1, &|_, _| ()), &trace, &scenario, &policies, &[1, 3]);
         assert_eq!(report.runs.len(), 4);
         assert_eq!(report.to_csv().lines().count(), 5);
-        for (line, policy) in report.figures[0].lines.iter().zip(policies) {
+        for (line, policy) in report.findings.figures[0].lines.iter().zip(policies) {
             assert_eq!(line.name, policy.as_str());
-            assert_eq!(line.points.iter().map(|point| point.0).collect::<Vec<_>>(), [1.0, 3.0]);
+            assert_eq!(line.points.iter().map(|point| point.x).collect::<Vec<_>>(), [1.0, 3.0]);
         }
     }
 }

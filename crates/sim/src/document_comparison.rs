@@ -1,7 +1,9 @@
 //! Sites of documents that migrate, over numbers of servers.
 
+use baton_figures::{Claim, Figure, Line, Report, brief};
+
 use crate::documents::{DocumentOutcome, DocumentScenario, DocumentSite, HotPage, simulate};
-use crate::report::{Claim, Figure, Line, Report, brief};
+use crate::report::SimulationReport;
 use crate::runner::Runner;
 
 /// Runs each site with each number of servers, at least one: as it is, and with a page that becomes hot.
@@ -12,7 +14,7 @@ pub fn compare_documents(
     scenario: &DocumentScenario,
     servers: &[usize],
     hot: Option<HotPage>,
-) -> Report {
+) -> SimulationReport {
     let each = |servers, hot| DocumentScenario { servers, hot, ..scenario.clone() };
     let variants: Vec<Option<HotPage>> = std::iter::once(None).chain(hot.map(Some)).collect();
     let mut todo: Vec<(&DocumentSite, DocumentScenario)> = Vec::new();
@@ -35,15 +37,15 @@ pub fn compare_documents(
             figures.extend(figures_of(suffix, title, runs, runs_each));
         }
     }
-    Report {
+    let findings = Report {
         name: "documents".into(),
         title: "documents that migrate between servers".into(),
         words: sites.iter().map(describe).collect(),
         figures,
         claims: claims(calm, runs_each),
-        documents: outcomes,
         ..Report::default()
-    }
+    };
+    SimulationReport { findings, documents: outcomes, ..SimulationReport::default() }
 }
 
 fn describe(site: &DocumentSite) -> String {
@@ -67,12 +69,11 @@ fn describe(site: &DocumentSite) -> String {
 fn figures_of(suffix: &str, title: &str, runs: &[DocumentOutcome], runs_each: usize) -> Vec<Figure> {
     let figure =
         |name: &str, what: &str, y: &str, value: &dyn Fn(&DocumentOutcome, &DocumentOutcome) -> f64| {
-            let line = |outcomes: &[DocumentOutcome]| Line {
-                name: outcomes[0].site.clone(),
-                points: outcomes
-                    .iter()
-                    .map(|outcome| (outcome.servers as f64, value(outcome, &outcomes[0])))
-                    .collect(),
+            let line = |outcomes: &[DocumentOutcome]| {
+                Line::exact(
+                    outcomes[0].site.clone(),
+                    outcomes.iter().map(|outcome| (outcome.servers as f64, value(outcome, &outcomes[0]))),
+                )
             };
             Figure {
                 name: format!("documents-{name}{suffix}"),

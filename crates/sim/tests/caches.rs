@@ -17,7 +17,7 @@ fn run<const N: usize>(workload: &Workload, aim: Aim, policies: [&str; N], share
     let scenario = CacheScenario::new(Layout::BLOCK_BYTES_DEFAULT, aim, 1).unwrap();
     let parsed = policies.map(|policy| policy.parse().unwrap());
     let report = compare_caches(Runner::new(2, &|_, _| ()), workload, &scenario, &parsed, &[share]);
-    assert_eq!(report.figures.len(), 5);
+    assert_eq!(report.findings.figures.len(), 5);
     report.caches.try_into().unwrap()
 }
 

@@ -5,7 +5,7 @@
 use baton_dispatch::migration::LoadMetric;
 use baton_sim::compare_documents;
 use baton_sim::documents::{DocumentOutcome, DocumentScenario, HotPage, SiteParameters};
-use baton_sim::report::Report;
+use baton_sim::report::SimulationReport;
 use baton_sim::runner::Runner;
 
 fn run(
@@ -14,7 +14,7 @@ fn run(
     hot: Option<f64>,
     set: &str,
     metric: LoadMetric,
-) -> Report {
+) -> SimulationReport {
     let mut scenario = DocumentScenario { seconds: 600, ..DocumentScenario::published() };
     scenario.set("statistics_s=1,ping_s=2,peer_s=4,recall_s=30").unwrap();
     scenario.set(set).unwrap();
@@ -87,11 +87,11 @@ fn a_page_that_becomes_hot_is_served() {
 /// The published shape is told of the published sites alone, and told truly: a run of ten minutes ends too soon.
 #[test]
 fn claims_are_held_against_the_numbers() {
-    assert!(run(&[EVEN], &[1, 2], None, "", LoadMetric::Connections).claims.is_empty());
+    assert!(run(&[EVEN], &[1, 2], None, "", LoadMetric::Connections).findings.claims.is_empty());
     let scenario = DocumentScenario { seconds: 600, ..DocumentScenario::published() };
     let sites = ["lod", "sblog"].map(|name| SiteParameters::named(name).unwrap().site(name, 1));
     let report = compare_documents(Runner::new(2, &|_, _| ()), &sites, &scenario, &[1, 8], None);
-    let [lod, sblog] = &report.claims[..] else { panic!("{:?}", report.claims) };
-    assert!(!lod.holds && lod.note.contains("one document moves per interval"), "{lod:?}");
+    let [lod, sblog] = &report.findings.claims[..] else { panic!("{:?}", report.findings.claims) };
+    assert!(!lod.holds() && lod.verdict.reason().contains("one document moves per interval"), "{lod:?}");
     assert!(sblog.published.starts_with("sblog"));
 }

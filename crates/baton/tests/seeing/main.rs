@@ -5,6 +5,7 @@ mod common;
 #[path = "../common/origin.rs"]
 mod origin;
 
+mod figures;
 mod logs;
 mod marks;
 mod metrics;

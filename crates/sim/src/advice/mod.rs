@@ -10,6 +10,7 @@ mod wish;
 mod words;
 
 use baton_dispatch::PolicyName::{LardH, LeastConnections};
+use baton_figures::{Axis, Figure, Line, Report, brief};
 
 use self::replay::{Half, Replay, Unmatched};
 use self::search::{NodeRange, Search};
@@ -17,18 +18,19 @@ pub use self::wish::Wish;
 use self::wish::{MEMORY, MEMORY_AS_IT_IS, POLICIES, REQUESTS_MIN};
 use self::words::{Findings, hardly_any_log, size};
 use crate::model::Scenario;
-use crate::report::{Figure, Line, Report, Run, brief};
+use crate::report::{Run, SimulationReport};
 use crate::runner::Runner;
 use crate::trace::{Statistics, Trace};
 
 /// Gives advice for a site whose requests are these, on nodes as in `scenario`.
 #[must_use]
-pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish) -> Report {
+pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish) -> SimulationReport {
     let statistics = Statistics::of(trace);
-    let mut report =
+    let findings =
         Report { name: "advise".into(), title: format!("a cluster for {}", trace.name), ..Report::default() };
+    let mut report = SimulationReport { findings, ..SimulationReport::default() };
     if statistics.requests < REQUESTS_MIN {
-        report.words = hardly_any_log(&statistics);
+        report.findings.words = hardly_any_log(&statistics);
         report.statistics = Some(statistics);
         return report;
     }
@@ -64,7 +66,7 @@ pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish
     let (plain, ours) = (NodeRange::of(plain), NodeRange::of(ours));
     let findings = Findings { statistics: &statistics, replay: &replay, wish, cache_bytes, plain, ours };
     if !ours.is_an_answer() {
-        report.words = findings.too_short();
+        report.findings.words = findings.too_short();
         report.statistics = Some(statistics);
         return report;
     }
@@ -87,8 +89,8 @@ pub fn advise(runner: Runner<'_>, trace: &Trace, scenario: &Scenario, wish: Wish
     }
     needed[MEMORY_AS_IT_IS][0] = plain_shown;
     needed[MEMORY_AS_IT_IS][POLICIES.len() - 1] = ours_shown;
-    report.words = findings.answer(&needed);
-    report.figures.push(figure(&needed, cache_bytes, wish));
+    report.findings.words = findings.answer(&needed);
+    report.findings.figures.push(figure(&needed, cache_bytes, wish));
     report.statistics = Some(statistics);
     report
 }
@@ -104,22 +106,26 @@ fn described(search: &Search) -> String {
 }
 
 fn figure(needed: &[[Option<usize>; POLICIES.len()]; MEMORY.len()], cache_bytes: u64, wish: Wish) -> Figure {
-    let mut lines = POLICIES.map(|policy| Line { name: policy.to_string(), points: Vec::new() });
+    let mut lines: [(String, Vec<(f64, f64)>); POLICIES.len()] =
+        POLICIES.map(|policy| (policy.to_string(), Vec::new()));
     for (row, factor) in MEMORY.into_iter().enumerate() {
-        for (line, nodes) in lines.iter_mut().zip(needed[row]) {
+        for ((_, points), nodes) in lines.iter_mut().zip(needed[row]) {
             if let Some(nodes) = nodes {
                 let mib = cache_bytes as f64 * factor / f64::from(1 << 20);
-                line.points.push((mib, (nodes + wish.spare) as f64));
+                points.push((mib, (nodes + wish.spare) as f64));
             }
         }
     }
     Figure {
         name: "advise".into(),
         title: format!("Nodes for {} requests/s", brief(wish.per_s)),
-        x: "memory for files in each node, MiB".into(),
+        x: Axis::logarithmic("memory for files in each node, MiB", ""),
         y: "nodes".into(),
-        x_is_logarithmic: true,
-        lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
+        lines: lines
+            .into_iter()
+            .filter(|(_, points)| !points.is_empty())
+            .map(|(name, points)| Line::exact(name, points))
+            .collect(),
         ..Figure::default()
     }
 }
@@ -127,23 +133,27 @@ fn figure(needed: &[[Option<usize>; POLICIES.len()]; MEMORY.len()], cache_bytes:
 #[cfg(test)]
 mod tests {
     use baton_dispatch::PolicyName;
+    use baton_figures::Datum;
 
     use super::*;
     use crate::trace::Zipf;
 
-    fn advice_for(trace: &Trace, per_s: f64, spare: usize) -> Report {
+    fn advice_for(trace: &Trace, per_s: f64, spare: usize) -> SimulationReport {
         let scenario = Scenario::published(PolicyName::Wrr, 1);
         advise(Runner::new(2, &|_, _| ()), trace, &scenario, Wish { per_s, spare })
     }
 
-    fn advice(targets: u32, per_s: f64, spare: usize) -> Report {
+    fn advice(targets: u32, per_s: f64, spare: usize) -> SimulationReport {
         advice_for(&Zipf { targets, alpha: 0.8, kb: 16.0, requests: 80_000 }.trace(1), per_s, spare)
     }
 
-    fn nodes(report: &Report, policy: &str, mib: f64) -> f64 {
-        let line =
-            report.figures[0].lines.iter().find(|line| line.name == policy).expect("the policy is a line");
-        line.points.iter().find(|point| point.0 == mib).expect("the size of memory is a point").1
+    fn nodes(report: &SimulationReport, policy: &str, mib: f64) -> f64 {
+        let line = report.findings.figures[0]
+            .lines
+            .iter()
+            .find(|line| line.name == policy)
+            .expect("the policy is a line");
+        line.at(mib).and_then(Datum::number).expect("the size of memory is a point").median
     }
 
     /// 60 files of 16 KB fit into every node: some 650 requests a second each, under any policy.
@@ -154,11 +164,11 @@ mod tests {
             assert_eq!(nodes(&report, policy, 32.0), 4.0, "{policy}: three, and one to spare");
         }
         assert!(
-            report.words.iter().any(|words| words.starts_with("Any policy will do")),
+            report.findings.words.iter().any(|words| words.starts_with("Any policy will do")),
             "{:?}",
-            report.words
+            report.findings.words
         );
-        let bandwidth = report.words.iter().find(|words| words.starts_with("Networks cost nothing"));
+        let bandwidth = report.findings.words.iter().find(|words| words.starts_with("Networks cost nothing"));
         let bandwidth = bandwidth.expect("what the answer implies");
         assert!(
             bandwidth.contains("1,900 requests a second are 2") && bandwidth.contains(" for each of 3 nodes"),
@@ -171,16 +181,21 @@ mod tests {
     fn a_large_site_needs_memory_together() {
         let report = advice(8000, 1000.0, 0);
         assert!(nodes(&report, "lard-h", 32.0) < nodes(&report, "least-connections", 32.0));
-        assert!(report.words.iter().any(|words| words.contains("look at targets")), "{:?}", report.words);
+        assert!(
+            report.findings.words.iter().any(|words| words.contains("look at targets")),
+            "{:?}",
+            report.findings.words
+        );
     }
 
     /// The numbers of nodes with lard-h and with least-connections that the words name; none if the log is too short.
-    fn told(report: &Report) -> Option<[(usize, usize); 2]> {
-        if report.words.iter().any(|words| words.starts_with("This log is too short")) {
-            assert!(report.figures.is_empty());
+    fn told(report: &SimulationReport) -> Option<[(usize, usize); 2]> {
+        if report.findings.words.iter().any(|words| words.starts_with("This log is too short")) {
+            assert!(report.findings.figures.is_empty());
             return None;
         }
-        let words = report.words.iter().find(|words| words.contains("you need ")).expect("an answer");
+        let words =
+            report.findings.words.iter().find(|words| words.contains("you need ")).expect("an answer");
         let (_, answer) = words.split_once("you need ").expect("an answer");
         let numbers = |part: &str| {
             let numbers: Vec<usize> = part

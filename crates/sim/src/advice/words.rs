@@ -1,11 +1,11 @@
 //! Advice in plain words.
 
 use baton_dispatch::PolicyName::LardH;
+use baton_figures::brief;
 
 use super::replay::Replay;
 use super::search::{NEEDED_MAX, NodeRange};
 use super::wish::{MEMORY, MEMORY_AS_IT_IS, POLICIES, REQUESTS_MIN, Wish};
-use crate::report::brief;
 use crate::trace::Statistics;
 
 /// What was found about a site.

@@ -2,11 +2,12 @@
 //! (sections 3.1.4, 3.3.4, 3.5.3 of the source).
 
 use baton_dispatch::PolicyName::{Lard, LardR, Wrr};
+use baton_figures::{Claim, Figure, Line, Published};
 
 use super::{Lab, Sweep, Workload};
-use crate::report::{Claim, Figure, Line, Mark, Report};
+use crate::report::SimulationReport;
 
-pub(super) fn delay(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn delay(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     const NODES: [usize; 4] = [4, 8, 12, 16];
     for (workload, name, published, tolerated) in
         [(Workload::Rice, "rice", 25.0, 33.0), (Workload::Ibm, "ibm", 50.0, 62.0)]
@@ -15,13 +16,13 @@ pub(super) fn delay(lab: &mut Lab<'_>, mut report: Report) -> Report {
         let title = format!("Mean delay, {name} trace");
         let mut figure = sweep.figure(&format!("delay-{name}"), &title, "ms", |run| run.delay.mean_ms);
         let ratio = |nodes| 100.0 * sweep.of(LardR, nodes).delay.mean_ms / sweep.of(Wrr, nodes).delay.mean_ms;
-        figure.marks.push(Mark {
-            x: 8.0,
-            y: published / 100.0 * sweep.of(Wrr, 8).delay.mean_ms,
-            label: format!("published: {published:.0} % of WRR"),
-        });
-        report.figures.push(figure);
-        report.claims.push(Claim::new(
+        figure.published.push(Published::point(
+            8.0,
+            published / 100.0 * sweep.of(Wrr, 8).delay.mean_ms,
+            format!("published: {published:.0} % of WRR"),
+        ));
+        report.findings.figures.push(figure);
+        report.findings.claims.push(Claim::new(
             &format!("{name}: the mean delay of LARD/R is {published:.0} % of that of WRR"),
             format!("{:.0} % with 8 nodes, {:.0} % with 16", ratio(8), ratio(16)),
             ratio(8) < tolerated && ratio(16) < tolerated,
@@ -29,7 +30,7 @@ pub(super) fn delay(lab: &mut Lab<'_>, mut report: Report) -> Report {
         ));
         report.runs.extend(sweep.into_runs());
     }
-    report.words.push(
+    report.findings.words.push(
         "As many connections as the admission limit lets in are in the cluster all the time, so the mean delay is \
          the limit divided by the throughput (Little's law)."
             .into(),
@@ -37,7 +38,7 @@ pub(super) fn delay(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     const T_HIGH: [u32; 8] = [30, 35, 45, 55, 65, 85, 105, 145];
     const NODES: usize = 8;
     let sweeps = T_HIGH.map(|t_high| {
@@ -55,14 +56,19 @@ pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: Report) -> Report {
         title: format!("{title}, eight nodes, Rice trace"),
         x: "T_high - T_low, connections".into(),
         y: y.into(),
-        lines: vec![Line { name: "lard".into(), points: points.to_vec() }],
+        lines: vec![Line::exact("lard", points.to_vec())],
         ..Figure::default()
     };
-    report.figures.push(figure("thresholds-throughput", "Throughput", "requests/s", &throughput));
-    report.figures.push(figure("thresholds-spread", "Difference in mean delay between nodes", "ms", &spread));
+    report.findings.figures.push(figure("thresholds-throughput", "Throughput", "requests/s", &throughput));
+    report.findings.figures.push(figure(
+        "thresholds-spread",
+        "Difference in mean delay between nodes",
+        "ms",
+        &spread,
+    ));
 
     let correlation = correlation(&spread);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "the largest difference in delay grows about linearly with T_high - T_low",
         format!("correlation {correlation:.2}"),
         correlation > 0.9,
@@ -70,7 +76,7 @@ pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: Report) -> Report {
          does not define its own",
     ));
     let (first, middle, last) = (throughput[0].1, throughput[4].1, throughput[7].1);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "throughput grows mildly and flattens",
         format!("{first:.0}, {middle:.0}, {last:.0} requests/s with T_high 30, 65, 145"),
         middle > first && last / middle - 1.0 < middle / first - 1.0,
@@ -80,7 +86,7 @@ pub(super) fn thresholds(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn prototype(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     const NODES: [usize; 6] = [1, 2, 3, 4, 5, 6];
     /// The rest of 128 MB: the middle of the observed 70 to 97 MB.
     const CACHE_BYTES: u64 = 84 << 20;
@@ -93,13 +99,9 @@ pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
     let mut figure =
         sweep.figure("prototype", "Throughput, nodes with 84 MB", "requests/s", |run| run.throughput);
     let ratio = sweep.throughput(LardR, 6) / sweep.throughput(Wrr, 6);
-    figure.marks.push(Mark {
-        x: 6.0,
-        y: 2.5 * sweep.throughput(Wrr, 6),
-        label: "published: 2.5 × WRR".into(),
-    });
-    report.figures.push(figure);
-    report.claims.push(Claim::new(
+    figure.published.push(Published::point(6.0, 2.5 * sweep.throughput(Wrr, 6), "published: 2.5 × WRR"));
+    report.findings.figures.push(figure);
+    report.findings.claims.push(Claim::new(
         "with six nodes, LARD/R does 2.5 times what WRR does (measured on the prototype)",
         format!("{ratio:.2} times"),
         (2.0..3.2).contains(&ratio),
@@ -108,7 +110,7 @@ pub(super) fn prototype(lab: &mut Lab<'_>, mut report: Report) -> Report {
     let outcome = sweep.of(LardR, 6);
     // Simulated nodes are faster than Apache was; the front-end's work grows with their throughput.
     let at_published = outcome.front_end_busy * 280.0 / outcome.mbit_s;
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "its front-end is 60 % busy then, with 280 Mb/s",
         format!(
             "{:.0} % busy with {:.0} Mb/s, which makes {:.0} % for 280 Mb/s",

@@ -1,6 +1,6 @@
 //! Experiments by name: each published figure of the LARD study, and the claims about our own policy.
 //!
-//! An experiment is a function from a [`Lab`] to a [`Report`]: it plans runs, draws figures, and holds each published
+//! An experiment is a function from a [`Lab`] to a [`SimulationReport`]: it plans runs, draws figures, and holds each published
 //! statement against the numbers.
 
 mod clusters;
@@ -13,7 +13,9 @@ mod sweep;
 pub use lab::{Lab, Plan, Workload};
 pub use sweep::Sweep;
 
-use crate::report::Report;
+use baton_figures::Report;
+
+use crate::report::SimulationReport;
 
 /// An experiment.
 #[derive(Clone, Copy)]
@@ -24,7 +26,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// The source.
     pub source: &'static str,
-    run: fn(&mut Lab<'_>, Report) -> Report,
+    run: fn(&mut Lab<'_>, SimulationReport) -> SimulationReport,
 }
 
 impl Experiment {
@@ -67,7 +69,7 @@ impl Experiment {
         name: &'static str,
         title: &'static str,
         source: &'static str,
-        run: fn(&mut Lab<'_>, Report) -> Report,
+        run: fn(&mut Lab<'_>, SimulationReport) -> SimulationReport,
     ) -> Self {
         Self { name, title, source, run }
     }
@@ -80,9 +82,10 @@ impl Experiment {
 
     /// Runs it.
     #[must_use]
-    pub fn run(&self, lab: &mut Lab<'_>) -> Report {
+    pub fn run(&self, lab: &mut Lab<'_>) -> SimulationReport {
         let title = format!("{} ({})", self.title, self.source);
-        (self.run)(lab, Report { name: self.name.into(), title, ..Report::default() })
+        let findings = Report { name: self.name.into(), title, ..Report::default() };
+        (self.run)(lab, SimulationReport { findings, ..SimulationReport::default() })
     }
 }
 
@@ -97,16 +100,21 @@ mod tests {
         let mut lab = Lab::new(1, 0.0004, Runner::new(2, &|_, _| ()));
         for experiment in Experiment::ALL {
             let report = experiment.run(&mut lab);
-            assert!(!report.figures.is_empty(), "{}", experiment.name);
-            assert!(report.figures.iter().all(|figure| !figure.lines.is_empty()));
-            let finite = |line: &crate::report::Line| line.points.iter().all(|point| point.1.is_finite());
+            assert!(!report.findings.figures.is_empty(), "{}", experiment.name);
+            assert!(report.findings.figures.iter().all(|figure| !figure.lines.is_empty()));
+            let finite =
+                |line: &baton_figures::Line| line.numbers().all(|(_, interval)| interval.median.is_finite());
             assert!(
-                report.figures.iter().flat_map(|figure| &figure.lines).all(finite),
+                report.findings.figures.iter().flat_map(|figure| &figure.lines).all(finite),
                 "{}",
                 experiment.name
             );
             let is_published = !experiment.source.starts_with("our own");
-            assert!(!is_published || !report.claims.is_empty(), "{} claims nothing", experiment.name);
+            assert!(
+                !is_published || !report.findings.claims.is_empty(),
+                "{} claims nothing",
+                experiment.name
+            );
         }
     }
 

@@ -3,10 +3,11 @@
 //! several seeds, and the median counts.
 
 use baton_dispatch::PolicyName::{self, BoundedHash, LardH, LardR};
+use baton_figures::{Axis, Claim, Datum, Figure, FigureKind, Interval, Line, Point};
 
 use super::{Lab, Plan, Sweep, Workload};
 use crate::model::{Change, FrontEnds, NodeChange, NodeProfile, Scenario, Sharing};
-use crate::report::{Claim, Figure, Line, Report, Run};
+use crate::report::{Run, SimulationReport};
 use crate::trace::Zipf;
 
 const POLICIES: [PolicyName; 3] = [LardH, LardR, BoundedHash];
@@ -66,23 +67,34 @@ fn gain(by_seed: &[Vec<Run>], one: usize, other: usize) -> [f64; 3] {
 
 /// The throughput of each policy on each trace relative to the first one's.
 fn relative(name: &str, title: &str, names: &[&str], results: &Results) -> Figure {
-    let share = |by_seed: &[Vec<Run>], other| 100.0 / (1.0 + gain(by_seed, 0, other)[1] / 100.0);
-    let line = |(other, name): (usize, &&str)| Line {
-        name: (*name).to_owned(),
-        points: results.iter().enumerate().map(|(at, runs)| (at as f64, share(runs, other))).collect(),
+    // What the first one gains, as what the other has left; by seed, the most gained is the least left.
+    let share = |by_seed: &[Vec<Run>], other| {
+        let [high, median, low] = gain(by_seed, 0, other).map(|gain| 100.0 / (1.0 + gain / 100.0));
+        Datum::Number(Interval { low, median, high })
+    };
+    let line = |(other, name): (usize, &&str)| {
+        let point = |(at, runs): (usize, &Vec<Vec<Run>>)| Point { x: at as f64, datum: share(runs, other) };
+        Line { name: (*name).to_owned(), points: results.iter().enumerate().map(point).collect() }
     };
     Figure {
         name: name.into(),
         title: title.into(),
-        y: format!("throughput, % of {}", names[0]),
-        x_names: workloads().map(|(_, name, _)| name.to_owned()).to_vec(),
+        kind: FigureKind::Bars,
+        x: Axis::named("", workloads().map(|(_, name, _)| name.to_owned()).to_vec()),
+        y: Axis::linear("throughput", &format!("% of {}", names[0])),
         lines: names.iter().enumerate().map(line).collect(),
         ..Figure::default()
     }
 }
 
 /// Runs the policies on all traces, and holds ours against its aims.
-fn compare(lab: &Lab<'_>, report: &mut Report, name: &str, title: &str, change: impl Fn(&mut Scenario)) {
+fn compare(
+    lab: &Lab<'_>,
+    report: &mut SimulationReport,
+    name: &str,
+    title: &str,
+    change: impl Fn(&mut Scenario),
+) {
     let contestants = POLICIES.map(|policy| {
         let mut scenario = Scenario::published(policy, NODES);
         change(&mut scenario);
@@ -90,10 +102,10 @@ fn compare(lab: &Lab<'_>, report: &mut Report, name: &str, title: &str, change: 
     });
     let results = contest(lab, title, &contestants);
     for ((_, trace, is_skewed), by_seed) in workloads().into_iter().zip(&results) {
-        report.claims.push(verdict(trace, title, by_seed, is_skewed));
+        report.findings.claims.push(verdict(trace, title, by_seed, is_skewed));
     }
     let names = POLICIES.map(PolicyName::as_str);
-    report.figures.push(relative(name, &format!("lard-h and others, {title}"), &names, &results));
+    report.findings.figures.push(relative(name, &format!("lard-h and others, {title}"), &names, &results));
     report.runs.extend(results.into_iter().flatten().flatten());
 }
 
@@ -142,8 +154,8 @@ fn one_machine() -> Scenario {
     scenario
 }
 
-pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
-    report.words.push(format!(
+pub(super) fn traces(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
+    report.findings.words.push(format!(
         "{NODES} nodes of the published kind; medians of {} seeds. Four front-ends share nothing.",
         lab.seeds()
     ));
@@ -152,8 +164,8 @@ pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn limit(lab: &mut Lab<'_>, mut report: Report) -> Report {
-    report.words.push(format!(
+pub(super) fn limit(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
+    report.findings.words.push(format!(
         "{NODES} nodes of the published kind, against one machine with their processors, disks and memory together, \
          where nothing has to be distributed and nothing is held twice: no distribution can be expected to do more. \
          Medians of {} seeds.",
@@ -174,7 +186,7 @@ pub(super) fn limit(lab: &mut Lab<'_>, mut report: Report) -> Report {
 /// Holds LARD/H and LARD/R against the first contestant.
 fn compare_with_one_machine(
     lab: &Lab<'_>,
-    report: &mut Report,
+    report: &mut SimulationReport,
     name: &str,
     figure_title: &str,
     title: &str,
@@ -182,10 +194,10 @@ fn compare_with_one_machine(
 ) {
     let results = contest(lab, title, contestants);
     for ((_, trace, _), by_seed) in workloads().into_iter().zip(&results) {
-        report.words.push(what_is_left(trace, by_seed));
+        report.findings.words.push(what_is_left(trace, by_seed));
     }
     let names = ["one machine", LardH.as_str(), LardR.as_str()];
-    report.figures.push(relative(name, figure_title, &names, &results));
+    report.findings.figures.push(relative(name, figure_title, &names, &results));
     report.runs.extend(results.into_iter().flatten().flatten());
 }
 
@@ -203,8 +215,8 @@ fn fail_and_recover(scenario: &mut Scenario) {
     ];
 }
 
-pub(super) fn failure(lab: &mut Lab<'_>, mut report: Report) -> Report {
-    report.words.push(format!(
+pub(super) fn failure(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
+    report.findings.words.push(format!(
         "{NODES} nodes; one fails after a third of the requests, with its memory, and is back after two thirds. Its \
          requests are sent elsewhere: none is lost. Medians of {} seeds.",
         lab.seeds()
@@ -214,7 +226,7 @@ pub(super) fn failure(lab: &mut Lab<'_>, mut report: Report) -> Report {
         fail_and_recover(scenario);
         scenario.front_ends = front_ends(4);
     });
-    report.words.push(format!(
+    report.findings.words.push(format!(
         "Below: one machine with everything of {NODES} nodes, which loses an eighth of its processors, disks and memory, \
          with what is in it, when the node fails, and has it back when the node is back: no distribution can be expected \
          to do more."
@@ -245,13 +257,13 @@ pub(super) fn failure(lab: &mut Lab<'_>, mut report: Report) -> Report {
     );
     let lost: u64 = report.runs.iter().map(|run| run.outcome.unanswered).sum();
     let retried: u64 = report.runs.iter().map(|run| run.outcome.retried).sum();
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "(our aim) no request is lost",
         format!("{lost} lost, {retried} sent to another node"),
         lost == 0,
         "",
     ));
-    report.figures.push(over_time(lab));
+    report.findings.figures.push(over_time(lab));
     report
 }
 
@@ -272,7 +284,7 @@ fn over_time(lab: &mut Lab<'_>) -> Figure {
             .iter()
             .enumerate()
             .map(|(at, &count)| (at as f64 * seconds, count as f64 / seconds));
-        Line { name: run.outcome.policy.clone(), points: points.collect() }
+        Line::exact(run.outcome.policy.clone(), points)
     };
     Figure {
         name: "failure-over-time".into(),
@@ -284,35 +296,34 @@ fn over_time(lab: &mut Lab<'_>) -> Figure {
     }
 }
 
-fn by_sharing(lab: &mut Lab<'_>, report: &mut Report, workload: Workload, name: &str) {
+fn by_sharing(lab: &mut Lab<'_>, report: &mut SimulationReport, workload: Workload, name: &str) {
     const COUNTS: [usize; 4] = [1, 2, 4, 8];
     let mut figure = Figure {
         name: format!("front-ends-{name}"),
         title: format!("Several front-ends, {name} trace, {NODES} nodes"),
-        x: "front-ends".into(),
+        x: Axis::logarithmic("front-ends", ""),
         y: "requests/s".into(),
-        x_is_logarithmic: true,
         ..Figure::default()
     };
     for policy in POLICIES {
         for sharing in [Sharing::Nothing, Sharing::Loads] {
-            let mut line = Line { name: format!("{policy}, {sharing}"), points: Vec::new() };
+            let mut points = Vec::new();
             for count in COUNTS {
                 let variant = format!("{count} front-ends share {sharing}");
                 let sweep = Sweep::run(lab, workload, &[policy], &[NODES], &variant, |scenario| {
                     scenario.front_ends = FrontEnds { count, sharing, cost_us: 0.0 };
                 });
-                line.points.push((count as f64, sweep.throughput(policy, NODES)));
+                points.push((count as f64, sweep.throughput(policy, NODES)));
                 report.runs.extend(sweep.into_runs());
             }
-            figure.lines.push(line);
+            figure.lines.push(Line::exact(format!("{policy}, {sharing}"), points));
         }
     }
-    report.figures.push(figure);
+    report.findings.figures.push(figure);
 }
 
-pub(super) fn sharing(lab: &mut Lab<'_>, mut report: Report) -> Report {
-    report.words.push(
+pub(super) fn sharing(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
+    report.findings.words.push(
         "Front-ends that share everything are as good as one. Those that share the loads of nodes (which nodes can \
          tell with each answer) keep mappings of their own; those that share nothing know only what they sent \
          themselves."

@@ -1,16 +1,17 @@
 //! The published traces: Rice, IBM, hot targets, chess (sections 3.2.2 and 3.3 of the source).
 
 use baton_dispatch::PolicyName::{Lard, LardR, Lb, LbGc, Wrr, WrrGms};
+use baton_figures::{Axis, Claim, Figure, Line, Published};
 
 use super::sweep::{NODES, POLICIES};
 use super::{Lab, Plan, Sweep, Workload};
 use crate::model::Scenario;
-use crate::report::{Claim, Figure, Line, Mark, Report};
+use crate::report::SimulationReport;
 use crate::trace::{IBM, LogStatistics, RICE, Trace};
 
 /// Coverage curves: requests and bytes of the most frequent targets.
-pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
-    report.words.push(
+pub(super) fn traces(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
+    report.findings.words.push(
         "The source prints how many targets its logs have, how many bytes, and how many bytes of the most frequent \
          targets cover which share of the requests. The traces here are made so that they meet these points; where \
          nothing is printed, something is assumed, and said."
@@ -18,11 +19,11 @@ pub(super) fn traces(lab: &mut Lab<'_>, mut report: Report) -> Report {
     );
     for (workload, published) in [(Workload::Rice, &RICE), (Workload::Ibm, &IBM)] {
         let trace = lab.trace(workload);
-        report.figures.push(coverage(published, &trace));
+        report.findings.figures.push(coverage(published, &trace));
         let Some(fit) = lab.fit(workload) else { continue };
         let off =
             fit.points.iter().map(|point| (point.ours / point.published - 1.0).abs()).fold(0.0, f64::max);
-        report.claims.push(Claim::new(
+        report.findings.claims.push(Claim::new(
             &format!("the statistics of the {} log", published.name),
             format!("met within {:.1} %", 100.0 * off),
             off < 0.05,
@@ -46,22 +47,17 @@ fn coverage(published: &LogStatistics, trace: &Trace) -> Figure {
             points.push((mb(bytes), 100.0 * requests as f64 / trace.requests().len() as f64));
         }
     }
-    // They are near each other: one label for all.
-    let shares: Vec<String> =
-        published.coverage.iter().map(|(_, share)| format!("{:.0}", 100.0 * share)).collect();
-    let mark = |(at, &(bytes, share)): (usize, &(u64, f64))| Mark {
-        x: mb(bytes),
-        y: 100.0 * share,
-        label: if at == 0 { format!("published: {} %", shares.join(", ")) } else { String::new() },
-    };
+    let covered = |&(bytes, share): &(u64, f64)| (mb(bytes), 100.0 * share);
     Figure {
         name: format!("coverage-{}", published.name),
         title: format!("What the most frequent targets cover: {}", published.name),
-        x: "MiB of the most frequent targets".into(),
+        x: Axis::logarithmic("MiB of the most frequent targets", ""),
         y: "% of requests".into(),
-        x_is_logarithmic: true,
-        lines: vec![Line { name: "ours".into(), points }],
-        marks: published.coverage.iter().enumerate().map(mark).collect(),
+        lines: vec![Line::exact("ours", points)],
+        published: vec![Published {
+            name: "published".into(),
+            points: published.coverage.iter().map(covered).collect(),
+        }],
         ..Figure::default()
     }
 }
@@ -74,32 +70,32 @@ fn sweep(lab: &mut Lab<'_>, workload: Workload) -> Sweep {
     Sweep::run(lab, workload, &POLICIES, &NODES, "", |_| ())
 }
 
-pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     let sweep = sweep(lab, Workload::Rice);
     let throughput = |policy, nodes| sweep.throughput(policy, nodes);
     let mut figure =
         sweep.figure("rice-throughput", "Throughput, Rice trace", "requests/s", |run| run.throughput);
     for (nodes, factor) in [(8, 3.9), (16, 4.5)] {
-        figure.marks.push(Mark {
-            x: nodes as f64,
-            y: factor * throughput(Wrr, nodes),
-            label: format!("published: {factor} × WRR"),
-        });
+        figure.published.push(Published::point(
+            nodes as f64,
+            factor * throughput(Wrr, nodes),
+            format!("published: {factor} × WRR"),
+        ));
         let ours = throughput(LardR, nodes) / throughput(Wrr, nodes);
-        report.claims.push(Claim::new(
+        report.findings.claims.push(Claim::new(
             &format!("with {nodes} nodes LARD/R does {factor} times what WRR does"),
             format!("{ours:.2} times"),
             (ours / factor - 1.0).abs() < 0.15,
             "the gain depends on how much of the working set 32 MB hold, which no published number tells",
         ));
     }
-    report.figures.push(figure);
+    report.findings.figures.push(figure);
 
     let beyond_one = || NODES.into_iter().filter(|nodes| *nodes > 1);
     let last = POLICIES.into_iter().filter(|policy| *policy != Wrr);
     let is_last = beyond_one()
         .all(|nodes| last.clone().all(|policy| throughput(policy, nodes) > throughput(Wrr, nodes)));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "WRR has the lowest throughput of all",
         if is_last { "with each number of nodes" } else { "not with each number of nodes" }.into(),
         is_last,
@@ -107,7 +103,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     ));
 
     let speed_up = throughput(LardR, 10) / throughput(LardR, 1);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "super-linear speed-up of LARD/R from 1 to 10 nodes",
         format!("{speed_up:.0} times with 10 nodes"),
         speed_up > 10.0,
@@ -115,7 +111,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     ));
     let slope = |from, to| (throughput(LardR, to) - throughput(LardR, from)) / (to - from) as f64;
     let (early, late) = (slope(1, 10), slope(10, 16));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "beyond ten nodes linear, but steeper",
         format!("{early:.0} requests/s for each node up to ten, {late:.0} beyond"),
         late > early,
@@ -123,7 +119,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     ));
 
     let ratio = |policy, nodes| throughput(policy, nodes) / throughput(Wrr, nodes);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LB and LB/GC gain only modestly over WRR, because of idle time",
         format!(
             "LB {:.1} and {:.1} times, LB/GC {:.1} and {:.1} times WRR with 8 and 16 nodes; LARD/R {:.1} and {:.1}",
@@ -141,7 +137,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     ));
 
     let (least, most) = range(beyond_one().map(|nodes| throughput(WrrGms, nodes) / throughput(LardR, nodes)));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "WRR/GMS is well above WRR, but below 50 % of LARD and LARD/R",
         format!(
             "{:.1} times WRR with 8 nodes; {:.0} to {:.0} % of LARD/R, {:.0} % with 8 nodes",
@@ -162,7 +158,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
         .collect();
     let mean = gains.iter().sum::<f64>() / gains.len() as f64;
     let (least, most) = range(gains);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD/R slightly exceeds LARD with seven nodes and more",
         format!("by {mean:.1} % on the mean, {least:.1} to {most:.1} %"),
         mean > 0.0 && mean < 15.0,
@@ -172,16 +168,16 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn rice_misses(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn rice_misses(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     let sweep = sweep(lab, Workload::Rice);
     let mut figure = sweep
         .figure("rice-misses", "Cache misses, Rice trace", "% of requests", |run| 100.0 * run.miss_ratio);
-    figure.marks = vec![
-        Mark { x: 8.0, y: 4.0, label: "published: LARD below 4 %".into() },
-        Mark { x: 16.0, y: 2.0, label: "published: LARD/R 2 %".into() },
+    figure.published = vec![
+        Published::point(8.0, 4.0, "published: LARD below 4 %"),
+        Published::point(16.0, 2.0, "published: LARD/R 2 %"),
     ];
-    report.figures.push(figure);
-    report.words.push(
+    report.findings.figures.push(figure);
+    report.findings.words.push(
         "A request that waits for a reading already under way counts as a miss, since the file is not in memory; the \
          source does not say how it counts them."
             .into(),
@@ -190,7 +186,7 @@ pub(super) fn rice_misses(lab: &mut Lab<'_>, mut report: Report) -> Report {
     let misses = |policy, nodes| 100.0 * sweep.of(policy, nodes).miss_ratio;
     let read = |policy, nodes| misses(policy, nodes) * (1.0 - sweep.of(policy, nodes).shared_miss_ratio);
     let (least, most) = range(NODES.map(|nodes| misses(Wrr, nodes)));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "the miss ratio of WRR does not depend on the number of nodes",
         format!("{least:.1} to {most:.1} %"),
         most / least < 1.15,
@@ -198,20 +194,20 @@ pub(super) fn rice_misses(lab: &mut Lab<'_>, mut report: Report) -> Report {
     ));
     let most =
         NODES.into_iter().filter(|nodes| *nodes >= 8).map(|nodes| read(Lard, nodes)).fold(0.0, f64::max);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD's is below 4 % for eight and more nodes",
         format!("{:.1} % with 8 nodes ({:.1} % read from the disk)", misses(Lard, 8), read(Lard, 8)),
         most < 4.0,
         "targets that move are waited for by several requests; read from the disk are fewer",
     ));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD/R's goes down to 2 % with sixteen nodes",
         format!("{:.1} % ({:.1} % read from the disk)", misses(LardR, 16), read(LardR, 16)),
         (1.5..2.5).contains(&read(LardR, 16)),
         "",
     ));
     let fall = [Lb, LbGc, LardR].into_iter().all(|policy| misses(policy, 16) < 0.5 * misses(policy, 1));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LB, LB/GC and LARD/R gain memory with nodes",
         format!(
             "LB {:.1}, LB/GC {:.1}, LARD/R {:.1} % with 16 nodes",
@@ -226,25 +222,25 @@ pub(super) fn rice_misses(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn rice_idle(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn rice_idle(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     let sweep = sweep(lab, Workload::Rice);
     let mut figure = sweep.figure("rice-idle", "Idle time, Rice trace", "% of time", |run| 100.0 * run.idle);
-    figure.marks.push(Mark { x: 8.0, y: 1.0, label: "published: LARD, LARD/R about 1 %".into() });
-    report.figures.push(figure);
-    report.words.push(
+    figure.published.push(Published::point(8.0, 1.0, "published: LARD, LARD/R about 1 %"));
+    report.findings.figures.push(figure);
+    report.findings.words.push(
         "A node is idle while it has less than 40 % of T_low connections: ten. Requests over a run of the whole \
          trace, the beginning and the end included."
             .into(),
     );
     let idle = |policy, nodes| 100.0 * sweep.of(policy, nodes).idle;
     let mean = |policy| NODES.map(|nodes| idle(policy, nodes)).iter().sum::<f64>() / NODES.len() as f64;
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD and LARD/R are idle for about 1 % of the time",
         format!("{:.1} and {:.1} % on the mean over the numbers of nodes", mean(Lard), mean(LardR)),
         mean(Lard).max(mean(LardR)) < 2.5,
         "",
     ));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "the idle time of LB and LB/GC grows with nodes",
         format!(
             "LB {:.0}, {:.0}, {:.0} %, LB/GC {:.0}, {:.0}, {:.0} % with 4, 8, 16 nodes",
@@ -259,7 +255,7 @@ pub(super) fn rice_idle(lab: &mut Lab<'_>, mut report: Report) -> Report {
         "",
     ));
     let others = POLICIES.map(mean).into_iter().fold(f64::MAX, f64::min);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "WRR has the lowest idle time",
         format!("{:.1} %", mean(Wrr)),
         mean(Wrr) <= others,
@@ -269,19 +265,19 @@ pub(super) fn rice_idle(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn ibm_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn ibm_throughput(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     let sweep = sweep(lab, Workload::Ibm);
     let throughput = |policy, nodes| sweep.throughput(policy, nodes);
     let mut figure =
         sweep.figure("ibm-throughput", "Throughput, IBM trace", "requests/s", |run| run.throughput);
-    figure.marks = vec![
-        Mark { x: 8.0, y: 2.1 * throughput(Wrr, 8), label: "published: slightly above 2 × WRR".into() },
-        Mark { x: 16.0, y: 0.85 * throughput(LardR, 16), label: "published: WRR/GMS within 15 %".into() },
+    figure.published = vec![
+        Published::point(8.0, 2.1 * throughput(Wrr, 8), "published: slightly above 2 × WRR"),
+        Published::point(16.0, 0.85 * throughput(LardR, 16), "published: WRR/GMS within 15 %"),
     ];
-    report.figures.push(figure);
+    report.findings.figures.push(figure);
 
     let speed_up = |nodes| throughput(LardR, nodes) / throughput(LardR, 1) / nodes as f64;
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "super-linear speed-up of LARD/R up to four nodes",
         format!(
             "{:.2} times linear with 4 nodes, {:.2} with 8, {:.2} with 16",
@@ -297,21 +293,21 @@ pub(super) fn ibm_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
         .filter(|nodes| *nodes >= 4)
         .map(|nodes| throughput(LardR, nodes) / throughput(Wrr, nodes));
     let (least, most) = range(ratios);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD/R does slightly more than twice what WRR does, for four nodes and more",
         format!("{least:.2} to {most:.2} times"),
         least > 1.6 && most < 2.6,
         "",
     ));
     let gms = throughput(WrrGms, 16) / throughput(LardR, 16);
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "WRR/GMS comes within 15 % of LARD/R with 16 nodes, and stays below",
         format!("{:.0} % of LARD/R", 100.0 * gms),
         (0.82..1.0).contains(&gms),
         "",
     ));
     let (least, most) = range(NODES.map(|nodes| throughput(LardR, nodes) / throughput(Lard, nodes)));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD/R matches LARD",
         format!("{least:.2} to {most:.2} times LARD"),
         least > 0.93 && most < 1.07,
@@ -322,11 +318,11 @@ pub(super) fn ibm_throughput(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     const NODES: usize = 8;
     const SHARES: [u32; 7] = [5, 10, 20, 30, 45, 60, 75];
     const SIZES: [u32; 4] = [5, 20, 40, 80];
-    report.words.push(format!("The Rice trace with four hot targets, {NODES} nodes."));
+    report.findings.words.push(format!("The Rice trace with four hot targets, {NODES} nodes."));
     let mut figure = Figure {
         name: "hot-targets".into(),
         title: "What replication gains, by the share of hot targets".into(),
@@ -349,12 +345,12 @@ pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: Report) -> Report {
             gains.push((percent, kb, gain));
             report.runs.extend(runs);
         }
-        figure.lines.push(Line { name: format!("{kb} KB each"), points });
+        figure.lines.push(Line::exact(format!("{kb} KB each"), points));
     }
-    figure.marks.push(Mark { x: 35.0, y: 15.0, label: "published: 0 to 15 %".into() });
-    report.figures.push(figure);
+    figure.published.push(Published::point(35.0, 15.0, "published: 0 to 15 %"));
+    report.findings.figures.push(figure);
     let (least, most) = range(gains.iter().map(|gain| gain.2));
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "LARD/R exceeds LARD by 0 to 15 %",
         format!("by {least:.0} to {most:.0} %"),
         least > -3.0 && most < 18.0,
@@ -364,7 +360,7 @@ pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: Report) -> Report {
          idle. Number and sizes of the published hot targets are not known",
     ));
     let best = gains.iter().copied().max_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or_default();
-    report.claims.push(Claim::new(
+    report.findings.claims.push(Claim::new(
         "most where hot targets are larger than 20 KB and get 10 to 60 % of the requests",
         format!("most with {} KB and {} %", best.1, best.0),
         best.1 > 20 && (10..=60).contains(&best.0),
@@ -373,14 +369,17 @@ pub(super) fn hot_targets(lab: &mut Lab<'_>, mut report: Report) -> Report {
     report
 }
 
-pub(super) fn chess(lab: &mut Lab<'_>, mut report: Report) -> Report {
+pub(super) fn chess(lab: &mut Lab<'_>, mut report: SimulationReport) -> SimulationReport {
     let sweep = sweep(lab, Workload::Chess);
-    report.figures.push(sweep.figure("chess", "Throughput, chess trace", "requests/s", |run| run.throughput));
+    report
+        .findings
+        .figures
+        .push(sweep.figure("chess", "Throughput, chess trace", "requests/s", |run| run.throughput));
     let against =
         |policy| range(NODES.map(|nodes| sweep.throughput(policy, nodes) / sweep.throughput(Wrr, nodes)));
     for policy in [Lard, LardR] {
         let (least, most) = against(policy);
-        report.claims.push(Claim::new(
+        report.findings.claims.push(Claim::new(
             &format!("{policy} closely matches WRR"),
             format!("{least:.2} to {most:.2} times WRR"),
             least > 0.95,

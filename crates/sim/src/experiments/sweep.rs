@@ -1,10 +1,11 @@
 //! Runs that differ in policy and number of nodes: what most figures are made of.
 
 use baton_dispatch::PolicyName;
+use baton_figures::{Figure, Line};
 
 use super::{Lab, Plan, Workload};
 use crate::model::{Outcome, Scenario};
-use crate::report::{Figure, Line, Run};
+use crate::report::Run;
 
 /// The numbers of nodes of the published figures.
 pub(super) const NODES: [usize; 9] = [1, 2, 4, 6, 8, 10, 12, 14, 16];
@@ -73,7 +74,7 @@ impl Sweep {
     #[must_use]
     pub fn line(&self, policy: PolicyName, name: &str, value: impl Fn(&Outcome) -> f64) -> Line {
         let points = self.nodes.iter().map(|&nodes| (nodes as f64, value(self.of(policy, nodes))));
-        Line { name: name.to_owned(), points: points.collect() }
+        Line::exact(name.to_owned(), points)
     }
 
     /// A figure with a line for each policy over the number of nodes.

@@ -75,7 +75,7 @@ impl Cache {
         };
         let shares: Vec<f64> = self.sizes.iter().map(|percent| percent / 100.0).collect();
         let mut report = compare_caches(runner, &workload, &scenario, &self.policies, &shares);
-        report.words.extend(summary.map(|summary| summary.words()).unwrap_or_default());
+        report.findings.words.extend(summary.map(|summary| summary.words()).unwrap_or_default());
         progress.end();
         self.output.write(&[report])
     }

@@ -88,7 +88,7 @@ impl Documents {
         runner.announce("making the sites");
         let (sites, summary) = self.sites()?;
         let mut report = compare_documents(runner, &sites, &scenario, &self.servers, self.hot.0);
-        report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
+        report.findings.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
         progress.end();
         self.output.write(&[report])
     }

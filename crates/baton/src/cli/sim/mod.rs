@@ -15,7 +15,7 @@ use baton_segment::policy::PolicyName as CachePolicyName;
 use baton_sim::documents::SiteParameters;
 use baton_sim::experiments::{Experiment, Lab};
 use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
-use baton_sim::report::Report;
+use baton_sim::report::SimulationReport;
 use baton_sim::trace::{HotTargets, Trace, with_hot_targets};
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
@@ -253,7 +253,8 @@ impl Run {
         let tell = |what: &str, share| progress.tell(what, share);
         let mut lab = Lab::new(self.output.seed, self.scale, self.output.runner(&tell))
             .with_seeds(self.seeds.get().into());
-        let reports: Vec<Report> = experiments.iter().map(|experiment| experiment.run(&mut lab)).collect();
+        let reports: Vec<SimulationReport> =
+            experiments.iter().map(|experiment| experiment.run(&mut lab)).collect();
         progress.end();
         self.output.write(&reports)
     }
@@ -278,7 +279,7 @@ impl Compare {
         let (trace, summary) = make_or_read(&self.traces, self.output.seed)?;
         let trace = self.cluster.shape(trace, self.output.seed);
         let mut report = compare(runner, &trace, &scenario, &self.policies, &nodes);
-        report.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
+        report.findings.words.splice(0..0, summary.map(|summary| summary.words()).unwrap_or_default());
         progress.end();
         self.output.write(&[report])
     }
@@ -299,14 +300,14 @@ impl Advise {
         let wish = Wish { per_s: self.need.unwrap_or(from_log.per_s), ..from_log };
         let mut report = advise(runner, &trace, &scenario, wish);
         if self.need.is_none() {
-            report.words.push(format!(
+            report.findings.words.push(format!(
                 "The requests a second are those of the busiest second within {:.1} hours, times {}. Another part of the log has \
                  another one: if you know the site's, give it with --need.",
                 summary.span_s as f64 / 3600.0,
                 self.growth
             ));
         }
-        report.words.splice(0..0, summary.words());
+        report.findings.words.splice(0..0, summary.words());
         progress.end();
         self.output.write(&[report])
     }

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use baton_sim::report::{Report, claims_table, page, svg};
+use baton_figures::{claims_table, page};
+use baton_sim::report::SimulationReport;
 use baton_sim::runner::Runner;
 use clap::{Args, ValueHint};
 
@@ -39,19 +40,19 @@ impl Output {
         Runner::new(self.jobs.map_or_else(processors, NonZeroUsize::get), tell)
     }
 
-    pub(super) fn write(&self, reports: &[Report]) -> Result<ExitCode, Failure> {
+    pub(super) fn write(&self, reports: &[SimulationReport]) -> Result<ExitCode, Failure> {
         if let Some(folder) = &self.out {
             write_folder(folder, reports)?;
         }
         if self.json {
             return print(&format!("{}\n", serde_json::to_string_pretty(reports)?));
         }
-        let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
+        let texts: Vec<String> = reports.iter().map(SimulationReport::to_text).collect();
         print(&texts.join("\n"))
     }
 }
 
-fn write_folder(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
+fn write_folder(folder: &Path, reports: &[SimulationReport]) -> Result<(), Failure> {
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))
@@ -59,16 +60,17 @@ fn write_folder(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
     fs::create_dir_all(folder)
         .map_err(|error| Failure(format!("cannot make {}: {error}", folder.display())))?;
     for report in reports {
-        write(&format!("{}.json", report.name), &report.to_json()?)?;
-        write(&format!("{}.csv", report.name), &report.to_csv())?;
-        for figure in &report.figures {
-            write(&format!("{}.svg", figure.name), &svg(figure))?;
+        write(&format!("{}.json", report.findings.name), &report.to_json()?)?;
+        write(&format!("{}.csv", report.findings.name), &report.to_csv())?;
+        for figure in &report.findings.figures {
+            write(&format!("{}.svg", figure.name), &figure.to_svg())?;
         }
     }
-    if reports.iter().any(|report| !report.claims.is_empty()) {
-        write("claims.md", &claims_table(reports))?;
+    let presented: Vec<_> = reports.iter().map(SimulationReport::presented).collect();
+    if presented.iter().any(|report| !report.claims.is_empty()) {
+        write("claims.md", &claims_table(&presented))?;
     }
-    write("index.html", &page(reports))
+    write("index.html", &page("Where requests go", &presented))
 }
 
 /// Tells on stderr how far things are: on a terminal in a line that is written again and again, elsewhere whenever
