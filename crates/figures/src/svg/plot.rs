@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::axes::{self, Axes};
 use super::colours::COLOURS;
 use super::legend::{Legend, dash};
-use super::{Canvas, escaped};
+use super::{Canvas, WIDTH, escaped};
 use crate::figure::{Datum, Figure, FigureKind, Line, Published};
 use crate::interval::Interval;
 
@@ -151,7 +151,9 @@ fn marks(canvas: &mut Canvas, published: &Published, letter: &str, axes: &Axes) 
     for (x, y) in places {
         canvas.diamond(x, y);
         if !letter.is_empty() {
-            canvas.text(x - 8.0, y + 14.0, "end", "p", letter);
+            // Towards the middle, where nothing but data is in the way.
+            let (x, anchor) = if x > WIDTH / 2.0 { (x - 8.0, "end") } else { (x + 8.0, "start") };
+            canvas.text(x, y + 14.0, anchor, "p", letter);
         }
     }
 }

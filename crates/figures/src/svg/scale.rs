@@ -54,7 +54,8 @@ impl PlotScale {
 
     /// Round numbers, up to ten of them; with equal factors, powers of two or ten.
     pub(super) fn ticks(&self) -> Vec<f64> {
-        if self.is_logarithmic {
+        // Within two powers of two, equal steps say more.
+        if self.is_logarithmic && self.most / self.least > 4.0 {
             let base: f64 = if self.most / self.least > 2048.0 { 10.0 } else { 2.0 };
             let first = (self.least.log(base) - 1e-9).ceil() as i32;
             return (first..)
