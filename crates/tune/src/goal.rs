@@ -30,7 +30,7 @@ pub struct Measured {
 
 /// What became of a candidate in a trial.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// Measured, and no client was served at the others' expense.
     Fair(Measured),
     /// Measured, but some clients were not served, and which.
@@ -48,7 +48,8 @@ impl Goal {
     }
 
     /// The number that the goal is about.
-    pub(crate) const fn of(self, measured: &Measured) -> f64 {
+    #[must_use]
+    pub const fn of(self, measured: &Measured) -> f64 {
         match self {
             Self::Rate => measured.rate,
             Self::P99 => measured.p99_ms,

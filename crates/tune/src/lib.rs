@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌──────────── Trial: these settings, for so many seconds ──► the caller measures
 //!   Search ──┤                                                            present settings and these
-//!            └─ halving ─► neighbours ─► finals ◄── Measured, Outcome ◄── in a pair
+//!            └─ halving ─► neighbours ─► finals ◄── Measured, TrialOutcome ◄── in a pair
 //!                                          └─► Choice: settings, gain with its interval
 //! ```
 //!
@@ -19,6 +19,6 @@ mod search;
 mod space;
 
 pub use choice::Choice;
-pub use goal::{Goal, Measured, Outcome};
+pub use goal::{Goal, Measured, TrialOutcome};
 pub use search::{Budget, Search, Trial};
-pub use space::{Candidate, Dial, Kind, Space};
+pub use space::{Candidate, Dial, ServerKind, Space};

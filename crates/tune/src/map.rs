@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use baton_figures::{Axis, Datum, Figure, FigureKind, Interval, Line, Point};
 
-use crate::goal::Outcome;
+use crate::goal::TrialOutcome;
 use crate::search::{Search, Tried};
 use crate::space::Candidate;
 
@@ -55,9 +55,9 @@ impl Search {
             }));
         }
         match tried.iter().find_map(|tried| tried.excluded.clone())? {
-            Outcome::Unfair(why) => Some(Datum::Unfair(why)),
-            Outcome::Failed(why) => Some(Datum::Failed(why)),
-            Outcome::Fair(_) => None,
+            TrialOutcome::Unfair(why) => Some(Datum::Unfair(why)),
+            TrialOutcome::Failed(why) => Some(Datum::Failed(why)),
+            TrialOutcome::Fair(_) => None,
         }
     }
 }

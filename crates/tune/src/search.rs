@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use baton_figures::{Better, Paired, SAMPLES_MIN};
 
-use crate::goal::{Goal, Measured, Outcome};
+use crate::goal::{Goal, Measured, TrialOutcome};
 use crate::space::{Candidate, Space};
 
 /// The search for better settings.
@@ -22,6 +22,8 @@ pub struct Search {
     queue: VecDeque<Candidate>,
     /// How long a trial of this round takes.
     seconds: f64,
+    /// What is kept for the finals.
+    finals_s: f64,
     pub(crate) tried: BTreeMap<Candidate, Tried>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Tried {
     /// How long the trials of these numbers were: longer ones replace shorter ones.
     seconds: f64,
     /// Why it is out.
-    pub(crate) excluded: Option<Outcome>,
+    pub(crate) excluded: Option<TrialOutcome>,
 }
 
 /// How many are left when neighbours are tried.
@@ -98,6 +100,7 @@ impl Search {
             stage: Stage::Halving(Vec::new()),
             queue: VecDeque::new(),
             seconds: 0.0,
+            finals_s: (budget.total_s * FINALS_SHARE).max(final_s(budget)),
             tried: BTreeMap::new(),
         };
         search.begin_halving(field, halving_s);
@@ -120,15 +123,15 @@ impl Search {
     }
 
     /// Tells what a trial found, and how long it took altogether.
-    pub fn handle_trial(&mut self, trial: Trial, took_s: f64, present: &Measured, outcome: Outcome) {
+    pub fn handle_trial(&mut self, trial: Trial, took_s: f64, present: &Measured, outcome: TrialOutcome) {
         self.budget.total_s -= took_s;
         let tried = self.tried.entry(trial.candidate).or_default();
         if tried.seconds < trial.seconds {
             *tried = Tried { seconds: trial.seconds, ..Tried::default() };
         }
         let outcome = match outcome {
-            Outcome::Fair(measured) => match self.goal.forfeits(present, &measured) {
-                Some(why) => Outcome::Unfair(why),
+            TrialOutcome::Fair(measured) => match self.goal.forfeits(present, &measured) {
+                Some(why) => TrialOutcome::Unfair(why),
                 None => {
                     tried.pairs.0.push(self.goal.of(&measured));
                     tried.pairs.1.push(self.goal.of(present));
@@ -182,7 +185,7 @@ impl Search {
         fresh.sort_unstable();
         fresh.dedup();
         fresh.retain(|candidate| !self.tried.contains_key(candidate));
-        let time_s = self.budget.total_s - self.finals_s();
+        let time_s = self.budget.total_s - self.finals_s;
         let affordable = (time_s / (2.0 * (self.seconds + self.budget.start_s))).max(0.0) as usize;
         fresh.truncate(affordable);
         self.queue = fresh.into();
@@ -192,7 +195,9 @@ impl Search {
 
     /// Pairs of the best, in turn, so that all of them see the same weather.
     fn begin_finals(&mut self) {
-        let finalists: Vec<_> = self.ranked().into_iter().take(FINALISTS).collect();
+        let affordable = (self.budget.total_s / final_s(self.budget)) as usize;
+        let count = affordable.clamp(1, FINALISTS);
+        let finalists: Vec<_> = self.ranked().into_iter().take(count).collect();
         let trials = (finalists.len() * FINAL_PAIRS).max(1) as f64;
         let for_each = self.budget.total_s / trials / 2.0 - self.budget.start_s;
         self.seconds = for_each.clamp(SECONDS.0, SECONDS.1);
@@ -203,13 +208,8 @@ impl Search {
         self.stage = Stage::Finals(finalists);
     }
 
-    /// What the finals take at least.
-    fn finals_s(&self) -> f64 {
-        2.0 * (FINALISTS * FINAL_PAIRS) as f64 * (SECONDS.0 + self.budget.start_s)
-    }
-
     fn is_nearly_over(&self) -> bool {
-        self.budget.total_s <= self.finals_s()
+        self.budget.total_s <= self.finals_s
     }
 
     /// Who is in, the best first; among equals the cheapest.
@@ -247,6 +247,11 @@ impl Tried {
         let ratio = self.paired(better)?.ratio.median;
         Some(if better == Better::More { ratio } else { 1.0 / ratio })
     }
+}
+
+/// What a finalist takes at least.
+fn final_s(budget: Budget) -> f64 {
+    2.0 * FINAL_PAIRS as f64 * (SECONDS.0 + budget.start_s)
 }
 
 /// How many rounds a halving has until few enough are left.

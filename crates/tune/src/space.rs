@@ -4,12 +4,12 @@
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     /// Kinds of servers.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ServerKind>,
 }
 
 /// An architecture with or without blocking, and what can be set of it.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct ServerKind {
     /// Its name for people, such as `symped, blocking`.
     pub name: String,
     /// Processes, threads or writers, whatever it has.
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn space() -> Space {
-        let kind = |name: &str| Kind {
+        let kind = |name: &str| ServerKind {
             name: name.into(),
             tasks: Dial::new(&[1, 4, 16], &[2, 8]),
             connections: Dial::new(&[1000, 4000], &[2000]),

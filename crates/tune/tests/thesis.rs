@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_tune::{Budget, Candidate, Choice, Dial, Goal, Kind, Measured, Outcome, Search, Space};
+use baton_tune::{Budget, Candidate, Choice, Dial, Goal, Measured, Search, ServerKind, Space, TrialOutcome};
 
 /// A server's tables.
 struct Server {
@@ -70,7 +70,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 fn space(servers: &[Server]) -> Space {
-    let kind = |server: &Server| Kind {
+    let kind = |server: &Server| ServerKind {
         name: server.name.clone(),
         tasks: server.tasks.clone(),
         connections: server.connections.clone(),
@@ -97,9 +97,9 @@ fn search(servers: &[Server], budget: Budget, noise: f64) -> (Search, usize) {
         };
         let Candidate { kind, tasks, connections, cache_mib } = trial.candidate;
         let outcome = match servers[kind].areas.get(&[tasks, connections, cache_mib]) {
-            Some(Some(area)) => Outcome::Fair(measured(*area)),
-            Some(None) => Outcome::Unfair("X".into()),
-            None => Outcome::Failed("not printed".into()),
+            Some(Some(area)) => TrialOutcome::Fair(measured(*area)),
+            Some(None) => TrialOutcome::Unfair("X".into()),
+            None => TrialOutcome::Failed("not printed".into()),
         };
         let took_s = 2.0 * (trial.seconds + budget.start_s);
         search.handle_trial(trial, took_s, &measured(PRESENT), outcome);

@@ -1,7 +1,7 @@
 //! Axes of a plot: grid, numbers or names, what is measured.
 
+use super::canvas::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, width};
 use super::scale::PlotScale;
-use super::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, width};
 use crate::figure::{Axis, Figure, Line, Scale};
 use crate::text::lines;
 
@@ -98,7 +98,7 @@ impl Canvas {
     /// Text that ends at a place, from below.
     fn tilted(&mut self, x: f64, y: f64, text: &str) {
         use std::fmt::Write;
-        let text = super::escaped(text);
+        let text = super::canvas::escaped(text);
         let _ = writeln!(
             self.svg,
             "<text transform=\"translate({x:.1} {y:.1})rotate(-35)\" text-anchor=\"end\">{text}</text>"

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Canvas, LETTER, PADDING, TEXT, WIDTH, axes, cut, escaped, width};
+use super::axes;
+use super::canvas::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, escaped, width};
 use crate::figure::{Datum, Figure, Line};
 use crate::number::short;
 

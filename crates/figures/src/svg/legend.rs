@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::canvas::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, width};
 use super::colours::{COLOURS, DASHES};
-use super::{Canvas, LETTER, PADDING, TEXT, WIDTH, cut, width};
 use crate::figure::Published;
 
 /// The sign in front of an item's text.

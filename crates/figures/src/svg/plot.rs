@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::axes::{self, Axes};
+use super::canvas::{Canvas, WIDTH, escaped};
 use super::colours::COLOURS;
 use super::legend::{Legend, dash};
-use super::{Canvas, WIDTH, escaped};
 use crate::figure::{Datum, Figure, FigureKind, Line, Published};
 use crate::interval::Interval;
 
