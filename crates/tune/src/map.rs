@@ -23,7 +23,8 @@ impl Search {
                 };
                 Some(Point { x: at as f64, datum: self.datum(of)? })
             });
-            Line { name: format!("{name} × {tasks}"), points: points.collect() }
+            let name = if tasks == 0 { name.to_owned() } else { format!("{name} × {tasks}") };
+            Line { name, points: points.collect() }
         };
         Figure {
             name: "tune".into(),

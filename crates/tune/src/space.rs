@@ -32,7 +32,7 @@ pub struct Dial {
 pub struct Candidate {
     /// Which kind of the space.
     pub kind: usize,
-    /// Processes, threads or writers.
+    /// Processes, threads or writers; 0: as many as the kind has by itself.
     pub tasks: u32,
     /// Connections at a time.
     pub connections: u32,

@@ -20,7 +20,7 @@ mod figures;
 mod handoff_advice;
 mod handoff_agent;
 mod hash_password;
-#[cfg(not(all(feature = "convert", feature = "sim")))]
+#[cfg(not(all(feature = "convert", feature = "sim", feature = "tune")))]
 mod left_out;
 mod limit_options;
 mod listening;
@@ -39,6 +39,8 @@ mod status;
 mod status_summary;
 mod tls_flag;
 mod top;
+#[cfg(feature = "tune")]
+mod tune;
 
 use std::process::ExitCode;
 
@@ -76,6 +78,11 @@ enum Command {
     /// Not in this build: the simulator of clusters
     #[cfg(not(feature = "sim"))]
     Sim(left_out::LeftOut),
+    #[cfg(feature = "tune")]
+    Tune(Box<tune::Tune>),
+    /// Not in this build: the search for better settings
+    #[cfg(not(feature = "tune"))]
+    Tune(left_out::LeftOut),
     HashPassword(hash_password::HashPassword),
     LocalCa(local_ca::LocalCa),
     App(app::App),
@@ -114,6 +121,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         #[cfg(not(feature = "sim"))]
         Command::Sim(left_out) => left_out.refuse("simulator", "sim"),
+        #[cfg(feature = "tune")]
+        Command::Tune(tune) => tune.run(),
+        #[cfg(not(feature = "tune"))]
+        Command::Tune(left_out) => left_out.refuse("search for better settings", "tune"),
         Command::HashPassword(hash) => hash.run(),
         Command::LocalCa(authority) => authority.run(),
         Command::App(app) => app.run().map_err(Failure::from),

@@ -1,0 +1,86 @@
+//! `baton tune` from outside: a log and a configuration in, settings out, and nothing left behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn tune(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.env("TMPDIR", folder.join("temporary")).current_dir(folder);
+    command.args(["tune", "-c", "baton.toml", "--log", "access.log"]).args(arguments).output().unwrap()
+}
+
+/// A site with files and an application, and a log of both.
+fn site(targets: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    write("temporary/here", "");
+    write("root/index.html", "welcome");
+    write("root/page.html", &"text ".repeat(2000));
+    write(
+        "baton.toml",
+        "[server]\ncontrol_socket = \"control\"\n[[site]]\nname = \"shop\"\nlisten = \"127.0.0.1:1\"\nroot = \"root\"\n\
+         rate_limit = { requests = 1, per = \"1s\" }\n[[site.route]]\npath = \"/app\"\nproxy = { to = [\"http://127.0.0.1:9\"] }\n",
+    );
+    let line = |(at, target): (usize, &&str)| {
+        let (client, second) = (at % 7, at % 60);
+        format!(
+            "192.0.2.{client} - - [10/Oct/2000:13:55:{second:02} +0000] \"GET {target} HTTP/1.1\" 200 100 \"-\" \"-\"\n"
+        )
+    };
+    write("access.log", &targets.iter().enumerate().map(line).collect::<String>());
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Goal: a short search ends with an answer, a page with the heat map, and neither a process nor a file of its own. Method: the
+/// configuration listens where no user may, and limits rates: copies do not.
+#[test]
+fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
+    let folder = site(&["/", "/page.html", "/app/x", "/page.html?x=1"].repeat(50));
+    let output = tune(folder.path(), &["--minutes", "1", "--page", "tune.html"]);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    for expected in [
+        "200 requests for 4 targets",
+        "Left out 50 requests for routes that lead elsewhere",
+        "The present settings answer up to",
+        "What was tried",
+    ] {
+        assert!(stdout.contains(expected), "{expected} in {stdout}");
+    }
+    let is_change = stdout.contains("The lines to change are below.");
+    assert!(is_change && stdout.contains(" = ") || stdout.contains("Keep the present settings"), "{stdout}");
+    assert!(stderr.contains("% of the present settings"), "{stderr}");
+    let page = fs::read_to_string(folder.path().join("tune.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("connections"));
+    let left: Vec<_> = fs::read_dir(folder.path().join("temporary")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(!folder.path().join("control").exists(), "the server's own control socket was never made");
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_with_the_remedy() {
+    let only_application = site(&["/app/x", "/app/y"]);
+    let shop = site(&["/"]);
+    let cases: [(&Path, &[&str], &str); 4] = [
+        (only_application.path(), &[], "replay them with --applications"),
+        (shop.path(), &["--site", "blog"], "no site has the name or host blog"),
+        (shop.path(), &["--minutes", "0"], "between 1 and 1440 minutes"),
+        (shop.path(), &["--goal", "speed"], "no goal is called speed: rate, p99 or memory"),
+    ];
+    for (folder, arguments, expected) in cases {
+        let output = tune(folder, arguments);
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let output = tune(shop.path(), &["--log", "absent.log"]);
+    assert!(text(&output.stderr).contains("absent.log"), "{}", text(&output.stderr));
+}
