@@ -23,7 +23,10 @@ pub(super) struct Replayed {
 pub(super) fn read(logs: &[PathBuf], site: &Site, applications: bool) -> Result<Replayed, Failure> {
     let log = replay(logs).map_err(|error| Failure(format!("{error:#}")))?;
     let (mut words, all) = (log.words, log.script.steps().len());
-    let script = own(&log.script, &Elsewhere::new(site, applications));
+    let mut script = own(&log.script, &Elsewhere::new(site, applications));
+    if let Some(host) = site.settings.hosts.iter().find(|host| !host.contains('*')) {
+        script = script.with_host(host);
+    }
     let left = script.steps().len();
     if left == 0 {
         return Err(Failure(format!(
