@@ -97,3 +97,26 @@ impl Elsewhere {
             && matcher::find(&self.routes, &mut decoded).is_some_and(|route| route.is_elsewhere)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use baton_load::LoadRequest;
+
+    use super::*;
+
+    #[test]
+    fn a_session_without_what_leads_elsewhere_keeps_its_pauses() {
+        let placed = |matcher, is_elsewhere| PlacedRoute { matcher, is_elsewhere };
+        let mut routes =
+            vec![placed(Matcher::prefix("/app/"), true), placed(Matcher::prefix("/app/static/"), false)];
+        matcher::sort(&mut routes);
+        let targets = ["/", "/app/x?q", "/app/static/a"].map(LoadRequest::replay);
+        let mut script = Script::new(targets.to_vec());
+        let step = |request, pause_ms| ScriptStep { request, pause_ms };
+        script.push([step(0, 0), step(1, 300), step(2, 200)]);
+        script.push([step(1, 0)]);
+        let own = own(&script, &Elsewhere { routes });
+        assert_eq!(own.session_count(), 1, "nothing is left of the second");
+        assert_eq!(own.session(0), [step(0, 0), step(2, 500)]);
+    }
+}

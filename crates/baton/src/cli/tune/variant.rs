@@ -281,3 +281,93 @@ fn set(table: &mut Table, section: &str, key: &str, value: Value) {
         section.insert(key.into(), value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use baton_config::RawConfig;
+
+    use super::*;
+
+    const CONFIGURATION: &str = r#"
+        [server]
+        architecture = "symped"
+        processes = 3
+        [limits]
+        connections_max = 8000
+        [admin]
+        listen = "127.0.0.1:9100"
+        [log]
+        access = "access.log"
+        [[site]]
+        name = "first"
+        listen = ":80"
+        root = "/"
+        [[site]]
+        listen = "127.0.0.1:8080"
+        hosts = ["shop.example"]
+        root = "/"
+        access_log = true
+        rate_limit = { requests = 1, per = "1s" }
+        [[site.route]]
+        path = "/app"
+        proxy = { to = ["http://127.0.0.1:9"] }
+        cache = true
+        [[site.route]]
+        glob = "/**.php"
+        fastcgi = { to = "unix:/run/php.sock" }
+    "#;
+
+    fn config(text: &str) -> Config {
+        let raw = RawConfig::parse("test".into(), text.into(), Path::new("/")).expect("TOML");
+        Config::check(&raw).unwrap_or_else(|error| panic!("{}", error.render(false)))
+    }
+
+    #[test]
+    fn a_copy_shares_nothing_with_its_server_and_refuses_no_client() {
+        let config = config(CONFIGURATION);
+        let variants = Variants::new(&config, Some("shop.example"), false).expect("the site");
+        let text = variants.toml(variants.present(), "/tmp/control");
+        let copy = self::config(&text);
+        assert_eq!(copy.sites.len(), 1);
+        assert_eq!(copy.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1:0"]);
+        for absent in ["9100", "access.log", "rate_limit", "127.0.0.1:9", "php.sock", "shop.example"] {
+            assert!(!text.contains(absent), "{absent} in {text}");
+        }
+        assert!(text.contains("/tmp/control") && text.contains("status = 404"), "{text}");
+        assert!(copy.cached_routes().next().is_none());
+        let asked = Variants::new(&config, Some("shop.example"), true).expect("the site");
+        let text = asked.toml(asked.present(), "/tmp/control");
+        assert!(
+            text.contains("127.0.0.1:9") && text.contains("php.sock"),
+            "applications, if told so: {text}"
+        );
+    }
+
+    #[test]
+    fn every_candidate_is_a_configuration_and_its_lines_are_what_differs() {
+        let config = config(CONFIGURATION);
+        let variants = Variants::new(&config, None, false).expect("a site");
+        let space = variants.space();
+        for (kind, of) in space.kinds.iter().enumerate() {
+            let candidate = Candidate { kind, tasks: 4, connections: 1000, cache_mib: 64 };
+            let copy = self::config(&variants.toml(candidate, "/tmp/control"));
+            assert_eq!((copy.limits.connections_max, copy.cache.memory_bytes_max), (1000, Some(64 << 20)));
+            assert!(of.name.starts_with(copy.server.architecture.name()), "{}", of.name);
+        }
+        assert_eq!(
+            space.kinds.iter().filter(|kind| kind.name == "symped").count(),
+            1,
+            "the present one is not doubled"
+        );
+        let blocking =
+            space.kinds.iter().position(|kind| kind.name == "pipeline, blocking").expect("it may block");
+        let chosen = Candidate { kind: blocking, tasks: 32, connections: 8000, cache_mib: AUTO };
+        assert_eq!(
+            variants.lines(chosen),
+            "\n[server]\narchitecture = \"pipeline\"\nprocesses = \"auto\"\n\n[send]\nsendfile = \"blocking\"\nwriters = 32\n"
+        );
+        assert_eq!(variants.lines(variants.present()), "");
+    }
+}
