@@ -24,7 +24,8 @@ fn site(targets: &[&str]) -> tempfile::TempDir {
     write(
         "baton.toml",
         "[server]\ncontrol_socket = \"control\"\n[[site]]\nname = \"shop\"\nlisten = \"127.0.0.1:1\"\nroot = \"root\"\n\
-         rate_limit = { requests = 1, per = \"1s\" }\n[[site.route]]\npath = \"/app\"\nproxy = { to = [\"http://127.0.0.1:9\"] }\n",
+         rate_limit = { requests = 1, per = \"1s\" }\n[[site.route]]\npath = \"/app\"\nproxy = { to = [\"http://127.0.0.1:9\"] }\n\
+         [[site.route]]\npath = \"/down\"\nrespond = { status = 503 }\n",
     );
     let line = |(at, target): (usize, &&str)| {
         let (client, second) = (at % 7, at % 60);
@@ -69,9 +70,10 @@ fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
 #[test]
 fn what_cannot_be_tuned_is_refused_with_the_remedy() {
     let only_application = site(&["/app/x", "/app/y"]);
-    let shop = site(&["/"]);
-    let cases: [(&Path, &[&str], &str); 4] = [
+    let (shop, down) = (site(&["/"]), site(&["/down/x"]));
+    let cases: [(&Path, &[&str], &str); 5] = [
         (only_application.path(), &[], "replay them with --applications"),
+        (down.path(), &[], "a copy answered nothing: status 503 for /down/x"),
         (shop.path(), &["--site", "blog"], "no site has the name or host blog"),
         (shop.path(), &["--minutes", "0"], "between 1 and 1440 minutes"),
         (shop.path(), &["--goal", "speed"], "no goal is called speed: rate, p99 or memory"),

@@ -61,7 +61,7 @@ const RATE_MIN: f64 = 250.0;
 const RATE_MAX: f64 = 4_000_000.0;
 /// A rate is answered if this share of it is.
 const ANSWERED: f64 = 0.9;
-/// More failures than this share are no measurement.
+/// With more failures than this share, clients are not served.
 const FAILURES: f64 = 0.01;
 
 impl Measuring {
@@ -181,16 +181,20 @@ impl Measuring {
             self.limited.set(self.limited.get() + 1);
         }
         let figures = report.figures();
-        if report.failed() as f64 > FAILURES * report.answered() as f64 || report.requests == 0 {
-            let first = figures.first_failure.unwrap_or_else(|| "nothing was answered".into());
-            return Err(format!("{} requests failed, the first: {first}", report.failed()));
+        let first = || figures.first_failure.as_deref().unwrap_or("no answer came in time");
+        if report.requests == 0 {
+            return Err(format!("a copy answered nothing: {}", first()));
         }
+        let failed = report.failed() as f64 / (report.failed() + report.requests) as f64;
+        let refused = (failed > FAILURES)
+            .then(|| format!("{:.0} % of the requests failed, the first: {}", 100.0 * failed, first()));
         let measured = Measured {
             rate: figures.requests_per_second,
             p99_ms: figures.latency_us.p99 / 1e3,
             memory_mib: copy.memory_mib(),
         };
-        Ok(Found { measured, unfair: report.unfair().first().map(ToString::to_string) })
+        let unfair = || report.unfair().first().map(ToString::to_string);
+        Ok(Found { measured, unfair: refused.or_else(unfair) })
     }
 }
 
