@@ -115,7 +115,7 @@ impl<'a> Variants<'a> {
         let kind = |(number, kind): (usize, &VariantKind)| ServerKind {
             name: kind.name(),
             tasks: match number {
-                0 => Dial::new(&[self.present.tasks], &[1, cpus, 2 * cpus]),
+                0 if kind.tasks.is_some() => Dial::new(&[self.present.tasks], &[1, cpus, 2 * cpus]),
                 _ => tasks(kind),
             },
             connections: connections.clone(),
