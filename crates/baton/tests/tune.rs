@@ -57,7 +57,7 @@ fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
     ] {
         assert!(stdout.contains(expected), "{expected} in {stdout}");
     }
-    let is_change = stdout.contains("The lines to change are below.");
+    let is_change = stdout.contains("The lines to change:");
     assert!(is_change && stdout.contains(" = ") || stdout.contains("Keep the present settings"), "{stdout}");
     assert!(stderr.contains("% of the present settings"), "{stderr}");
     let page = fs::read_to_string(folder.path().join("tune.html")).unwrap();

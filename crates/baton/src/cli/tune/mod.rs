@@ -105,7 +105,7 @@ impl Tune {
                 .map_err(|error| Failure(format!("cannot write {}: {error}", file.display())))?;
         }
         let lines = match search.choice() {
-            Choice::Change(candidate, _) => variants.lines(candidate),
+            Choice::Change(candidate, _) => format!("\nThe lines to change:\n{}", variants.lines(candidate)),
             Choice::Keep(_) => String::new(),
         };
         print(&format!("{}{lines}", report.to_text()))
@@ -118,11 +118,9 @@ impl Tune {
             format!("{median:+.1} % ({low:+.1} to {high:+.1} %) {}", self.goal.words())
         };
         match choice {
-            Choice::Change(candidate, paired) => vec![format!(
-                "Better: {}: {}. The lines to change are below.",
-                variants.describe(*candidate),
-                gain(paired.ratio)
-            )],
+            Choice::Change(candidate, paired) => {
+                vec![format!("Better: {}: {}.", variants.describe(*candidate), gain(paired.ratio))]
+            }
             Choice::Keep(Some((candidate, paired))) => vec![format!(
                 "Keep the present settings: nothing was shown to be better. The best of the others was {}: {}.",
                 variants.describe(*candidate),
