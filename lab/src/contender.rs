@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::rig::Entry;
+use crate::entry::Entry;
 
 /// A way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Contender {
 
     /// How a node is started for it.
     pub(crate) fn node(self, baton: &Path, folder: &Path, address: SocketAddr) -> Result<Entry> {
-        Ok(Entry::baton(baton, "auto").workers(1).settings(&self.node_settings(baton, folder, address)?))
+        Entry::baton(baton, "auto").settings(&self.node_settings(baton, folder, address)?)
     }
 
     /// How the front-end is started, if there is one. `more`: settings of ours.
@@ -102,7 +102,7 @@ impl Contender {
         nodes: &[SocketAddr],
         more: &[String],
     ) -> Result<Option<Entry>> {
-        let other = |name| Entry::other_before_nodes(name, nodes).context("it is not known").map(Some);
+        let other = |name| Ok(Some(Entry::other_before_nodes(name, nodes)));
         match self {
             Self::Direct | Self::Plain | Self::Moved => Ok(None),
             Self::Handoff | Self::Relay => {
@@ -123,7 +123,7 @@ impl Contender {
                     settings.push(key(baton, folder)?);
                 }
                 settings.extend_from_slice(more);
-                Ok(Some(Entry::baton(baton, "auto").workers(1).settings(&settings).named(&self.to_string())))
+                Ok(Some(Entry::baton(baton, "auto").settings(&settings)?.named(&self.to_string())))
             }
             Self::Haproxy => other("haproxy"),
             Self::Nginx => other("nginx"),

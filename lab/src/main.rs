@@ -1,64 +1,37 @@
-//! `baton-lab`: makes load, compares servers, writes the files that they serve.
+//! `baton-lab`: runs experiments and reports them, makes load, writes the files that are served.
 
 mod arguments;
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{self, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
 
-use baton_lab::applications::{self, ApplicationsSettings};
-use baton_lab::bench::{self, BenchSettings, Isolation};
+use baton_figures::Report;
 use baton_lab::cluster::demo::{self, DemoSettings};
-use baton_lab::cluster::{self, ClusterBounds, ClusterSettings, TraceKind};
-use baton_lab::cluster_faults::{self, FaultsSettings};
-use baton_lab::compression::{self, CompressionSettings};
-use baton_lab::copies::{self, CopiesSettings};
-use baton_lab::disk::{self, DiskSettings};
-use baton_lab::documents::{self, DocumentsSettings};
-use baton_lab::front_cost::{self, FrontCostSettings};
-use baton_lab::guards::{self, GuardsSettings};
-use baton_lab::instructions::{self, InstructionsSettings};
+use baton_lab::experiment::Experiment;
 use baton_lab::load::{Load, LoadRequest, LoadSettings, RequestList};
-use baton_lab::proxy::{self, ProxySettings};
-use baton_lab::relay::{self, RelaySettings};
-use baton_lab::restart::{self, RestartSettings};
-use baton_lab::slow_readers::{self, SlowReadersSettings};
-use baton_lab::tls::{self, TlsSettings};
+use baton_lab::runner::{self, Effort, RunSettings};
 use baton_lab::{files, mix};
 
 use arguments::{
-    ApplicationsArguments, Arguments, BenchArguments, ClusterArguments, Command, CompressionArguments,
-    CopiesArguments, DemoArguments, DiskArguments, DocumentsArguments, FaultsArguments, FrontCostArguments,
-    GuardsArguments, InstructionsArguments, LoadArguments, ProxyArguments, RelayArguments, RestartArguments,
-    SlowReadersArguments, TlsArguments,
+    Arguments, Command, DemoArguments, HowArguments, LoadArguments, PeersArguments, ReportArguments,
+    RunArguments,
 };
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::List { word } => list(word.as_deref()),
+        Command::Run(arguments) => run(arguments),
+        Command::Report(arguments) => report(arguments),
+        Command::Peers(arguments) => peers(arguments),
         Command::Load(arguments) => load(&arguments),
-        Command::Bench(arguments) => bench(arguments),
-        Command::Tls(arguments) => compare_tls(arguments),
-        Command::Proxy(arguments) => compare_proxies(arguments),
-        Command::Guards(arguments) => compare_guards(arguments),
-        Command::Instructions(arguments) => count_instructions(arguments),
-        Command::Compression(arguments) => compare_compression(arguments),
-        Command::Relay(arguments) => compare_relays(arguments),
-        Command::Restart(arguments) => restart(arguments),
-        Command::Cluster(arguments) => compare_policies(arguments),
-        Command::FrontCost(arguments) => compare_front_ends(arguments),
-        Command::ClusterFaults(arguments) => count_faults(arguments),
-        Command::Documents(arguments) => lend_documents(arguments),
         Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
-        Command::Disk(arguments) => disk(arguments),
-        Command::Applications(arguments) => compare_applications(arguments),
-        Command::Copies(arguments) => copies(arguments),
-        Command::SlowReaders(arguments) => slow_readers(arguments),
         Command::Files { folder } => {
             files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
         }
@@ -71,6 +44,124 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn list(word: Option<&str>) -> Result<bool> {
+    for experiment in Experiment::all()? {
+        let line = experiment.line();
+        if word.is_none_or(|word| line.to_lowercase().contains(&word.to_lowercase())) {
+            print(&format!("{line}\n"))?;
+        }
+    }
+    Ok(true)
+}
+
+fn run(arguments: RunArguments) -> Result<bool> {
+    let effort = match arguments {
+        RunArguments { tenth: true, .. } => Effort::Tenth,
+        RunArguments { quick: true, .. } => Effort::Quick,
+        _ => Effort::Full,
+    };
+    let settings = settings(arguments.how, effort);
+    let experiments = chosen(&arguments.names)?;
+    let [experiment] = &experiments[..] else {
+        return run_each(&experiments, &settings, arguments.page.as_deref());
+    };
+    runner::run(experiment, &settings)?;
+    show(&[runner::report(experiment, &settings)?], arguments.page.as_deref(), false)?;
+    Ok(true)
+}
+
+/// Each in a process of its own: a run changes its process, and what it leaves behind ends with that.
+fn run_each(experiments: &[Experiment], settings: &RunSettings, page: Option<&Path>) -> Result<bool> {
+    let mut all_ran = true;
+    for experiment in experiments {
+        let mut command = process::Command::new(std::env::current_exe()?);
+        command.arg("run").arg(experiment.origin()).arg("--results").arg(&settings.results);
+        command.arg("--folder").arg(&settings.folder);
+        let batons: Vec<_> = settings.batons.iter().map(|baton| baton.display().to_string()).collect();
+        command.arg("--baton").arg(batons.join(","));
+        for setting in &settings.settings {
+            command.arg("--set").arg(setting);
+        }
+        command.args(match settings.effort {
+            Effort::Full => None,
+            Effort::Quick => Some("--quick"),
+            Effort::Tenth => Some("--tenth"),
+        });
+        all_ran &= command.status().context("baton-lab run")?.success();
+    }
+    if page.is_some() {
+        let reports: Vec<_> =
+            experiments.iter().filter_map(|experiment| runner::report(experiment, settings).ok()).collect();
+        write_page(&reports, page)?;
+    }
+    Ok(all_ran)
+}
+
+fn report(arguments: ReportArguments) -> Result<bool> {
+    let settings = settings(arguments.how, Effort::Full);
+    let all = arguments.names == ["all"];
+    let mut reports = Vec::new();
+    for experiment in chosen(&arguments.names)? {
+        match runner::report(&experiment, &settings) {
+            Err(_) if all => {}
+            report => reports.push(report?),
+        }
+    }
+    show(&reports, arguments.page.as_deref(), arguments.markdown)?;
+    Ok(true)
+}
+
+fn peers(arguments: PeersArguments) -> Result<bool> {
+    let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
+    let settings = settings(arguments.how, effort);
+    let experiments: Vec<_> = Experiment::all()?.into_iter().filter(Experiment::compares_peers).collect();
+    let all_ran = run_each(&experiments, &settings, Some(&arguments.page))?;
+    print(&format!("{}\n", arguments.page.display()))?;
+    Ok(all_ran)
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Experiment>> {
+    if names == ["all"] {
+        Experiment::all()
+    } else {
+        names.iter().map(|name| Experiment::find(name)).collect()
+    }
+}
+
+fn settings(how: HowArguments, effort: Effort) -> RunSettings {
+    RunSettings {
+        batons: how.batons,
+        settings: how.settings,
+        effort,
+        results: how.results,
+        folder: how.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
+    }
+}
+
+fn show(reports: &[Report], page: Option<&Path>, markdown: bool) -> Result<()> {
+    for report in reports {
+        print(&if markdown { markdown_of(report) } else { report.to_text() })?;
+    }
+    write_page(reports, page)
+}
+
+/// Tables of the figures, of comparisons, and the verdicts.
+fn markdown_of(report: &Report) -> String {
+    let mut text = format!("## {}\n\n{}\n", report.title, report.words.join("\n\n"));
+    let figures: Vec<_> = report.figures.iter().map(baton_figures::Figure::table).collect();
+    for table in figures.iter().chain(&report.tables) {
+        text += &format!("\n{}\n\n{}", table.title, table.to_markdown());
+    }
+    text + "\n" + &baton_figures::claims_table(std::slice::from_ref(report))
+}
+
+fn write_page(reports: &[Report], page: Option<&Path>) -> Result<()> {
+    page.map_or(Ok(()), |page| {
+        fs::write(page, baton_figures::page("Baton's laboratory", reports))
+            .with_context(|| page.display().to_string())
+    })
 }
 
 /// Whether every request succeeded.
@@ -105,223 +196,6 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
     Ok(report.failed() == 0)
 }
 
-fn bench(arguments: BenchArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let isolation = if arguments.shared_network { Isolation::None } else { Isolation::WhenRoot };
-    let settings = BenchSettings {
-        baton: arguments.baton,
-        architectures: arguments.architectures,
-        baton_settings: arguments.settings,
-        cpus: arguments.cpus,
-        others: arguments.servers,
-        workloads: arguments.workloads,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
-        output: arguments.output,
-        isolation,
-        sleep: arguments.sleep,
-    };
-    print(&format!("{}\n", bench::run(&settings)?))?;
-    Ok(true)
-}
-
-fn compare_tls(arguments: TlsArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let settings = TlsSettings {
-        baton: arguments.baton,
-        architectures: arguments.architectures,
-        baton_settings: arguments.settings,
-        others: arguments.servers,
-        workloads: arguments.workloads,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
-    };
-    print(&format!("{}\n", tls::run(&settings)?))?;
-    Ok(true)
-}
-
-fn compare_proxies(arguments: ProxyArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let settings = ProxySettings {
-        batons: arguments.batons,
-        baton_settings: arguments.settings,
-        others: arguments.servers,
-        workloads: arguments.workloads,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-proxy")),
-    };
-    print(&format!("{}\n", proxy::run(&settings)?))?;
-    Ok(true)
-}
-
-fn compare_guards(arguments: GuardsArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let settings = GuardsSettings {
-        batons: arguments.batons,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-guards")),
-    };
-    print(&format!("{}\n", guards::run(&settings)?))?;
-    Ok(true)
-}
-
-fn count_instructions(arguments: InstructionsArguments) -> Result<bool> {
-    let settings = InstructionsSettings {
-        batons: arguments.batons,
-        baton_settings: arguments.settings,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-instructions")),
-    };
-    print(&instructions::run(&settings)?)?;
-    Ok(true)
-}
-
-fn compare_compression(arguments: CompressionArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let settings = CompressionSettings {
-        baton: arguments.baton,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-compression")),
-    };
-    print(&format!("{}\n", compression::run(&settings)?))?;
-    Ok(true)
-}
-
-fn compare_relays(arguments: RelayArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    ensure!(arguments.sizes.iter().all(|size| *size > 0), "bodies have a length");
-    let RelayArguments { sizes, origins, rounds, megabytes } = arguments;
-    let settings = RelaySettings { sizes, origins, rounds, bytes: megabytes << 20 };
-    print(&format!("{}\n", relay::run(&settings)?))?;
-    Ok(true)
-}
-
-fn restart(arguments: RestartArguments) -> Result<bool> {
-    let RestartArguments { baton, objects, bytes, sample, folder } = arguments;
-    ensure!(objects > 0 && sample > 0, "nothing is found again without an object");
-    let folder = folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-restart"));
-    print(&format!("{}\n", restart::run(&RestartSettings { baton, objects, bytes, sample, folder })?))?;
-    Ok(true)
-}
-
-fn disk(arguments: DiskArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0 && arguments.directories > 0, "a comparison needs a round and content");
-    let settings = DiskSettings {
-        baton: arguments.baton,
-        architectures: arguments.architectures,
-        baton_settings: arguments.settings,
-        cpus: arguments.cpus,
-        nginx: !arguments.without_nginx,
-        memory_mib: arguments.memory_mib,
-        disk_mb_per_s: arguments.disk_mb,
-        read_ahead_kb: arguments.read_ahead_kb,
-        directories: arguments.directories,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        warm_up: duration(arguments.warm_up_seconds)?,
-        lead: duration(arguments.lead_seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-disk")),
-    };
-    print(&format!("{}\n", disk::run(&settings)?))?;
-    Ok(true)
-}
-
-fn compare_policies(arguments: ClusterArguments) -> Result<bool> {
-    ensure!(arguments.rounds != Some(0) && arguments.nodes > 0, "a comparison needs a round and nodes");
-    ensure!(arguments.content_mb != Some(0) && arguments.connections > 0, "nothing is asked for");
-    ensure!(
-        (0.001..=1.0).contains(&arguments.node_cpus),
-        "a node has between 0.001 of a CPU and a whole one"
-    );
-    let quick = arguments.quick;
-    // A smaller cluster fills its memory sooner.
-    let (memory_mib, content_mb) = if quick { (30, 108) } else { (48, 180) };
-    let named = |given: Option<Vec<String>>, full: &[&str], short: &[&str]| {
-        let usual = if quick { short } else { full };
-        given.unwrap_or_else(|| usual.iter().map(|name| (*name).to_owned()).collect())
-    };
-    let usual = |given: Option<f64>, full: f64, short: f64| given.unwrap_or(if quick { short } else { full });
-    let settings = ClusterSettings {
-        baton: arguments.baton,
-        policies: named(
-            arguments.policies,
-            &["wrr", "lb", "bounded-hash", "lard", "lard-r", "lard-h"],
-            &["wrr", "lard-r", "lard-h"],
-        ),
-        ways: arguments.ways,
-        others: named(arguments.servers, &["haproxy", "nginx"], &["haproxy"]),
-        traces: arguments.traces.unwrap_or_else(|| match quick {
-            true => vec![TraceKind::Zipf(1.0)],
-            false => vec![TraceKind::Mix, TraceKind::Zipf(1.0)],
-        }),
-        rounds: arguments.rounds.unwrap_or(if quick { 1 } else { 3 }),
-        warm_up: duration(usual(arguments.warm_up_seconds, 20.0, 8.0))?,
-        duration: duration(usual(arguments.seconds, 8.0, 4.0))?,
-        cluster: ClusterBounds {
-            nodes: arguments.nodes,
-            node_cpus: arguments.node_cpus,
-            memory_mib: arguments.memory_mib.unwrap_or(memory_mib),
-            disk_mb_per_s: arguments.disk_mb,
-            read_ahead_kb: arguments.read_ahead_kb,
-            content_mb: arguments.content_mb.unwrap_or(content_mb),
-            connections: arguments.connections,
-        },
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-cluster")),
-    };
-    print(&cluster::run(&settings)?)?;
-    Ok(true)
-}
-
-fn compare_front_ends(arguments: FrontCostArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    ensure!(arguments.sizes.iter().all(|size| *size > 0), "bodies have a length");
-    let settings = FrontCostSettings {
-        baton: arguments.baton,
-        fronts: arguments.fronts,
-        sizes: arguments.sizes,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-front-cost")),
-    };
-    print(&front_cost::run(&settings)?)?;
-    Ok(true)
-}
-
-fn count_faults(arguments: FaultsArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0 && arguments.connections > 0, "nothing is asked for");
-    let settings = FaultsSettings {
-        baton: arguments.baton,
-        ways: arguments.ways,
-        rounds: arguments.rounds,
-        connections: arguments.connections,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-faults")),
-    };
-    print(&cluster_faults::run(&settings)?)?;
-    Ok(true)
-}
-
-fn lend_documents(arguments: DocumentsArguments) -> Result<bool> {
-    let quick = arguments.quick;
-    let servers = arguments.servers.unwrap_or_else(|| if quick { vec![1, 2, 4] } else { vec![1, 2, 4, 6] });
-    ensure!(!servers.contains(&0) && arguments.visitors > 0 && arguments.hurry > 0, "nothing is asked for");
-    ensure!(arguments.link_mbit > 0, "a link that carries nothing");
-    let settings = DocumentsSettings {
-        baton: arguments.baton,
-        servers,
-        visitors: arguments.visitors,
-        link_mbit: arguments.link_mbit,
-        duration: duration(arguments.seconds.unwrap_or(if quick { 60.0 } else { 120.0 }))?,
-        hurry: arguments.hurry,
-        folder: arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-documents")),
-    };
-    print(&documents::run(&settings)?)?;
-    Ok(true)
-}
-
 fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
     let settings = DemoSettings {
         baton: arguments.baton,
@@ -329,53 +203,6 @@ fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
         folder: arguments.folder.unwrap_or_else(demo::usual_folder),
     };
     demo::run(&settings)?;
-    Ok(true)
-}
-
-fn compare_applications(arguments: ApplicationsArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0, "a comparison needs a round");
-    let settings = ApplicationsSettings {
-        programs: arguments.programs.into(),
-        preload: arguments.preload,
-        php_extension: arguments.php_extension,
-        responses: arguments.responses,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: applications_folder(arguments.folder),
-    };
-    print(&format!("{}\n", applications::run(&settings)?))?;
-    Ok(true)
-}
-
-fn applications_folder(given: Option<PathBuf>) -> PathBuf {
-    given.unwrap_or_else(|| std::env::temp_dir().join("baton-lab-applications"))
-}
-
-fn copies(arguments: CopiesArguments) -> Result<bool> {
-    ensure!(arguments.responses > 0, "nothing is counted without a response");
-    let settings = CopiesSettings {
-        programs: arguments.programs.into(),
-        sizes: arguments.sizes,
-        responses: arguments.responses,
-        folder: applications_folder(arguments.folder),
-    };
-    print(&format!("{}\n", copies::run(&settings)?))?;
-    Ok(true)
-}
-
-fn slow_readers(arguments: SlowReadersArguments) -> Result<bool> {
-    ensure!(arguments.rounds > 0 && arguments.readers > 0, "a comparison needs a round and readers");
-    ensure!(arguments.readers_per_second > 0.0, "readers must come");
-    let settings = SlowReadersSettings {
-        programs: arguments.programs.into(),
-        readers: arguments.readers,
-        readers_per_second: arguments.readers_per_second,
-        slow_bytes: arguments.slow_bytes,
-        rounds: arguments.rounds,
-        duration: duration(arguments.seconds)?,
-        folder: applications_folder(arguments.folder),
-    };
-    print(&format!("{}\n", slow_readers::run(&settings)?))?;
     Ok(true)
 }
 

@@ -8,14 +8,16 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use baton_dispatch::target_hash;
 use baton_sim::trace::{TargetFacts, Trace, TraceRequest, Zipf};
+use serde::Deserialize;
 
 use crate::files;
 use crate::load::LoadRequest;
 use crate::mix::{self, MixFile};
 
 /// A kind of content.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TraceKind {
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) enum TraceKind {
     /// The static part of SPECweb99: many small files, some long ones.
     Mix,
     /// Requests by Zipf's law with this exponent.
@@ -28,6 +30,14 @@ impl fmt::Display for TraceKind {
             Self::Mix => f.write_str("mix"),
             Self::Zipf(alpha) => write!(f, "zipf:{alpha}"),
         }
+    }
+}
+
+impl TryFrom<String> for TraceKind {
+    type Error = anyhow::Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
     }
 }
 

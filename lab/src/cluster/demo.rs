@@ -20,7 +20,8 @@ use super::settings::ClusterBounds;
 use crate::contender::Contender;
 use crate::load::{Load, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Host, Network};
-use crate::rig::{Groups, Image, Isolation, Machine, Running, own_folder};
+use crate::rig::{Groups, Image, Isolation, Machine, own_folder};
+use crate::servers::RunningServer;
 
 /// What to demonstrate, and how long.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ struct Side<'a> {
     policy: &'static str,
     rack: Rack<'a>,
     nodes: Nodes,
-    front: Running,
+    front: RunningServer,
 }
 
 /// What clients of a side got so far.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use baton_dispatch::PolicyName;
 
 use crate::contender::Contender;
-use crate::rig::Entry;
+use crate::entry::Entry;
 
 /// A front-end in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Front {
                 let more = [format!("cluster.policy=\"{policy}\""), "cluster.admission=false".to_owned()];
                 way.front(baton, folder, nodes, &more)?
             }
-            Self::Other(name) => Entry::other_before_nodes(name, nodes),
+            Self::Other(name) => Some(Entry::other_before_nodes(name, nodes)),
         };
         let name = self.name();
         entry.map(|entry| entry.named(&name)).with_context(|| format!("{name} is not known"))

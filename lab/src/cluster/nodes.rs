@@ -8,14 +8,16 @@ use anyhow::{Context, Result};
 
 use super::rack::{PORT, Rack};
 use crate::contender::Contender;
+use crate::entry::Entry;
 use crate::rig::network::ClusterHosts;
 use crate::rig::processes::cpu_time;
-use crate::rig::{Bounds, Entry, Groups, Image, Running, Volume};
+use crate::rig::{Bounds, DiskBound, Groups, Image, Volume};
+use crate::servers::RunningServer;
 
 /// One node; all are alike.
 #[derive(Debug)]
 struct Node {
-    server: Running,
+    server: RunningServer,
     volume: Volume,
     groups: Vec<PathBuf>,
 }
@@ -48,22 +50,24 @@ impl Nodes {
             let name = format!("node{number}");
             let volume = image.mount(&rack.folder.join(format!("{name}-root")), rack.bounds.read_ahead_kb)?;
             let bounds = Bounds {
-                memory_bytes: (rack.bounds.memory_mib << 20) + own_bytes(way),
-                device: volume.device,
-                read_bytes_per_s: (rack.bounds.disk_mb_per_s * 1e6) as u64,
+                memory_bytes: Some((rack.bounds.memory_mib << 20) + own_bytes(way)),
+                disk: Some(DiskBound {
+                    device: volume.device,
+                    read_bytes_per_s: (rack.bounds.disk_mb_per_s * 1e6) as u64,
+                }),
                 cpus: Some(rack.bounds.node_cpus),
             };
             let groups = rack.groups.make(&format!("{turn}-{name}"), &bounds)?;
             // Threads read from the disk, so that files in memory do not wait for others. All memory is page cache: a
             // second copy of hot files in the process would make it smaller.
-            let entry = Entry::baton(rack.baton, "amped").workers(1).beside_client().named(&name);
+            let entry = Entry::baton(rack.baton, "amped").beside_client().named(&name);
             let host = &rack.hosts.nodes[number];
             let address = SocketAddr::from((host.v4(), PORT));
             // A connection that was handed over goes on where its next file is.
             let alone = ["cache.memory_bytes_max=0".to_owned(), "cluster.kept=\"return\"".to_owned()];
             let member = way.node_settings(rack.baton, rack.folder, address)?;
-            let entry = entry.settings(&alone).settings(&member).in_groups(groups.clone());
-            let server = Running::start_on(host, address, &entry, rack.machine, rack.folder, &volume.folder)?;
+            let entry = entry.settings(&alone)?.settings(&member)?.in_groups(groups.clone());
+            let server = entry.start_on(host, address, rack.machine, rack.folder, &volume.folder)?;
             Ok(Node { server, volume, groups })
         };
         let nodes: Result<_> = (0..count).map(start).collect();

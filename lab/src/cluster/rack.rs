@@ -8,10 +8,12 @@ use anyhow::{Result, ensure};
 
 use super::content::Content;
 use super::settings::ClusterBounds;
+use crate::entry::Entry;
 use crate::files;
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 use crate::rig::network::{ClusterHosts, Host};
-use crate::rig::{Entry, Groups, Image, Machine, Running};
+use crate::rig::{Groups, Image, Machine};
+use crate::servers::RunningServer;
 
 /// Where nodes run and what they are made of.
 #[derive(Clone, Copy)]
@@ -26,16 +28,9 @@ pub(super) struct Rack<'a> {
 
 impl Rack<'_> {
     /// Starts a front-end at the VIP.
-    pub(super) fn start_front(&self, entry: &Entry) -> Result<Running> {
+    pub(super) fn start_front(&self, entry: &Entry) -> Result<RunningServer> {
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
-        Running::start_on(
-            &self.hosts.front,
-            address,
-            entry,
-            self.machine,
-            self.folder,
-            &self.folder.join(EMPTY),
-        )
+        entry.start_on(&self.hosts.front, address, self.machine, self.folder, &self.folder.join(EMPTY))
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::subject::Cluster;
-use crate::rig::Running;
 use crate::rig::network::INTERFACE;
+use crate::servers::RunningServer;
 
 /// Something that happens to a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +65,9 @@ impl Fault {
                 node.ip(&format!("link set {INTERFACE} up\n"))?;
             }
             Self::NodeHangs => {
-                cluster.with_node(0, Running::pause);
+                cluster.with_node(0, RunningServer::pause);
                 sleep(LASTS);
-                cluster.with_node(0, Running::resume);
+                cluster.with_node(0, RunningServer::resume);
             }
             Self::NodeSlow => {
                 node.bound_link(4)?;
@@ -85,7 +85,7 @@ impl Fault {
                 sleep(LASTS);
                 cluster.check_joined()?;
             }
-            Self::WorkerKilled => cluster.with_front(Running::kill_worker),
+            Self::WorkerKilled => cluster.with_front(RunningServer::kill_worker),
             Self::Recycled => cluster.control(&["recycle"])?,
             Self::Upgraded => cluster.control(&["upgrade"])?,
             Self::Restarted => cluster.restart_front()?,

@@ -7,36 +7,46 @@
 
 mod etcd;
 mod fault;
-mod settings;
 mod site;
 mod subject;
-mod table;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
 
 use crate::contender::Contender;
 use crate::files;
+use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::{Groups, Isolation, Machine, own_folder};
 use fault::Fault;
-pub use settings::FaultsSettings;
 use site::{FILES, bytes_of, path_of};
 use subject::{Cluster, NODES, Place};
-use table::Seen;
 
-/// Lets each fault happen, and returns a table as Markdown.
+/// What to compare.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultsSettings {
+    /// Ways to the nodes: `relay`, `handoff`.
+    ways: Vec<String>,
+    /// Of clients.
+    connections: usize,
+}
+
+/// Lets each fault happen.
 ///
 /// # Errors
 /// If we are not root, the machine lacks a tool, or a cluster cannot be started.
-pub fn run(settings: &FaultsSettings) -> Result<String> {
+pub(crate) fn run(settings: &FaultsSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
     if let Some(why) = Network::hindrance() {
         bail!("a cluster of hosts {why}");
     }
-    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
     let root = folder.join("root");
     fs::create_dir_all(folder.join("empty"))?;
     for number in 0..FILES {
@@ -46,23 +56,38 @@ pub fn run(settings: &FaultsSettings) -> Result<String> {
     // Namespaces are removed on signals.
     let _groups = Groups::new()?;
     let ways: Vec<Contender> = settings.ways.iter().map(|name| name.parse()).collect::<Result<_>>()?;
-    let mut seen = Vec::new();
-    for round in 0..settings.rounds {
-        for &way in &ways {
-            for fault in Fault::ALL {
+    for round in 0..ground.rounds {
+        for &way in ground.some(&ways, 1) {
+            for &fault in ground.some(&Fault::ALL, 2) {
                 // One more: it joins.
                 let hosts = ClusterHosts::new(NODES + 1)?;
-                let place =
-                    Place { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
+                let place = Place {
+                    baton: ground.baton,
+                    connections: settings.connections,
+                    machine: &machine,
+                    hosts: &hosts,
+                    folder: &folder,
+                    root: &root,
+                };
                 let cluster = Cluster::start(place, way, fault.needs_etcd())?;
-                let report = suffer(&cluster, fault).with_context(|| format!("{way}, {fault}"))?;
-                let one = Seen { way, fault, round, report };
-                eprintln!("{one}");
-                seen.push(one);
+                let values =
+                    suffer(&cluster, fault).map(|report| seen(&report)).map_err(|error| format!("{error:#}"));
+                keep(Finding { load: fault.to_string(), contender: way.to_string(), round, values })?;
             }
         }
     }
-    Ok(table::markdown(&machine.description(), settings, &ways, &seen))
+    Ok(())
+}
+
+/// What clients saw: requests that were answered wrongly, with an error, in part or not at all count as lost.
+fn seen(report: &LoadReport) -> BTreeMap<Quantity, f64> {
+    [
+        (Quantity::Rate, report.figures().requests_per_second),
+        (Quantity::LostRequests, (report.failed() + report.unanswered) as f64),
+        (Quantity::EndedConnections, report.reconnects as f64),
+        (Quantity::MaxUs, report.latency_ns.max() as f64 / 1e3),
+    ]
+    .into()
 }
 
 /// Lets something happen under load.
@@ -79,7 +104,7 @@ fn suffer(cluster: &Cluster<'_>, fault: Fault) -> Result<LoadReport> {
 fn load(cluster: &Cluster<'_>) -> Result<LoadReport> {
     let load = LoadSettings {
         address: cluster.with_front(|front| front.address),
-        connections: cluster.place.settings.connections,
+        connections: cluster.place.connections,
         connection_per_request: false,
         idle_connections: 0,
         duration: BEFORE + fault::LASTS + AFTER,

@@ -7,16 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::etcd::Etcd;
-use super::settings::FaultsSettings;
 use super::site::{FILES, path_of};
 use crate::contender::Contender;
+use crate::entry::Entry;
+use crate::rig::Machine;
 use crate::rig::network::ClusterHosts;
-use crate::rig::{Entry, Machine, Running};
+use crate::servers::RunningServer;
 
 /// Where it runs.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    pub(super) settings: &'a FaultsSettings,
+    pub(super) baton: &'a Path,
+    pub(super) connections: usize,
     pub(super) machine: &'a Machine,
     pub(super) hosts: &'a ClusterHosts,
     pub(super) folder: &'a Path,
@@ -27,9 +29,9 @@ pub(super) struct Place<'a> {
 pub(super) struct Cluster<'a> {
     pub(super) place: Place<'a>,
     way: Contender,
-    nodes: Mutex<Vec<Running>>,
+    nodes: Mutex<Vec<RunningServer>>,
     entry: Entry,
-    front: Mutex<Running>,
+    front: Mutex<RunningServer>,
     etcd: Option<Etcd>,
 }
 
@@ -48,7 +50,7 @@ impl<'a> Cluster<'a> {
             // `lard-h` leaves paths where they are while loads are even. A hash gives a new node its part at once.
             more.push("cluster.policy=\"bounded-hash\"".to_owned());
         }
-        let entry = way.front(&place.settings.baton, place.folder, &addresses, &more)?;
+        let entry = way.front(place.baton, place.folder, &addresses, &more)?;
         let entry = entry.context("no front-end, no cluster")?;
         let front = Mutex::new(place.start_front(&entry)?);
         Ok(Self { place, way, nodes: Mutex::new(nodes), entry, front, etcd })
@@ -56,7 +58,7 @@ impl<'a> Cluster<'a> {
 
     /// Kills a node, processes and all.
     pub(super) fn kill_node(&self, number: usize) {
-        self.with_node(number, Running::kill);
+        self.with_node(number, RunningServer::kill);
     }
 
     pub(super) fn restart_node(&self, number: usize) -> Result<()> {
@@ -97,15 +99,15 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    pub(super) fn with_node<R>(&self, number: usize, with: impl FnOnce(&Running) -> R) -> R {
+    pub(super) fn with_node<R>(&self, number: usize, with: impl FnOnce(&RunningServer) -> R) -> R {
         with(&self.nodes()[number])
     }
 
-    fn nodes(&self) -> MutexGuard<'_, Vec<Running>> {
+    fn nodes(&self) -> MutexGuard<'_, Vec<RunningServer>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn with_front<R>(&self, with: impl FnOnce(&Running) -> R) -> R {
+    pub(super) fn with_front<R>(&self, with: impl FnOnce(&RunningServer) -> R) -> R {
         with(&self.front.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -118,7 +120,7 @@ impl<'a> Cluster<'a> {
     /// Asks the front-end's master.
     pub(super) fn control(&self, words: &[&str]) -> Result<()> {
         let socket = self.place.folder.join(self.way.to_string()).join("control");
-        let mut command = std::process::Command::new(&self.place.settings.baton);
+        let mut command = std::process::Command::new(self.place.baton);
         let output =
             command.arg("ctl").arg("--control").arg(socket).args(words).output().context("baton ctl")?;
         match output.status.success() {
@@ -129,19 +131,19 @@ impl<'a> Cluster<'a> {
 }
 
 impl Place<'_> {
-    fn start_front(&self, entry: &Entry) -> Result<Running> {
+    fn start_front(&self, entry: &Entry) -> Result<RunningServer> {
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
         let empty = self.folder.join("empty");
-        Running::start_on(&self.hosts.front, address, entry, self.machine, self.folder, &empty)
+        entry.start_on(&self.hosts.front, address, self.machine, self.folder, &empty)
     }
 
     /// `more`: settings of this node.
-    fn start_node(&self, way: Contender, number: usize, more: &[String]) -> Result<Running> {
+    fn start_node(&self, way: Contender, number: usize, more: &[String]) -> Result<RunningServer> {
         let host = &self.hosts.nodes[number];
         let address = SocketAddr::from((host.v4(), PORT));
-        let entry = way.node(&self.settings.baton, self.folder, address)?.settings(more);
+        let entry = way.node(self.baton, self.folder, address)?.settings(more)?;
         let entry = entry.beside_client().named(&format!("node{number}"));
-        Running::start_on(host, address, &entry, self.machine, self.folder, self.root)
+        entry.start_on(host, address, self.machine, self.folder, self.root)
     }
 }
 

@@ -5,9 +5,8 @@
 //! CPU time for all of them, so a server is as fast as its link. One has the site, the others only help. Visitors come to
 //! the one that has it, all at once, read pages with their images, and follow the links that they find.
 
-mod settings;
+mod seconds;
 mod site;
-mod table;
 mod visitor;
 
 use std::fs;
@@ -18,22 +17,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 
+use crate::entry::Entry;
+use crate::ground::{Finding, Ground, Keep};
 use crate::rig::network::{ClusterHosts, Host, Network, Traffic};
-use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
-pub use settings::DocumentsSettings;
-use table::{Figures, Second};
+use crate::rig::{Groups, Isolation, Machine, own_folder};
+use crate::servers::RunningServer;
+use seconds::{Figures, Second};
 use visitor::Got;
 
-/// Measures, and returns tables as Markdown.
+/// What to measure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DocumentsSettings {
+    /// Numbers of servers: one has the site, the others help.
+    servers: Vec<usize>,
+    /// Visitors at a time.
+    visitors: usize,
+    /// What the link of each server carries away from it, in megabits a second.
+    link_mbit: u32,
+    /// How much shorter intervals of the policy are than the usual ones.
+    hurry: u64,
+}
+
+/// Measures each number of servers, from the first visitor on.
 ///
 /// # Errors
 /// If we are not root, the machine lacks a tool, or a visitor does not get what a page shows.
-pub fn run(settings: &DocumentsSettings) -> Result<String> {
+pub(crate) fn run(settings: &DocumentsSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
     if let Some(why) = Network::hindrance() {
         bail!("servers on hosts of their own {why}");
     }
-    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
     fs::create_dir_all(folder.join("empty"))?;
     let key = folder.join("key");
     fs::write(&key, "5eed".repeat(16))?;
@@ -43,22 +59,35 @@ pub fn run(settings: &DocumentsSettings) -> Result<String> {
     let machine = Machine::prepare(Isolation::Hosts, 1)?;
     // Namespaces are removed on signals.
     let _groups = Groups::new()?;
-    let mut measured = Vec::new();
-    for &count in &settings.servers {
-        let hosts = ClusterHosts::new(count)?;
-        hosts.nodes.iter().try_for_each(|host| host.bound_link(settings.link_mbit))?;
-        let place =
-            Place { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root, key: &key };
-        let _servers = (0..count).map(|number| place.start(number, count)).collect::<Result<Vec<_>>>()?;
-        let figures = place.measure(count).with_context(|| format!("{count} servers"))?;
-        eprintln!("{figures}");
-        measured.push(figures);
+    for round in 0..ground.rounds {
+        for &count in ground.some(&settings.servers, 2) {
+            let hosts = ClusterHosts::new(count)?;
+            hosts.nodes.iter().try_for_each(|host| host.bound_link(settings.link_mbit))?;
+            let place = Place {
+                settings,
+                ground,
+                machine: &machine,
+                hosts: &hosts,
+                folder: &folder,
+                root: &root,
+                key: &key,
+            };
+            let _servers = (0..count).map(|number| place.start(number, count)).collect::<Result<Vec<_>>>()?;
+            let figures = place.measure(count).with_context(|| format!("{count} servers"))?;
+            keep(Finding {
+                load: count.to_string(),
+                contender: "baton".to_owned(),
+                round,
+                values: Ok(figures.values()),
+            })?;
+        }
     }
-    Ok(table::markdown(&machine.description(), settings, &measured))
+    Ok(())
 }
 
 struct Place<'a> {
     settings: &'a DocumentsSettings,
+    ground: Ground<'a>,
     machine: &'a Machine,
     hosts: &'a ClusterHosts,
     folder: &'a Path,
@@ -68,11 +97,11 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Server 0 has the site.
-    fn start(&self, number: usize, count: usize) -> Result<Running> {
+    fn start(&self, number: usize, count: usize) -> Result<RunningServer> {
         let name = format!("server{number}");
         let url = |number: usize| format!("\"http://{}\"", self.hosts.nodes[number].v4());
         let peers: Vec<_> = (0..count).filter(|other| *other != number).map(url).collect();
-        let mut entry = Entry::baton(&self.settings.baton, "auto").workers(1).beside_client().named(&name);
+        let mut entry = Entry::baton(self.ground.baton, "auto").beside_client().named(&name);
         if !peers.is_empty() {
             // The usual intervals, shortened.
             let ms = |usual: u64| (usual / self.settings.hurry).max(100);
@@ -88,13 +117,13 @@ impl Place<'_> {
                 ms(20_000),
                 ms(60_000),
                 ms(300_000),
-            )]);
+            )])?;
         }
         let host = &self.hosts.nodes[number];
         let address = SocketAddr::from((host.v4(), PORT));
         let empty = self.folder.join("empty");
         let root = if number == 0 { self.root } else { &empty };
-        Running::start_on(host, address, &entry, self.machine, self.folder, root)
+        entry.start_on(host, address, self.machine, self.folder, root)
     }
 
     /// Visitors come, all at once.
@@ -128,7 +157,7 @@ impl Place<'_> {
         let start = Instant::now();
         let mut before = read()?;
         let mut seconds = Vec::new();
-        while start.elapsed() < self.settings.duration {
+        while start.elapsed() < self.ground.duration {
             std::thread::sleep(SECOND);
             let now = read()?;
             let sent = now.2.iter().zip(&before.2).map(|(now, before)| now.since(*before).sent_bytes);
@@ -146,7 +175,7 @@ impl Place<'_> {
     /// Documents that the home has lent, as it says itself.
     fn away(&self) -> Result<u64> {
         let control = self.folder.join("server0/control");
-        let mut ctl = std::process::Command::new(&self.settings.baton);
+        let mut ctl = std::process::Command::new(self.ground.baton);
         let output = ctl.args(["ctl", "--control"]).arg(control).args(["documents", "--json"]).output()?;
         ensure!(output.status.success(), "baton ctl: {}", String::from_utf8_lossy(&output.stderr));
         let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;

@@ -28,8 +28,6 @@ pub(super) fn write(root: &Path) -> Result<()> {
 /// Where visits begin.
 pub(super) const ENTRY: &str = "/index.html";
 
-pub(super) const DOCUMENTS: usize = PAGES * (IMAGES + 1);
-
 fn page_name(page: usize) -> String {
     if page == 0 { ENTRY[1..].to_owned() } else { format!("page{page}.html") }
 }

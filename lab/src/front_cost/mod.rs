@@ -10,9 +10,8 @@
 //! system call that sends them.
 
 mod plain;
-mod settings;
-mod table;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -20,25 +19,38 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
 
 use crate::contender::Contender;
+use crate::entry::Entry;
 use crate::files;
+use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::processes::cpu_time;
-use crate::rig::{Entry, Groups, Isolation, Machine, Running, own_folder};
-pub use settings::FrontCostSettings;
-use table::{Figures, Measured};
+use crate::rig::{Groups, Isolation, Machine, own_folder};
+use crate::servers::RunningServer;
 
-/// Measures, and returns tables as Markdown.
+/// What to compare.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FrontCostSettings {
+    /// Front-ends: `handoff`, `moved`, `relay`, `haproxy`, `nginx`.
+    fronts: Vec<String>,
+    /// Lengths of responses in bytes.
+    sizes: Vec<u64>,
+}
+
+/// Measures all sizes through all front-ends.
 ///
 /// # Errors
 /// If we are not root, the machine lacks a tool, or no front-end can be started.
-pub fn run(settings: &FrontCostSettings) -> Result<String> {
+pub(crate) fn run(settings: &FrontCostSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
     if let Some(why) = Network::hindrance() {
         bail!("a cluster of hosts {why}");
     }
-    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
+    let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
     let root = folder.join("root");
     fs::create_dir_all(folder.join("empty"))?;
     for size in &settings.sizes {
@@ -52,26 +64,27 @@ pub fn run(settings: &FrontCostSettings) -> Result<String> {
         host.set("ipv4/tcp_tw_reuse", "1")?;
         host.set("core/somaxconn", "4096")?;
     }
-    let fronts: Vec<Contender> = settings.fronts.iter().map(|name| name.parse()).collect::<Result<_>>()?;
+    let fronts: Vec<Contender> =
+        ground.some(&settings.fronts, 2).iter().map(|name| name.parse()).collect::<Result<_>>()?;
     let mut contenders = Vec::new();
     for front in fronts.into_iter().flat_map(|front| [front.without_front(), front]) {
         if !contenders.contains(&front) {
             contenders.push(front);
         }
     }
-    let rig = Rig { settings, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
-    let mut measured = Vec::new();
-    for round in 0..settings.rounds {
+    let rig = Rig { settings, ground, machine: &machine, hosts: &hosts, folder: &folder, root: &root };
+    for round in 0..ground.rounds {
         for position in 0..contenders.len() {
             let contender = contenders[(round + position) % contenders.len()];
-            rig.measure(contender, round, &mut measured).with_context(|| contender.to_string())?;
+            rig.measure(contender, round, keep).with_context(|| contender.to_string())?;
         }
     }
-    Ok(table::markdown(&machine.description(), settings, &contenders, &measured))
+    Ok(())
 }
 
 struct Rig<'a> {
     settings: &'a FrontCostSettings,
+    ground: Ground<'a>,
     machine: &'a Machine,
     hosts: &'a ClusterHosts,
     folder: &'a Path,
@@ -80,24 +93,24 @@ struct Rig<'a> {
 
 impl Rig<'_> {
     /// All sizes through one front-end.
-    fn measure(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
+    fn measure(&self, contender: Contender, round: usize, keep: Keep<'_>) -> Result<()> {
         if contender.without_front() == Contender::Plain {
-            return self.measure_plain(contender, round, measured);
+            return self.measure_plain(contender, round, keep);
         }
         let nodes = self.start_nodes(contender)?;
         let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
         let front = self.start_front(contender, &addresses)?;
         let address = front.as_ref().map_or(addresses[0], |front| front.address);
         let cpu = || {
-            let front = cpu_time(&front.as_ref().map(Running::processes).unwrap_or_default());
-            let nodes = cpu_time(&nodes.iter().flat_map(Running::processes).collect::<Vec<_>>());
+            let front = cpu_time(&front.as_ref().map(RunningServer::processes).unwrap_or_default());
+            let nodes = cpu_time(&nodes.iter().flat_map(RunningServer::processes).collect::<Vec<_>>());
             Spent { front, servers: front + nodes }
         };
-        self.cells(contender, round, address, &cpu, measured)
+        self.cells(contender, round, address, &cpu, keep)
     }
 
     /// All sizes with servers in this process.
-    fn measure_plain(&self, contender: Contender, round: usize, measured: &mut Vec<Measured>) -> Result<()> {
+    fn measure_plain(&self, contender: Contender, round: usize, keep: Keep<'_>) -> Result<()> {
         let open = |size: &u64| -> Result<_> {
             let path = path_of(*size);
             let file = fs::File::open(self.root.join(&path[1..]))?;
@@ -115,7 +128,7 @@ impl Rig<'_> {
                 _ => plain::serve_at_node(scope, self.hosts, address, &files, &shared)?,
             }
             let cpu = || Spent { front: shared.front_cpu(), servers: process_cpu() };
-            let done = self.cells(contender, round, address, &cpu, measured);
+            let done = self.cells(contender, round, address, &cpu, keep);
             shared.stop(self.hosts, address);
             done
         })
@@ -127,40 +140,39 @@ impl Rig<'_> {
         round: usize,
         address: SocketAddr,
         cpu: &dyn Fn() -> Spent,
-        measured: &mut Vec<Measured>,
+        keep: Keep<'_>,
     ) -> Result<()> {
-        for &size in &self.settings.sizes {
+        for &size in self.ground.some(&self.settings.sizes, 1) {
             self.check(address, size)?;
             for kept in [true, false] {
                 let is_here = contender.without_front() == Contender::Plain;
                 let figures = self.cell(address, size, kept, cpu, is_here);
-                let figures = figures.map_err(|error| format!("{error:#}"));
-                let cell = Measured { contender, round, size, kept, figures };
-                eprintln!("{cell}");
-                measured.push(cell);
+                let values = figures.map_err(|error| format!("{error:#}"));
+                let load = format!("{size}, {} connections", if kept { "kept" } else { "new" });
+                keep(Finding { load, contender: contender.to_string(), round, values })?;
             }
         }
         Ok(())
     }
 
-    fn start_nodes(&self, contender: Contender) -> Result<Vec<Running>> {
+    fn start_nodes(&self, contender: Contender) -> Result<Vec<RunningServer>> {
         let start = |number: usize| {
             let host = &self.hosts.nodes[number];
             let address = SocketAddr::from((host.v4(), PORT));
-            let entry = contender.node(&self.settings.baton, self.folder, address)?.beside_client();
+            let entry = contender.node(self.ground.baton, self.folder, address)?.beside_client();
             let entry = entry.named(&format!("node{number}"));
-            Running::start_on(host, address, &entry, self.machine, self.folder, self.root)
+            entry.start_on(host, address, self.machine, self.folder, self.root)
         };
         (0..NODES).map(start).collect()
     }
 
-    fn start_front(&self, contender: Contender, nodes: &[SocketAddr]) -> Result<Option<Running>> {
-        let entry: Option<Entry> = contender.front(&self.settings.baton, self.folder, nodes, &[])?;
+    fn start_front(&self, contender: Contender, nodes: &[SocketAddr]) -> Result<Option<RunningServer>> {
+        let entry: Option<Entry> = contender.front(self.ground.baton, self.folder, nodes, &[])?;
         let Some(entry) = entry else { return Ok(None) };
         let address = SocketAddr::new(IpAddr::V4(ClusterHosts::VIP_V4), PORT);
         let entry = entry.beside_client();
         let empty = self.folder.join("empty");
-        Running::start_on(&self.hosts.front, address, &entry, self.machine, self.folder, &empty).map(Some)
+        entry.start_on(&self.hosts.front, address, self.machine, self.folder, &empty).map(Some)
     }
 
     /// Compares a body with the file, byte for byte.
@@ -187,25 +199,29 @@ impl Rig<'_> {
         kept: bool,
         cpu: &dyn Fn() -> Spent,
         is_here: bool,
-    ) -> Result<Figures> {
+    ) -> Result<BTreeMap<Quantity, f64>> {
         self.load(address, size, kept, CONNECTIONS, WARM_UP)?;
         let before = (cpu(), self.hosts.front.traffic()?);
-        let report = self.load(address, size, kept, CONNECTIONS, self.settings.duration)?;
+        let report = self.load(address, size, kept, CONNECTIONS, self.ground.duration)?;
         let now = cpu();
         let front_cpu = now.front.saturating_sub(before.0.front);
         let servers_cpu = now.servers.saturating_sub(before.0.servers);
         let all_cpu = if is_here { servers_cpu } else { servers_cpu + report.client_cpu };
         let traffic = self.hosts.front.traffic()?.since(before.1);
-        let alone = self.load(address, size, kept, 1, self.settings.duration / 2)?;
+        let alone = self.load(address, size, kept, 1, self.ground.duration / 2)?;
         let requests = report.answered().max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6 / requests;
-        Ok(Figures {
-            requests_per_second: report.figures().requests_per_second,
-            front_us: us(front_cpu),
-            all_us: us(all_cpu),
-            front_share: (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
-            p50_us: alone.figures().latency_us.p50,
-        })
+        Ok([
+            (Quantity::Rate, report.figures().requests_per_second),
+            (Quantity::FrontUs, us(front_cpu)),
+            (Quantity::AddedUs, us(all_cpu)),
+            (
+                Quantity::FrontShare,
+                (traffic.received_bytes + traffic.sent_bytes) as f64 / report.bytes.max(1) as f64,
+            ),
+            (Quantity::P50Us, alone.figures().latency_us.p50),
+        ]
+        .into())
     }
 
     fn load(

@@ -28,8 +28,9 @@ impl Front {
         fs::write(&file, configuration)?;
         let output = File::create(folder.join("output"))?;
         let started = Instant::now();
-        let mut command = Command::new(program);
-        command.arg("run").arg("--config").arg(&file);
+        // A server that outlived a killed lab would spoil the next measurement.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program).arg("run").arg("--config").arg(&file);
         let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
         let child = child.with_context(|| program.display().to_string())?;
         Ok(Self { child, program: program.to_owned(), control, started })
@@ -87,16 +88,17 @@ fn cache_status(program: &Path, control: &Path) -> Option<Value> {
     command.args(["ctl", "--json", "status", "--control"]).arg(control);
     let output = command.stderr(Stdio::null()).output().ok()?;
     let status: Value = serde_json::from_slice(&output.stdout).ok()?;
-    find(&status, "shared_cache").cloned()
+    with_disk(&status).cloned()
 }
 
-/// The first value of this name, wherever it is.
-fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+/// The first `shared_cache` that has a disk, wherever it is: counters of sites have the same name.
+fn with_disk(value: &Value) -> Option<&Value> {
     match value {
         Value::Object(fields) => {
-            fields.get(name).or_else(|| fields.values().find_map(|value| find(value, name)))
+            let own = fields.get("shared_cache").filter(|cache| cache["disk"].is_object());
+            own.or_else(|| fields.values().find_map(with_disk))
         }
-        Value::Array(values) => values.iter().find_map(|value| find(value, name)),
+        Value::Array(values) => values.iter().find_map(with_disk),
         _ => None,
     }
 }

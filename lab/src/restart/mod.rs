@@ -7,43 +7,53 @@
 mod front;
 mod origin;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 
+use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
-use crate::markdown::{begin_table, row};
+use crate::quantity::Quantity;
 use crate::rig::{loopback, own_folder};
 use front::Front;
 use origin::{Origin, body_of};
 
 /// What to measure.
-#[derive(Clone, Debug)]
-pub struct RestartSettings {
-    /// The command of this project.
-    pub baton: PathBuf,
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RestartSettings {
     /// How many objects are stored.
-    pub objects: u64,
+    objects: u64,
     /// Length of each body.
-    pub bytes: usize,
+    bytes: usize,
     /// How many of them are compared afterwards.
-    pub sample: u64,
-    /// Where configuration, log and cache are put.
-    pub folder: PathBuf,
+    sample: u64,
 }
 
-/// Measures, and returns the table as Markdown.
+/// Measures each round.
 ///
 /// # Errors
 /// If the server cannot be started, a request fails, or a hit has other bytes than the origin sent.
-pub fn run(settings: &RestartSettings) -> Result<String> {
-    let folder = own_folder(&settings.folder).with_context(|| settings.folder.display().to_string())?;
-    let program = settings.baton.canonicalize().with_context(|| settings.baton.display().to_string())?;
+pub(crate) fn run(settings: &RestartSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
+    ensure!(settings.objects > 0 && settings.sample > 0, "nothing is found again without an object");
+    let objects = if ground.is_tiny { settings.objects.min(TINY_OBJECTS) } else { settings.objects };
+    let settings = &RestartSettings { objects, ..settings.clone() };
+    for round in 0..ground.rounds {
+        let values = measure(settings, ground).map_err(|error| format!("{error:#}"));
+        keep(Finding { load: settings.objects.to_string(), contender: "baton".to_owned(), round, values })?;
+    }
+    Ok(())
+}
+
+fn measure(settings: &RestartSettings, ground: Ground<'_>) -> Result<BTreeMap<Quantity, f64>> {
+    let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
+    let program = ground.baton.canonicalize().with_context(|| ground.baton.display().to_string())?;
     let cache = folder.join("cache");
     if cache.exists() {
         fs::remove_dir_all(&cache)?;
@@ -71,17 +81,13 @@ pub fn run(settings: &RestartSettings) -> Result<String> {
     let found = front.started.elapsed();
     let hits = compare(settings, address, &origin)?;
 
-    let mut text = String::new();
-    begin_table(&mut text, "objects", &COLUMNS);
-    let fields = [
-        settings.bytes.to_string(),
-        format!("{:.2}", answers.as_secs_f64()),
-        format!("{:.2}", found.as_secs_f64()),
-        status["objects"].to_string(),
-        format!("{hits} of {}", settings.sample),
-    ];
-    row(&mut text, &settings.objects.to_string(), &fields);
-    Ok(text)
+    Ok([
+        (Quantity::AnswersS, answers.as_secs_f64()),
+        (Quantity::FoundS, found.as_secs_f64()),
+        (Quantity::FoundShare, status["objects"].as_f64().unwrap_or_default() / settings.objects as f64),
+        (Quantity::HitShare, hits as f64 / settings.sample.min(settings.objects) as f64),
+    ]
+    .into())
 }
 
 /// The kernel closes the sockets of killed processes behind the one that has killed them.
@@ -173,8 +179,7 @@ proxy = "http://{origin}/object"
 cache = true
 "#;
 
-const COLUMNS: [&str; 5] =
-    ["bytes each", "s until it answers", "s until all is found", "objects found", "hits of a sample"];
-
+/// Enough to see that they are found again.
+const TINY_OBJECTS: u64 = 1000;
 const FREE_MAX: Duration = Duration::from_secs(10);
 const FILL_MAX: Duration = Duration::from_secs(3600);

@@ -9,17 +9,22 @@ use anyhow::{Context, Result};
 
 /// The names of the files, both PEM.
 #[derive(Clone, Debug)]
-pub(crate) struct Certificate {
-    pub(crate) chain: PathBuf,
-    pub(crate) key: PathBuf,
+pub struct Certificate {
+    /// The certificate.
+    pub chain: PathBuf,
+    /// Its key, where HAProxy looks for it by itself.
+    pub key: PathBuf,
 }
 
 impl Certificate {
     /// Makes one for `localhost` and 127.0.0.1.
-    pub(crate) fn make(folder: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn make(folder: &Path) -> Result<Self> {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).context("making a certificate")?;
-        let files = Self { chain: folder.join("certificate.pem"), key: folder.join("key.pem") };
+        let files = Self { chain: folder.join("certificate.pem"), key: folder.join("certificate.pem.key") };
         write(&files.chain, &made.cert.pem(), 0o644)?;
         write(&files.key, &made.signing_key.serialize_pem(), 0o600)?;
         Ok(files)

@@ -30,16 +30,22 @@ enum Hierarchy {
     V2(PathBuf),
 }
 
-/// Bounds of a group.
+/// Bounds of a group; what is missing is unbounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Memory of its processes, and of the pages that they brought into the page cache.
-    pub(crate) memory_bytes: u64,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) disk: Option<DiskBound>,
+    /// The part of one CPU that its processes may use together.
+    pub(crate) cpus: Option<f64>,
+}
+
+/// How much may be read from a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiskBound {
     /// Device as `major`, `minor`.
     pub(crate) device: (u32, u32),
     pub(crate) read_bytes_per_s: u64,
-    /// The part of one CPU that its processes may use together; `None`: no bound.
-    pub(crate) cpus: Option<f64>,
 }
 
 impl Groups {
@@ -77,17 +83,22 @@ impl Groups {
     /// The kernel's error, with the name of the file.
     pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
         let name = format!("{PREFIX}{}-{name}", std::process::id());
-        let (major, minor) = bounds.device;
-        let rate = bounds.read_bytes_per_s;
-        let memory = bounds.memory_bytes.to_string();
+        let Bounds { memory_bytes, disk, cpus } = *bounds;
+        let memory = memory_bytes.map(|bytes| bytes.to_string());
+        let disk = disk.map(|disk| (disk.device.0, disk.device.1, disk.read_bytes_per_s));
         match &self.hierarchy {
             Hierarchy::V1 { memory: memory_root, block, cpu } => {
                 let memory_group = self.make_one(&memory_root.join(&name))?;
-                set(&memory_group, "memory.limit_in_bytes", &memory)?;
-                let block_group = self.make_one(&block.join(&name))?;
-                set(&block_group, "blkio.throttle.read_bps_device", &format!("{major}:{minor} {rate}"))?;
-                let mut groups = vec![memory_group, block_group];
-                if let Some(cpus) = bounds.cpus {
+                if let Some(memory) = memory {
+                    set(&memory_group, "memory.limit_in_bytes", &memory)?;
+                }
+                let mut groups = vec![memory_group];
+                if let Some((major, minor, rate)) = disk {
+                    let group = self.make_one(&block.join(&name))?;
+                    set(&group, "blkio.throttle.read_bps_device", &format!("{major}:{minor} {rate}"))?;
+                    groups.push(group);
+                }
+                if let Some(cpus) = cpus {
                     let root = cpu.as_ref().context("no control groups for CPU time are mounted")?;
                     let group = self.make_one(&root.join(&name))?;
                     let (quota, period) = quota_us(cpus);
@@ -100,9 +111,13 @@ impl Groups {
             }
             Hierarchy::V2(root) => {
                 let group = self.make_one(&root.join(&name))?;
-                set(&group, "memory.max", &memory)?;
-                set(&group, "io.max", &format!("{major}:{minor} rbps={rate}"))?;
-                if let Some(cpus) = bounds.cpus {
+                if let Some(memory) = memory {
+                    set(&group, "memory.max", &memory)?;
+                }
+                if let Some((major, minor, rate)) = disk {
+                    set(&group, "io.max", &format!("{major}:{minor} rbps={rate}"))?;
+                }
+                if let Some(cpus) = cpus {
                     let (quota, period) = quota_us(cpus);
                     set(&group, "cpu.max", &format!("{quota} {period}"))?;
                     set(&group, "cpu.weight", CPU_WEIGHT_V2)?;
@@ -132,24 +147,29 @@ impl Groups {
 
     /// Bytes of files that these groups have in the page cache.
     pub(crate) fn file_bytes(groups: &[PathBuf]) -> u64 {
-        let stat = groups.iter().find_map(|group| fs::read_to_string(group.join("memory.stat")).ok());
-        let stat = stat.unwrap_or_default();
-        let value = |name: &str| {
-            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
-        };
+        let value = |name| sum(groups, "memory.stat", name);
         value("active_file") + value("inactive_file")
     }
 
     /// How often the kernel killed a process of these groups for want of memory.
     pub(crate) fn out_of_memory(groups: &[PathBuf]) -> u64 {
-        let files = ["memory.oom_control", "memory.events"];
-        let texts = groups.iter().flat_map(|group| files.map(|file| fs::read_to_string(group.join(file))));
-        let kills = texts.flatten().filter_map(|text| {
-            text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
-        });
-        kills.sum()
+        sum(groups, "memory.oom_control", "oom_kill") + sum(groups, "memory.events", "oom_kill")
     }
+
+    /// In how many periods processes of these groups had used up their part of the CPU.
+    pub(crate) fn throttled(groups: &[PathBuf]) -> u64 {
+        sum(groups, "cpu.stat", "nr_throttled")
+    }
+}
+
+/// The sum of a value in files of this name, which not all groups have.
+fn sum(groups: &[PathBuf], file: &str, name: &str) -> u64 {
+    let texts = groups.iter().filter_map(|group| fs::read_to_string(group.join(file)).ok());
+    let values = texts.filter_map(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.trim().parse::<u64>().ok())
+    });
+    values.sum()
 }
 
 impl Drop for Groups {

@@ -6,15 +6,15 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, nice, setrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::programs::allowed_cpus;
 
 /// Whether the network is one of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
+pub(crate) enum Isolation {
     /// A private network namespace when we are root: no firewall rules, no other traffic, our own settings.
     WhenRoot,
-    /// The network as it is.
-    None,
     /// Servers run on hosts in network namespaces: see [`super::network`].
     Hosts,
 }
@@ -25,8 +25,6 @@ pub(crate) struct Machine {
     pub(crate) server_cpus: Vec<usize>,
     /// Other ones, or, where there are none, the same.
     pub(crate) client_cpus: Vec<usize>,
-    /// Descriptors that one process may have.
-    pub(crate) descriptors: u64,
     isolation: Isolation,
     isolated: bool,
 }
@@ -35,8 +33,7 @@ impl Machine {
     /// With so many CPUs for the server. Changes this process, and thereby all that it starts: call it while there is only
     /// one thread.
     pub(crate) fn prepare(isolation: Isolation, cpus: usize) -> Result<Self> {
-        let allowed = sched_getaffinity(None)?;
-        let mut server_cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+        let mut server_cpus = allowed_cpus()?;
         ensure!(
             server_cpus.len() >= 2,
             "a comparison needs two CPUs: one for the server, one for the client"
@@ -53,15 +50,14 @@ impl Machine {
         let root = getuid().is_root();
         let isolated = root && isolation == Isolation::WhenRoot;
         if isolated {
-            private_network().context("a private network namespace (--shared-network does without)")?;
+            private_network().context("a private network namespace")?;
         }
         if root {
             // Above other processes; both settings, as schedulers with autogroups ignore the first.
             let _ = nice(PRIORITY);
-            favour("self");
+            favour(std::process::id() as i32);
         }
-        let descriptors = limit.maximum.unwrap_or(1 << 20);
-        let machine = Self { server_cpus, client_cpus, descriptors, isolation, isolated };
+        let machine = Self { server_cpus, client_cpus, isolation, isolated };
         machine.run_on(&machine.client_cpus)?;
         Ok(machine)
     }
@@ -83,29 +79,16 @@ impl Machine {
         if self.has_client_beside_server() { client_utilisation } else { 0.0 }
     }
 
-    /// Raises the priority of processes that have begun a session of their own, like servers and php-fpm's master,
-    /// and so left ours.
-    pub(crate) fn favour(&self, processes: &[i32]) {
-        if getuid().is_root() {
-            processes.iter().for_each(|pid| favour(&pid.to_string()));
-        }
-    }
-
     /// Whether the network is one of our own.
     pub(crate) fn is_isolated(&self) -> bool {
         self.isolated
     }
 
-    /// One line for the head of the tables.
+    /// One line about the conditions.
     pub(crate) fn description(&self) -> String {
-        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let cpu_info = text("/proc/cpuinfo");
-        let model = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
         format!(
-            "{}, Linux {}, {}, server on CPU {}, client on CPU {}, {}",
-            model.unwrap_or("unknown CPU"),
-            text("/proc/sys/kernel/osrelease").trim(),
-            text("/proc/sys/net/ipv4/tcp_congestion_control").trim(),
+            "{}, server on CPU {}, client on CPU {}, {}",
+            platform(),
             list(&self.server_cpus),
             list(&self.client_cpus),
             match (self.isolation, self.isolated) {
@@ -117,13 +100,26 @@ impl Machine {
     }
 }
 
+/// Processor and kernel.
+pub(crate) fn platform() -> String {
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpu_info = text("/proc/cpuinfo");
+    let model = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    format!(
+        "{}, Linux {}, {}",
+        model.unwrap_or("unknown CPU"),
+        text("/proc/sys/kernel/osrelease").trim(),
+        text("/proc/sys/net/ipv4/tcp_congestion_control").trim()
+    )
+}
+
 fn list(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Sets the priority of a process's session, where the scheduler has one for sessions.
-fn favour(process: &str) {
-    let _ = fs::write(format!("/proc/{process}/autogroup"), PRIORITY.to_string());
+/// Sets the priority of a process's session, where the scheduler has one for sessions and we may.
+pub(crate) fn favour(pid: i32) {
+    let _ = fs::write(format!("/proc/{pid}/autogroup"), PRIORITY.to_string());
 }
 
 /// Priority of the measured processes and of the lab.

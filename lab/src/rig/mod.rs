@@ -1,13 +1,13 @@
 //! The base of all experiments: the prepared machine, servers and applications on it, and the cost of their
 //! processes.
 
-mod application;
+mod boxes;
 mod certificate;
 mod group;
 mod machine;
 pub mod network;
 pub(crate) mod processes;
-mod server;
+mod programs;
 mod volume;
 
 use std::fs;
@@ -18,12 +18,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use rustix::process::getuid;
 
-pub(crate) use application::{Application, Extension, Program, compile_ad_rotation, drop_in};
-pub(crate) use certificate::Certificate;
-pub(crate) use group::{Bounds, Groups};
-pub use machine::Isolation;
-pub(crate) use machine::{CpuTicks, Machine};
-pub(crate) use server::{Entry, OTHER_NAMES, Running, search_path};
+pub use boxes::{BoxSettings, Boxes, MemoryBound, ServerBox};
+pub use certificate::Certificate;
+pub(crate) use group::{Bounds, DiskBound, Groups};
+pub(crate) use machine::{CpuTicks, Isolation, Machine, favour, platform};
+pub(crate) use programs::{allowed_cpus, find_program, search_path};
 pub(crate) use volume::{Image, Volume};
 
 /// The address of a server on this port.

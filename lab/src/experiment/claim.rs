@@ -1,0 +1,144 @@
+//! Claims: sentences about a figure that a run confirms or not. The kinds are a closed list, without an expression language.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use super::mistake::likely;
+use super::scalar::Scalar;
+
+/// A claim, as the file has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaimText {
+    /// The sentence, in our words.
+    pub(crate) text: String,
+    /// The figure that it is about; none: the first.
+    pub(crate) figure: Option<Spanned<String>>,
+    ratio: Option<[Aggregate; 2]>,
+    order: Option<Vec<String>>,
+    rises: Option<String>,
+    falls: Option<String>,
+    peak: Option<String>,
+    equal: Option<Vec<String>>,
+    /// Bounds of a ratio, or of a peak's place.
+    within: Option<[f64; 2]>,
+    /// The part by which equals may differ.
+    tolerance: Option<f64>,
+    /// Why it does not hold where it was measured, if that is known.
+    pub(crate) because: Option<String>,
+}
+
+/// What a claim says about lines of its figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Statement {
+    /// The first over the second, within these bounds.
+    Ratio([Aggregate; 2], [f64; 2]),
+    /// At each place the lines in this order, the largest value first.
+    Order(Vec<String>),
+    /// Larger from place to place; `false`: smaller.
+    Monotone(String, bool),
+    /// Where the line is highest.
+    Peak(String, [f64; 2]),
+    /// At each place no two lines differ by more than this part.
+    Equal(Vec<String>, f64),
+}
+
+/// One number for a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    Peak(String),
+    At(String, Scalar),
+    Median(String),
+    /// Below the line, for an axis of numbers.
+    Area(String),
+}
+
+impl ClaimText {
+    /// What it says.
+    pub(super) fn statement(&self) -> Result<Statement, String> {
+        let Self { ratio, order, rises, falls, peak, equal, within, tolerance, .. } = self;
+        let mut found = Vec::new();
+        let bounds = || within.ok_or("`within = [low, high]` is missing".to_owned());
+        if let Some(pair) = ratio {
+            found.push(Statement::Ratio(pair.clone(), bounds()?));
+        }
+        found.extend(order.clone().map(Statement::Order));
+        found.extend(rises.clone().map(|line| Statement::Monotone(line, true)));
+        found.extend(falls.clone().map(|line| Statement::Monotone(line, false)));
+        if let Some(line) = peak {
+            found.push(Statement::Peak(line.clone(), bounds()?));
+        }
+        if let Some(lines) = equal {
+            let part = tolerance.ok_or("`tolerance = 0.05` is missing".to_owned())?;
+            found.push(Statement::Equal(lines.clone(), part));
+        }
+        match found.pop().filter(|_| found.is_empty()) {
+            Some(statement) => Ok(statement),
+            None => {
+                Err("a claim has one of `ratio`, `order`, `rises`, `falls`, `peak` and `equal`".to_owned())
+            }
+        }
+    }
+}
+
+impl Statement {
+    /// The lines that it names.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        match self {
+            Self::Ratio(pair, _) => pair.iter().map(Aggregate::line).collect(),
+            Self::Order(lines) | Self::Equal(lines, _) => lines.iter().map(String::as_str).collect(),
+            Self::Monotone(line, _) | Self::Peak(line, _) => vec![line],
+        }
+    }
+}
+
+impl Aggregate {
+    pub(crate) fn line(&self) -> &str {
+        match self {
+            Self::Peak(line) | Self::At(line, _) | Self::Median(line) | Self::Area(line) => line,
+        }
+    }
+}
+
+impl FromStr for Aggregate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is none of peak(line), at(line, x), median(line), area(line)");
+        let (name, rest) = text.split_once('(').ok_or_else(wrong)?;
+        let line = rest.strip_suffix(')').ok_or_else(wrong)?.trim();
+        match name.trim() {
+            "peak" => Ok(Self::Peak(line.to_owned())),
+            "median" => Ok(Self::Median(line.to_owned())),
+            "area" => Ok(Self::Area(line.to_owned())),
+            "at" => {
+                let (line, x) = line.rsplit_once(',').ok_or_else(wrong)?;
+                Ok(Self::At(line.trim().to_owned(), x.trim().into()))
+            }
+            unknown => match likely(unknown, ["peak", "at", "median", "area"]) {
+                Some(meant) => Err(format!("`{unknown}` is not known: did you mean `{meant}`?")),
+                None => Err(wrong()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peak(line) => write!(f, "peak({line})"),
+            Self::At(line, x) => write!(f, "at({line}, {x})"),
+            Self::Median(line) => write!(f, "median({line})"),
+            Self::Area(line) => write!(f, "area({line})"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Aggregate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}

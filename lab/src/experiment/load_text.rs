@@ -1,0 +1,186 @@
+//! Loads, as a file has them: a closed list of kinds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_load::sessions::SessionLoad;
+use serde::Deserialize;
+
+use crate::servers::Ability;
+
+/// What clients do in a cell.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum LoadText {
+    /// Each connection sends its next request when its response is complete.
+    Closed(ClosedText),
+    /// Requests are due at a steady rate, whatever became of earlier ones.
+    Paced(PacedText),
+    /// Sessions of the site's script, which come at a rate that does not depend on the server.
+    Sessions(SessionLoad),
+    /// `h2load`: HTTP/1.1 or HTTP/2, in clear or over TLS.
+    H2load(H2loadText),
+    /// `openssl s_time`: a connection after the other, with a request on each.
+    Handshakes {
+        #[serde(default)]
+        resumed: bool,
+    },
+    /// Connections with TLS that make a request each and then stay silent.
+    IdleTls { connections: usize },
+    /// Fast clients, alone and beside clients that take a kilobyte a second.
+    SlowReaders(SlowReadersText),
+    /// One request after the other, with server and application under strace: what they copy.
+    Traced { path: String, responses: u64 },
+    /// One request after the other, with the server stopped after each instruction.
+    Stepped {
+        path: String,
+        #[serde(default)]
+        close: bool,
+    },
+}
+
+/// A closed loop.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClosedText {
+    #[serde(default = "usual_connections")]
+    pub(crate) connections: usize,
+    pub(crate) ask: Ask,
+    /// A connection for each request.
+    #[serde(default)]
+    pub(crate) close: bool,
+    /// Silent connections beside.
+    #[serde(default)]
+    pub(crate) idle: usize,
+    /// More fields of each request.
+    #[serde(default)]
+    pub(crate) fields: BTreeMap<String, String>,
+    /// The client sleeps when it has nothing to do, so that an origin on its CPU can run.
+    #[serde(default)]
+    pub(crate) sleep: bool,
+}
+
+/// A load at a steady rate, alone first, then beside another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PacedText {
+    pub(crate) connections: usize,
+    pub(crate) requests_per_second: f64,
+    pub(crate) ask: Ask,
+    pub(crate) beside: Option<Beside>,
+}
+
+/// A closed loop beside the load that is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beside {
+    pub(crate) connections: usize,
+    pub(crate) ask: Ask,
+}
+
+/// What `h2load` does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct H2loadText {
+    pub(crate) protocol: ProtocolName,
+    pub(crate) connections: usize,
+    /// Requests at the same time on each connection.
+    #[serde(default = "one")]
+    pub(crate) streams: usize,
+    pub(crate) path: String,
+}
+
+/// A version of HTTP and what carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProtocolName {
+    Http1Tls,
+    Http2Tls,
+    Http2Clear,
+}
+
+/// Fast clients and slow ones.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SlowReadersText {
+    /// Of the fast clients.
+    pub(crate) connections: usize,
+    pub(crate) ask: Ask,
+    pub(crate) readers: usize,
+    pub(crate) readers_per_second: f64,
+    /// What slow ones ask for.
+    pub(crate) slow_path: String,
+}
+
+/// What is asked for, in turn.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Ask {
+    /// One path, or a sequence that the site has: [`SEQUENCES`].
+    One(String),
+    Paths(Vec<String>),
+}
+
+impl LoadText {
+    /// What a server must be able to do for it.
+    pub(crate) fn needs(&self) -> BTreeSet<Ability> {
+        let mut needs = BTreeSet::new();
+        let paths: Vec<&str> = match self {
+            Self::Closed(load) => {
+                needs.extend(load.fields.contains_key("Accept-Encoding").then_some(Ability::Compression));
+                load.ask.paths()
+            }
+            Self::Paced(load) => load.ask.paths(),
+            Self::SlowReaders(load) => load.ask.paths(),
+            Self::Stepped { path, .. } | Self::Traced { path, .. } => vec![path],
+            // Scripts ask for files.
+            Self::Sessions(_) => vec!["/"],
+            Self::Handshakes { .. } | Self::IdleTls { .. } => {
+                needs.insert(Ability::Tls);
+                Vec::new()
+            }
+            Self::H2load(load) => {
+                needs.extend(match load.protocol {
+                    ProtocolName::Http1Tls => [Ability::Tls].as_slice(),
+                    ProtocolName::Http2Tls => &[Ability::Tls, Ability::H2],
+                    ProtocolName::Http2Clear => &[Ability::H2c],
+                });
+                vec![&load.path]
+            }
+        };
+        needs.extend(paths.into_iter().map(ability_of));
+        needs
+    }
+}
+
+impl Ask {
+    /// The paths; of a sequence its name.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::One(path) => vec![path],
+            Self::Paths(paths) => paths.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+/// What answers at this path: `lab/src/servers` has the table.
+fn ability_of(path: &str) -> Ability {
+    let before_query = path.split('?').next().unwrap_or(path);
+    match before_query.split('/').nth(1) {
+        _ if before_query.ends_with(".php") => Ability::Php,
+        Some("app") => Ability::Fastcgi,
+        Some("pass") => Ability::Proxy,
+        Some("hit") => Ability::Cache,
+        _ => Ability::Files,
+    }
+}
+
+fn usual_connections() -> usize {
+    64
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Sequences of a site: its mix; files that are not in memory; files that always are.
+pub(crate) const SEQUENCES: [&str; 3] = ["mix", "cold", "resident"];

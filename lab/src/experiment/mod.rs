@@ -1,0 +1,485 @@
+//! Experiments as files: what is served, the load, who competes, what is drawn, and what is claimed.
+//!
+//! A file is 20 to 40 lines of TOML, of closed lists and without an expression language ([`contents`], [`load_text`],
+//! [`claim`]). Tables of `[[load]]` and `[[contender]]` may have a [`sweep`]. The cells of an experiment are all
+//! combinations of a load and a contender. Whatever is not known is a [`Mistake`] with its line.
+
+mod claim;
+mod contents;
+mod load_text;
+mod mistake;
+mod procedure_text;
+mod scalar;
+mod sweep;
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::getuid;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+pub(crate) use claim::{Aggregate, Statement};
+pub(crate) use contents::{ContenderText, FigureText, Head, OwnSite, SiteText};
+pub(crate) use load_text::{
+    Ask, Beside, ClosedText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES, SlowReadersText,
+};
+pub use mistake::Mistake;
+pub(crate) use mistake::likely;
+pub(crate) use procedure_text::ProcedureText;
+pub(crate) use scalar::Scalar;
+pub(crate) use sweep::{Parameters, replace_words};
+
+/// An experiment, read and expanded.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Of its file, without the ending.
+    pub name: String,
+    origin: String,
+    pub(crate) text: String,
+    pub(crate) head: Head,
+    pub(crate) loads: Vec<Variant<LoadText>>,
+    pub(crate) contenders: Vec<Variant<ContenderText>>,
+    /// In the order of the file.
+    pub(crate) claims: Vec<Statement>,
+}
+
+/// One of the tables that a table with a sweep stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant<T> {
+    pub(crate) name: String,
+    pub(crate) parameters: Parameters,
+    pub(crate) what: T,
+}
+
+impl Experiment {
+    /// Those that come with the lab, by name.
+    ///
+    /// # Errors
+    /// The first mistake in a file.
+    pub fn all() -> Result<Vec<Self>> {
+        FILES
+            .iter()
+            .map(|(name, text)| Ok(Self::parse(name, &format!("lab/experiments/{name}.toml"), text)?))
+            .collect()
+    }
+
+    /// One of those, or that of a file.
+    ///
+    /// # Errors
+    /// If there is none, with the name that may have been meant, or the file has a mistake.
+    pub fn find(name: &str) -> Result<Self> {
+        if name.ends_with(".toml") {
+            let text = fs::read_to_string(name).with_context(|| name.to_owned())?;
+            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+            return Ok(Self { origin: name.to_owned(), ..Self::parse(&stem, name, &text)? });
+        }
+        match FILES.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Ok(Self::parse(name, &format!("lab/experiments/{name}.toml"), text)?),
+            None => {
+                let meant = likely(name, FILES.iter().map(|(known, _)| *known));
+                let meant = meant.map(|meant| format!(": did you mean `{meant}`?")).unwrap_or_default();
+                bail!("there is no experiment `{name}`{meant} (`baton-lab list` has all)")
+            }
+        }
+    }
+
+    /// Reads and expands the text of a file.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, Mistake> {
+        let at = |span: Range<usize>, what: String| Mistake::at(file, text, span, what);
+        let mut root = DeTable::parse(text).map_err(|error| Mistake::of_parser(file, text, &error))?;
+        let loads = variants("load", root.get_mut(), file, text)?;
+        let contenders = variants("contender", root.get_mut(), file, text)?;
+        let head: Head = typed(root, file, text)?;
+        let claims =
+            head.claim.iter().map(|claim| claim.get_ref().statement().map_err(|what| at(claim.span(), what)));
+        let claims = claims.collect::<Result<_, _>>()?;
+        let experiment = Self {
+            name: name.to_owned(),
+            origin: name.to_owned(),
+            text: text.to_owned(),
+            head,
+            loads,
+            contenders,
+            claims,
+        };
+        experiment.check().map_err(|(span, what)| at(span, what))?;
+        Ok(experiment)
+    }
+
+    /// The cells: loads with the contenders that get them.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Variant<LoadText>, &Variant<ContenderText>)> {
+        self.loads.iter().flat_map(|load| self.contenders_of(load).map(move |contender| (load, contender)))
+    }
+
+    /// The contenders that get this load.
+    pub(crate) fn contenders_of(
+        &self,
+        load: &Variant<LoadText>,
+    ) -> impl Iterator<Item = &Variant<ContenderText>> {
+        let gets = |contender: &&Variant<ContenderText>| {
+            let only = &contender.what.only;
+            only.is_empty() || only.iter().any(|name| *name.get_ref() == load.name)
+        };
+        self.contenders.iter().filter(gets)
+    }
+
+    /// What tells about it in a list: name, title, rows, what it needs.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Head { title, rows, .. } = &self.head;
+        let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
+        let root = if self.needs_root().is_some() { ", needs root" } else { "" };
+        format!("{:<16} {title}{rows}{root}", self.name)
+    }
+
+    /// What [`find`](Self::find) finds it by.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Rows of `docs/experiments.md`.
+    #[must_use]
+    pub fn rows(&self) -> &[String] {
+        &self.head.rows
+    }
+
+    /// Whether it is a part of the page that compares Baton with other servers.
+    #[must_use]
+    pub fn compares_peers(&self) -> bool {
+        self.head.peers.is_some()
+    }
+
+    /// With more contenders: each that is a Baton with each of these executables, named by their folders.
+    pub(crate) fn with_builds(mut self, builds: &[PathBuf]) -> Self {
+        let ours = |contender: &&Variant<ContenderText>| contender.what.server == "baton";
+        let ours: Vec<Variant<ContenderText>> = self.contenders.iter().filter(ours).cloned().collect();
+        for build in builds {
+            let folder =
+                build.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+            self.contenders.extend(ours.iter().cloned().map(|mut contender| {
+                contender.name = format!("{} of {folder}", contender.name);
+                contender.parameters.insert("contender".to_owned(), Scalar(contender.name.clone()));
+                contender.what.server = format!("baton@{}", build.display());
+                contender
+            }));
+        }
+        self
+    }
+
+    /// Why it cannot be run here as this user.
+    pub(crate) fn hindrance(&self) -> Option<&'static str> {
+        self.needs_root().filter(|_| !getuid().is_root())
+    }
+
+    /// Why it needs root, if it does.
+    fn needs_root(&self) -> Option<&'static str> {
+        let Head { bounds, packet_bytes, procedure, .. } = &self.head;
+        if bounds.is_some() {
+            return Some(
+                "only root may bound a server's memory and disk: control groups, a loop device and mounts",
+            );
+        }
+        if procedure.as_ref().is_some_and(ProcedureText::needs_root) {
+            return Some("only root may make hosts in network namespaces, control groups and mounts");
+        }
+        if self
+            .loads
+            .iter()
+            .any(|load| matches!(load.what, LoadText::Stepped { .. } | LoadText::Traced { .. }))
+        {
+            return Some("only root may look into the processes of a server");
+        }
+        packet_bytes.map(|_| "only root may give the loopback device other packets")
+    }
+
+    /// The figure of this name, or the first.
+    pub(crate) fn figure(&self, name: Option<&Spanned<String>>) -> Option<&FigureText> {
+        match name {
+            Some(name) => self.head.figure.iter().find(|figure| figure.name == *name.get_ref()),
+            None => self.head.figure.first(),
+        }
+    }
+
+    /// What no type says: that names mean something.
+    fn check(&self) -> Result<(), sweep::Complaint> {
+        let Head { figure: figures, published, claim: claims, procedure, .. } = &self.head;
+        if procedure.is_some() {
+            if !self.loads.is_empty() || !self.contenders.is_empty() {
+                return Err((0..0, "a procedure has neither loads nor contenders".to_owned()));
+            }
+            return Ok(());
+        }
+        if self.cells().next().is_none() {
+            return Err((0..0, "an experiment needs a load and a contender".to_owned()));
+        }
+        let unknown = |what: &str, name: &Spanned<String>, known: &[String]| {
+            let meant = likely(name.get_ref(), known.iter().map(String::as_str));
+            let help = match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("there are {}", known.join(", ")),
+            };
+            (name.span(), format!("there is no {what} `{}`: {help}", name.get_ref()))
+        };
+        let loads: Vec<String> = self.loads.iter().map(|load| load.name.clone()).collect();
+        for only in self.contenders.iter().flat_map(|contender| &contender.what.only) {
+            if !loads.contains(only.get_ref()) {
+                return Err(unknown("load", only, &loads));
+            }
+        }
+        let parameters = self.parameters();
+        for figure in figures {
+            for name in [&figure.x, &figure.lines] {
+                if !parameters.contains(name.get_ref()) {
+                    return Err(unknown("parameter", name, &parameters));
+                }
+            }
+            if let Some(reference) = &figure.reference {
+                let lines = self.lines(figure);
+                if !lines.contains(reference.get_ref()) {
+                    return Err(unknown("line", reference, &lines));
+                }
+            }
+        }
+        let names: Vec<String> = figures.iter().map(|figure| figure.name.clone()).collect();
+        let named = published.iter().map(|value| &value.figure);
+        for name in named.chain(claims.iter().map(|claim| &claim.get_ref().figure)).flatten() {
+            if !names.contains(name.get_ref()) {
+                return Err(unknown("figure", name, &names));
+            }
+        }
+        for (claim, statement) in claims.iter().zip(&self.claims) {
+            let figure = self.figure(claim.get_ref().figure.as_ref());
+            let Some(figure) = figure else {
+                return Err((claim.span(), "a claim needs a figure".to_owned()));
+            };
+            let lines = self.lines(figure);
+            for line in statement.lines() {
+                if !lines.iter().any(|known| known == line) {
+                    return Err(unknown("line", &Spanned::new(claim.span(), line.to_owned()), &lines));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of all parameters.
+    fn parameters(&self) -> Vec<String> {
+        let of_loads = self.loads.iter().flat_map(|load| load.parameters.keys());
+        let mut all: Vec<String> = of_loads
+            .chain(self.contenders.iter().flat_map(|contender| contender.parameters.keys()))
+            .cloned()
+            .collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The lines of a figure, in the order of the file.
+    pub(crate) fn lines(&self, figure: &FigureText) -> Vec<String> {
+        self.values(figure.lines.get_ref(), figure)
+    }
+
+    /// The values of a parameter in the cells of a figure, in the order of the file.
+    pub(crate) fn values(&self, parameter: &str, figure: &FigureText) -> Vec<String> {
+        let mut found = Vec::new();
+        for (load, contender) in self.cells() {
+            let get = |name: &str| load.parameters.get(name).or_else(|| contender.parameters.get(name));
+            let Some(value) = get(parameter) else { continue };
+            if figure.only.iter().all(|(name, wanted)| get(name) == Some(wanted)) && !found.contains(&value.0)
+            {
+                found.push(value.0.clone());
+            }
+        }
+        found
+    }
+}
+
+/// The variants of an array of tables, which is taken out of the file. Each has a name, which is a parameter, too: `load` or `contender`.
+fn variants<T: DeserializeOwned>(
+    kind: &str,
+    root: &mut DeTable<'_>,
+    file: &str,
+    text: &str,
+) -> Result<Vec<Variant<T>>, Mistake> {
+    let at = |span: Range<usize>, what: String| Mistake::at(file, text, span, what);
+    let Some(array) = root.remove(kind) else { return Ok(Vec::new()) };
+    let span = array.span();
+    let DeValue::Array(items) = array.into_inner() else {
+        return Err(at(span, format!("this is a list of tables: [[{kind}]]")));
+    };
+    let mut found: Vec<Variant<T>> = Vec::new();
+    for item in items {
+        let span = item.span();
+        let DeValue::Table(table) = item.into_inner() else {
+            return Err(at(span, "this is a table".to_owned()));
+        };
+        for (mut parameters, mut table) in
+            sweep::expand(Spanned::new(span.clone(), table)).map_err(|(span, what)| at(span, what))?
+        {
+            let name = table.get_mut().remove("name");
+            let name = name.and_then(|name| Scalar::of(name.get_ref()));
+            let name = name.ok_or_else(|| at(span.clone(), "`name` is missing".to_owned()))?;
+            if found.iter().any(|other| other.name == name.0) {
+                return Err(at(span, format!("there are two of the name `{name}`")));
+            }
+            parameters.insert(kind.to_owned(), name.clone());
+            found.push(Variant { name: name.0, parameters, what: typed(table, file, text)? });
+        }
+    }
+    Ok(found)
+}
+
+fn typed<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, file: &str, text: &str) -> Result<T, Mistake> {
+    T::deserialize(toml::Deserializer::from(table)).map_err(|error| Mistake::of_parser(file, text, &error))
+}
+
+/// The files of `lab/experiments`, by name.
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+static FILES: [(&str, &str); 22] = files![
+    "applications",
+    "architectures",
+    "cache",
+    "cluster",
+    "cluster-faults",
+    "compression",
+    "copies",
+    "disk",
+    "documents",
+    "files",
+    "front-cost",
+    "guards",
+    "handshakes",
+    "idle",
+    "instructions",
+    "log",
+    "php",
+    "proxy",
+    "restart",
+    "sendfile-nb",
+    "slow-readers",
+    "tls",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_read_and_expanded_and_none_is_forgotten() {
+        let all = Experiment::all().unwrap();
+        for experiment in &all {
+            let cells = experiment.cells().count();
+            assert!(cells > 0 || experiment.head.procedure.is_some(), "{}", experiment.name);
+            assert!(!experiment.head.figure.is_empty(), "{} shows nothing", experiment.name);
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+        let mut there: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        there.sort();
+        let mut known: Vec<String> = FILES.iter().map(|(name, _)| format!("{name}.toml")).collect();
+        known.sort();
+        assert_eq!(known, there);
+    }
+
+    const SMALL: &str = "\
+title = 'small'
+[[load]]
+name = '{kb} KB'
+sweep.kb = [1, 16]
+kind = 'closed'
+ask = '/{kb}k.html'
+[[contender]]
+name = '{server}'
+sweep.server = ['nginx', 'baton']
+server = '{server}'
+[[figure]]
+x = 'kb'
+y = 'rate'
+reference = 'nginx'
+[[claim]]
+text = 'Baton is faster'
+order = ['baton', 'nginx']
+";
+
+    fn mistake(from: &str, to: &str) -> String {
+        let text = SMALL.replace(from, to);
+        assert_ne!(text, SMALL, "{from}");
+        Experiment::parse("small", "small.toml", &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn loads_and_contenders_are_combined() {
+        let small = Experiment::parse("small", "small.toml", SMALL).unwrap();
+        let names: Vec<_> =
+            small.cells().map(|(load, contender)| format!("{} {}", load.name, contender.name)).collect();
+        assert_eq!(names, ["1 KB nginx", "1 KB baton", "16 KB nginx", "16 KB baton"]);
+        let LoadText::Closed(load) = &small.loads[1].what else { panic!("another kind") };
+        assert_eq!(load.ask, Ask::One("/16k.html".into()));
+        assert_eq!(small.loads[1].parameters["kb"].number(), Some(16.0));
+    }
+
+    #[test]
+    fn a_contender_gets_only_what_it_wants() {
+        let text = SMALL.replace("server = '{server}'\n", "server = '{server}'\nonly = ['1 KB']\n");
+        let small = Experiment::parse("small", "small.toml", &text).unwrap();
+        assert_eq!(small.cells().count(), 2);
+    }
+
+    #[test]
+    fn each_mistake_has_its_line_and_a_proposal() {
+        let cases = [
+            (("title", "titel"), "small.toml:1: `titel` is not known: did you mean `title`?"),
+            (("ask =", "asks ="), "small.toml:6: `asks` is not known: did you mean `ask`?"),
+            (("'closed'", "'closet'"), "small.toml:5: `closet` is not known: did you mean `closed`?"),
+            (
+                ("/{kb}k", "/{kbs}k"),
+                "small.toml:6: `{kbs}` is no parameter of this table: did you mean `{kb}`?",
+            ),
+            (("y = 'rate'", "y = 'rat'"), "small.toml:13: `rat` is not known: did you mean `rate`?"),
+            (("x = 'kb'", "x = 'kbs'"), "small.toml:12: there is no parameter `kbs`: did you mean `kb`?"),
+            (
+                ("reference = 'nginx'", "reference = 'ngin'"),
+                "small.toml:14: there is no line `ngin`: did you mean `nginx`?",
+            ),
+            (
+                ("order = ['baton'", "order = ['batom'"),
+                "small.toml:15: there is no line `batom`: did you mean `baton`?",
+            ),
+            (("order", "equal"), "small.toml:15: `tolerance = 0.05` is missing"),
+            (("order = ['baton', 'nginx']", ""), "small.toml:15: a claim has one of"),
+            (
+                ("order = ['baton', 'nginx']", "ratio = ['peek(baton)', 'peak(nginx)']\nwithin = [1, 2]"),
+                "small.toml:17: `peek` is not known: did you mean `peak`?",
+            ),
+            (
+                ("'nginx', 'baton']\n", "'nginx', 'nginx']\n"),
+                "small.toml:7: there are two of the name `nginx`",
+            ),
+        ];
+        for ((from, to), expected) in cases {
+            let found = mistake(from, to);
+            assert!(found.starts_with(expected), "{from} -> {to}: {found}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_experiment_has_a_proposal() {
+        let why = Experiment::find("file").unwrap_err().to_string();
+        assert!(why.contains("did you mean `files`?"), "{why}");
+    }
+}

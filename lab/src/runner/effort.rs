@@ -1,0 +1,106 @@
+//! How much is measured: all that a file says, its short form, or just enough to see that it works.
+
+use std::time::Duration;
+
+use crate::experiment::{Experiment, LoadText};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As the file says: figures to publish.
+    Full,
+    /// The short form of the file.
+    Quick,
+    /// Cells of a tenth of a second on a tiny site, once: figures mean nothing.
+    Tenth,
+}
+
+impl Effort {
+    pub(super) fn rounds(self, experiment: &Experiment) -> usize {
+        match self {
+            Self::Full => experiment.head.rounds,
+            Self::Quick => experiment.head.quick.rounds,
+            Self::Tenth => 1,
+        }
+    }
+
+    /// How long a cell is measured.
+    pub(super) fn duration(self, experiment: &Experiment) -> Duration {
+        Duration::from_secs_f64(match self {
+            Self::Full => experiment.head.seconds,
+            Self::Quick => experiment.head.quick.seconds,
+            Self::Tenth => 0.1,
+        })
+    }
+
+    /// Load in front of a cell that is not measured.
+    pub(super) fn lead(self, experiment: &Experiment) -> Duration {
+        let full = Duration::from_secs_f64(experiment.head.lead_seconds);
+        match self {
+            Self::Full => full,
+            Self::Quick => full / 2,
+            Self::Tenth => full.min(Duration::from_millis(100)),
+        }
+    }
+
+    /// Load after the start of a server.
+    pub(super) fn warm_up(self, experiment: &Experiment) -> Duration {
+        let full = Duration::from_secs_f64(experiment.head.warm_up_seconds);
+        match self {
+            Self::Full => full,
+            Self::Quick => full / 2,
+            Self::Tenth => full.min(Duration::from_millis(100)),
+        }
+    }
+
+    pub(super) fn idle_connections(self, full: usize) -> usize {
+        if self == Self::Tenth { full.min(100) } else { full }
+    }
+
+    pub(super) fn slow_readers(self, full: usize) -> usize {
+        match self {
+            Self::Full => full,
+            Self::Quick => full / 2,
+            Self::Tenth => full.min(20),
+        }
+    }
+
+    /// That are traced, or stepped through.
+    pub(super) fn responses(self, full: u64) -> u64 {
+        match self {
+            Self::Full => full,
+            Self::Quick => full.min(3),
+            Self::Tenth => 1,
+        }
+    }
+
+    /// How often a cell that others disturbed is measured again.
+    pub(super) fn repeats_max(self) -> usize {
+        if self == Self::Tenth { 0 } else { 2 }
+    }
+
+    /// How long a run takes, roughly: cells, what comes before them, and starts of servers.
+    pub(super) fn estimate(self, experiment: &Experiment) -> Duration {
+        let cell = |load: &LoadText| {
+            let duration = self.duration(experiment);
+            let own = match load {
+                // Alone, while they come, and beside all.
+                LoadText::SlowReaders(load) => {
+                    let coming = self.slow_readers(load.readers) as f64 / load.readers_per_second;
+                    duration * 2 + Duration::from_secs_f64(coming)
+                }
+                LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
+                LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
+                _ => duration,
+            };
+            own + self.lead(experiment) + BETWEEN_CELLS
+        };
+        let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
+        experiment.cells().map(|(load, _)| cell(&load.what) * rounds + self.warm_up(experiment) + START).sum()
+    }
+}
+
+/// Connecting, reading clocks.
+const BETWEEN_CELLS: Duration = Duration::from_millis(150);
+/// Of a server.
+const START: Duration = Duration::from_millis(300);

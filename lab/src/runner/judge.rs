@@ -1,0 +1,263 @@
+//! Whether a claim holds: from the values of rounds, compared within each round.
+
+use baton_figures::{Better, Claim, Interval, Paired, Verdict};
+
+use super::series::{Series, pairs};
+use crate::experiment::{Aggregate, Scalar, Statement};
+
+/// The verdict on a claim about these lines. `because` is the reason that the file knows for one that does not hold.
+pub(super) fn judge(text: &str, statement: &Statement, series: &[Series], because: Option<&str>) -> Claim {
+    let Judged { ours, verdict } = match statement {
+        Statement::Ratio(pair, bounds) => ratio(pair, *bounds, series),
+        Statement::Order(lines) => order(lines, series),
+        Statement::Monotone(line, rises) => monotone(line, *rises, series),
+        Statement::Peak(line, bounds) => peak(line, *bounds, series),
+        Statement::Equal(lines, tolerance) => equal(lines, *tolerance, series),
+    };
+    let verdict = match (verdict, because) {
+        (Verdict::DoesNotHold(found), Some(known)) => Verdict::DoesNotHold(format!("{known} ({found})")),
+        (verdict, _) => verdict,
+    };
+    Claim { published: text.to_owned(), ours, verdict }
+}
+
+struct Judged {
+    ours: String,
+    verdict: Verdict,
+}
+
+impl Judged {
+    fn open(why: String) -> Self {
+        Self { ours: "–".to_owned(), verdict: Verdict::Open(why) }
+    }
+}
+
+fn ratio(pair: &[Aggregate; 2], [low, high]: [f64; 2], series: &[Series]) -> Judged {
+    let [ours, theirs] = pair.each_ref().map(|aggregate| by_round(aggregate, series));
+    let (ours, theirs) = pairs(&ours, &theirs);
+    let Some(paired) = Paired::of(&ours, &theirs, Better::More) else {
+        return Judged::open(format!("no round has both {} and {}", pair[0], pair[1]));
+    };
+    let found = paired.ratio.median;
+    let verdict = match (low..=high).contains(&found) {
+        true => Verdict::Holds,
+        false => Verdict::DoesNotHold(format!("{found:.2} is not within {low} and {high}")),
+    };
+    Judged { ours: shown(paired.ratio), verdict }
+}
+
+/// At each place that two neighbours have, the first may not be below the second. Where the median says so and the interval
+/// does not, the claim is open.
+fn order(lines: &[String], series: &[Series]) -> Judged {
+    let mut compared = Vec::new();
+    let (mut open, mut against) = (Vec::new(), Vec::new());
+    for pair in lines.windows(2) {
+        for (x, paired) in paired_places(&pair[0], &pair[1], series) {
+            let what = format!("{} : {} at {x}: {}", pair[0], pair[1], shown(paired.ratio));
+            if paired.ratio.high < 1.0 {
+                against.push(what.clone());
+            } else if paired.ratio.median < 1.0 {
+                open.push(what.clone());
+            }
+            compared.push(what);
+        }
+    }
+    let verdict = match (&against[..], &open[..]) {
+        _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
+        ([], []) => Verdict::Holds,
+        ([], open) => Verdict::Open(format!("the interval contains equality: {}", open.join("; "))),
+        (against, _) => Verdict::DoesNotHold(against.join("; ")),
+    };
+    Judged { ours: compared.join("; "), verdict }
+}
+
+fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
+    let mut compared = Vec::new();
+    let mut against = Vec::new();
+    let Some((first, others)) = lines.split_first() else { return Judged::open("no line".to_owned()) };
+    for other in others {
+        for (x, paired) in paired_places(other, first, series) {
+            let what = format!("{other} : {first} at {x}: {}", shown(paired.ratio));
+            if (paired.ratio.median - 1.0).abs() > tolerance {
+                against.push(what.clone());
+            }
+            compared.push(what);
+        }
+    }
+    let verdict = match &against[..] {
+        _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
+        [] => Verdict::Holds,
+        against => Verdict::DoesNotHold(against.join("; ")),
+    };
+    Judged { ours: compared.join("; "), verdict }
+}
+
+/// From place to place the line does not turn back further than its intervals, and ends beyond its beginning.
+fn monotone(name: &str, rises: bool, series: &[Series]) -> Judged {
+    let medians = intervals(name, series);
+    let (Some(first), Some(last)) = (medians.first(), medians.last()) else {
+        return Judged::open(format!("nothing is known of {name}"));
+    };
+    if medians.len() < 2 {
+        return Judged::open(format!("{name} has one place only"));
+    }
+    let turns_back = |pair: &[(Scalar, Interval)]| match rises {
+        true => pair[1].1.high < pair[0].1.low,
+        false => pair[1].1.low > pair[0].1.high,
+    };
+    let ends_beyond = if rises { last.1.median > first.1.median } else { last.1.median < first.1.median };
+    let shown: Vec<_> = medians.iter().map(|(x, found)| format!("{:.3} at {x}", found.median)).collect();
+    let verdict = match medians.windows(2).find(|pair| turns_back(pair)) {
+        Some(pair) => Verdict::DoesNotHold(format!("it turns back at {}", pair[1].0)),
+        None if ends_beyond => Verdict::Holds,
+        None => Verdict::DoesNotHold(format!("{} is not beyond {}", last.1.median, first.1.median)),
+    };
+    Judged { ours: shown.join(", "), verdict }
+}
+
+fn peak(name: &str, [low, high]: [f64; 2], series: &[Series]) -> Judged {
+    let medians = intervals(name, series);
+    let highest = medians.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let Some(place) = highest.and_then(|(x, _)| x.number()) else {
+        return Judged::open(format!("{name} has no place that is a number"));
+    };
+    let verdict = match (low..=high).contains(&place) {
+        true => Verdict::Holds,
+        false => Verdict::DoesNotHold(format!("{place} is not within {low} and {high}")),
+    };
+    Judged { ours: format!("at {place}"), verdict }
+}
+
+/// Places that both lines have, with the ratio of the first to the second.
+fn paired_places(ours: &str, theirs: &str, series: &[Series]) -> Vec<(Scalar, Paired)> {
+    let line = |name: &str| series.iter().find(|series| series.line == name);
+    let (Some(ours), Some(theirs)) = (line(ours), line(theirs)) else { return Vec::new() };
+    let place = |point: &super::series::SeriesPoint| {
+        let (ours, theirs) = pairs(point.found.rounds()?, theirs.at(&point.x)?.rounds()?);
+        Some((point.x.clone(), Paired::of(&ours, &theirs, Better::More)?))
+    };
+    ours.points.iter().filter_map(place).collect()
+}
+
+fn intervals(name: &str, series: &[Series]) -> Vec<(Scalar, Interval)> {
+    let points = series.iter().filter(|series| series.line == name).flat_map(|series| &series.points);
+    points.filter_map(|point| Some((point.x.clone(), point.found.interval()?))).collect()
+}
+
+/// The aggregate of each round that has every place of the line.
+fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
+    let Some(series) = series.iter().find(|series| series.line == aggregate.line()) else {
+        return Vec::new();
+    };
+    if let Aggregate::At(_, x) = aggregate {
+        return series.at(x).and_then(|found| found.rounds()).map(<[_]>::to_vec).unwrap_or_default();
+    }
+    let places: Vec<(&Scalar, &[(usize, f64)])> =
+        series.points.iter().filter_map(|point| Some((&point.x, point.found.rounds()?))).collect();
+    let Some((_, first)) = places.first() else { return Vec::new() };
+    let of_round = |round: usize| {
+        let value = |rounds: &[(usize, f64)]| {
+            rounds.iter().find(|(other, _)| *other == round).map(|(_, value)| *value)
+        };
+        let values: Vec<f64> = places.iter().map(|(_, rounds)| value(rounds)).collect::<Option<_>>()?;
+        match aggregate {
+            Aggregate::Median(_) => Interval::of(&values).map(|found| found.median),
+            Aggregate::Area(_) => {
+                let xs: Vec<f64> = places.iter().map(|(x, _)| x.number()).collect::<Option<_>>()?;
+                let strip = |index: usize| {
+                    (xs[index + 1] - xs[index]) * f64::midpoint(values[index], values[index + 1])
+                };
+                Some((0..xs.len() - 1).map(strip).sum())
+            }
+            Aggregate::Peak(_) | Aggregate::At(..) => values.into_iter().reduce(f64::max),
+        }
+    };
+    first.iter().filter_map(|(round, _)| Some((*round, of_round(*round)?))).collect()
+}
+
+fn shown(ratio: Interval) -> String {
+    match ratio.has_spread() {
+        true => format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.low, ratio.high),
+        false => format!("{:.2}", ratio.median),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::series::{Found, SeriesPoint};
+
+    /// A line with seven rounds around these medians.
+    fn line(name: &str, medians: &[(f64, f64)]) -> Series {
+        let point = |&(x, y): &(f64, f64)| SeriesPoint {
+            x: Scalar(x.to_string()),
+            found: Found::Rounds(
+                (0..7).map(|round| (round, y * (1.0 + (round as f64 - 3.0) / 1000.0))).collect(),
+            ),
+        };
+        Series { line: name.to_owned(), points: medians.iter().map(point).collect() }
+    }
+
+    fn verdict(statement: &Statement, series: &[Series]) -> Verdict {
+        judge("a claim", statement, series, None).verdict
+    }
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn each_kind_of_claim_holds_or_does_not() {
+        let series = [
+            line("a", &[(1.0, 100.0), (2.0, 300.0), (3.0, 200.0)]),
+            line("b", &[(1.0, 90.0), (2.0, 100.0), (3.0, 198.0)]),
+        ];
+        let ratio = |first: &str, second: &str, within| {
+            Statement::Ratio([first.parse().unwrap(), second.parse().unwrap()], within)
+        };
+        let holds = [
+            ratio("peak(a)", "peak(b)", [1.4, 1.6]),
+            ratio("at(a, 2)", "at(b, 2)", [2.9, 3.1]),
+            ratio("median(a)", "median(b)", [1.9, 2.1]),
+            ratio("area(a)", "area(b)", [1.8, 1.9]),
+            Statement::Order(words(&["a", "b"])),
+            Statement::Monotone("b".into(), true),
+            Statement::Peak("a".into(), [2.0, 2.0]),
+            Statement::Equal(words(&["a", "b"]), 0.7),
+        ];
+        for statement in &holds {
+            assert_eq!(verdict(statement, &series), Verdict::Holds, "{statement:?}");
+        }
+        let fails = [
+            ratio("peak(a)", "peak(b)", [1.6, 2.0]),
+            Statement::Order(words(&["b", "a"])),
+            Statement::Monotone("a".into(), true),
+            Statement::Monotone("b".into(), false),
+            Statement::Peak("a".into(), [3.0, 9.0]),
+            Statement::Equal(words(&["a", "b"]), 0.05),
+        ];
+        for statement in &fails {
+            assert!(matches!(verdict(statement, &series), Verdict::DoesNotHold(_)), "{statement:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_open_and_no_success() {
+        let series = [line("a", &[(1.0, 100.0)])];
+        let open = [
+            Statement::Order(words(&["a", "b"])),
+            Statement::Ratio(["peak(a)", "peak(b)"].map(|text| text.parse().unwrap()), [0.0, 9.0]),
+            Statement::Monotone("a".into(), true),
+        ];
+        for statement in &open {
+            assert!(matches!(verdict(statement, &series), Verdict::Open(_)), "{statement:?}");
+        }
+    }
+
+    #[test]
+    fn a_known_reason_comes_first() {
+        let series = [line("a", &[(1.0, 1.0)]), line("b", &[(1.0, 2.0)])];
+        let claim = judge("a claim", &Statement::Order(words(&["a", "b"])), &series, Some("b is newer"));
+        assert!(claim.verdict.reason().starts_with("b is newer (a : b at 1: 0.50"), "{}", claim.verdict);
+    }
+}

@@ -1,0 +1,330 @@
+//! Loads on a contender, with the clocks read around them.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::effort::Effort;
+use super::programs::{self, Made};
+use super::record::Outcome;
+use super::stage::{Contestant, Stage};
+use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
+use crate::load::{Failure, Load, LoadReport, LoadSettings, RequestList};
+use crate::meters::{Meters, Reading, Watched};
+use crate::quantity::Quantity;
+use crate::rig::processes::{cpu_time, memory_bytes};
+use crate::rig::{CpuTicks, ServerBox};
+use crate::servers::RunningServer;
+
+/// What a cell tells.
+pub(super) type Values = BTreeMap<Quantity, f64>;
+
+/// A cell that was measured, and whether other processes took part of its CPUs.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) outcome: Outcome,
+    pub(super) disturbed: bool,
+}
+
+/// When a cell is measured, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) number: usize,
+    pub(super) duration: Duration,
+    /// The first of a server that has just been started: memory of idle connections shows once only, as servers seldom
+    /// return it.
+    pub(super) is_first: bool,
+    pub(super) effort: Effort,
+}
+
+impl Measured {
+    /// This cell with the idle connections' memory as an earlier try found it.
+    pub(super) fn with_memory_of(mut self, earlier: Self) -> Self {
+        if let (Outcome::Measured(now), Outcome::Measured(earlier)) = (&mut self.outcome, earlier.outcome) {
+            now.extend(earlier.get_key_value(&Quantity::IdleBytes).map(|(name, value)| (*name, *value)));
+        }
+        self
+    }
+}
+
+/// A closed loop, with idle connections beside it if there are any.
+pub(super) fn closed(
+    stage: &Stage,
+    contestant: &Contestant,
+    load: &ClosedText,
+    turn: Turn,
+) -> Result<(Values, bool)> {
+    let server = &contestant.server;
+    let idle_connections = if turn.is_first { turn.effort.idle_connections(load.idle) } else { 0 };
+    // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
+    let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
+    let settings = LoadSettings {
+        connections: load.connections,
+        connection_per_request: load.close,
+        idle_connections,
+        sleep,
+        ..plain(server, turn.duration)
+    };
+    let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let requests = stage.site.requests(&load.ask, turn.number)?;
+    let requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
+    let memory_before = memory_bytes(&server.processes());
+    let mut client = Load::connect(&settings, requests)?;
+    let memory = memory_bytes(&server.processes());
+    let watch = Watch::begin(stage, contestant)?;
+    let report = without_failures(client.run()?)?;
+    let used = watch.end()?;
+    let client_cpus = report.figures().client_utilisation;
+    let mut values = of_report(&report);
+    used.tell(&mut values, report.answered(), report.span);
+    if let Some(server_box) = &contestant.server_box {
+        values.insert(Quantity::MemoryKills, server_box.memory_kills() as f64);
+    }
+    if idle_connections > 0 {
+        let bytes = memory.saturating_sub(memory_before) as f64;
+        values.insert(Quantity::IdleBytes, bytes / idle_connections as f64);
+    }
+    let foreign = used.foreign(report.span) - stage.machine.beside_server(client_cpus);
+    let spoiled_client = !sleep && client_cpus < SPINNING_CLIENT_MIN;
+    let foreign_max = if contestant.has_disk() { FOREIGN_BESIDE_DISK_MAX } else { FOREIGN_MAX };
+    Ok((values, foreign > foreign_max || spoiled_client))
+}
+
+/// Requests at a steady rate: alone, then beside another load.
+pub(super) fn paced(
+    stage: &Stage,
+    contestant: &Contestant,
+    load: &PacedText,
+    turn: Turn,
+) -> Result<(Values, bool)> {
+    let server = &contestant.server;
+    let connect = |duration| {
+        let settings = LoadSettings {
+            connections: load.connections,
+            requests_per_second: Some(load.requests_per_second),
+            sleep: true,
+            ..plain(server, duration)
+        };
+        let requests = stage.site.requests(&load.ask, 0)?;
+        Load::connect(&settings, RequestList::new(server.address, false, requests))
+    };
+    // The first request for each file is not measured.
+    without_failures(connect(LEAD)?.run()?)?;
+    let alone = without_failures(connect(turn.duration / 2)?.run()?)?;
+    let mut values = Values::new();
+    let alone_p99_us = alone.figures().latency_us.p99;
+    let report = match &load.beside {
+        None => without_failures(connect(turn.duration)?.run()?)?,
+        Some(beside) => {
+            values.insert(Quantity::AloneP99Us, alone_p99_us);
+            let (report, megabytes) = with_another(stage, contestant, beside, connect(turn.duration)?, turn)?;
+            values.insert(Quantity::BesideMegabytes, megabytes);
+            report
+        }
+    };
+    values.extend(of_report(&report));
+    // A CPU that is taken away shows in the latency without others waiting, too.
+    Ok((values, alone_p99_us > ALONE_P99_US_MAX))
+}
+
+fn with_another(
+    stage: &Stage,
+    contestant: &Contestant,
+    beside: &Beside,
+    mut load: Load,
+    turn: Turn,
+) -> Result<(LoadReport, f64)> {
+    let server = &contestant.server;
+    let settings =
+        LoadSettings { connections: beside.connections, sleep: true, ..plain(server, turn.duration + LEAD) };
+    let requests = stage.site.requests(&beside.ask, turn.number)?;
+    let mut other = Load::connect(&settings, RequestList::new(server.address, false, requests))?;
+    let (other, report) = thread::scope(|scope| {
+        let other = scope.spawn(move || other.run());
+        thread::sleep(LEAD);
+        let report = load.run();
+        (other.join(), report)
+    });
+    let other = other.map_err(|_| anyhow!("the load beside has failed"))?;
+    let other = without_failures(other?).context("the load beside")?.figures();
+    Ok((without_failures(report?)?, other.megabytes_per_second))
+}
+
+/// A load that another program makes.
+pub(super) fn by_program(
+    stage: &Stage,
+    contestant: &Contestant,
+    load: &LoadText,
+    turn: Turn,
+) -> Result<(Values, bool)> {
+    let load = match load {
+        LoadText::IdleTls { connections } => {
+            &LoadText::IdleTls { connections: turn.effort.idle_connections(*connections) }
+        }
+        other => other,
+    };
+    let watch = Watch::begin(stage, contestant)?;
+    let (made, idle) = programs::load(load, &contestant.server, &stage.certificate, turn.duration)?;
+    let used = watch.end()?;
+    let Made { requests, bytes, elapsed, client_cpu } = made;
+    let seconds = elapsed.as_secs_f64();
+    let mut values = Values::from([
+        (Quantity::Rate, requests as f64 / seconds),
+        (Quantity::Megabytes, bytes as f64 / 1e6 / seconds),
+        (Quantity::ClientCpus, client_cpu.as_secs_f64() / seconds),
+    ]);
+    values.extend(idle.map(|bytes| (Quantity::IdleBytes, bytes)));
+    used.tell(&mut values, requests, elapsed);
+    Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
+}
+
+/// A load of one kept connection, for which a caller has other wishes.
+pub(super) fn plain(server: &RunningServer, duration: Duration) -> LoadSettings {
+    LoadSettings {
+        address: server.address,
+        connections: 1,
+        connection_per_request: false,
+        idle_connections: 0,
+        duration,
+        requests_max: None,
+        requests_per_second: None,
+        sleep: false,
+        verify: false,
+    }
+}
+
+/// A server that answered wrongly even once has no figures.
+pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport> {
+    let failed = report.failed();
+    if failed == 0 && report.requests > 0 {
+        return Ok(report);
+    }
+    let starves = |failure: &Failure| matches!(failure, Failure::Stalled | Failure::NeverAnswered);
+    let starved = report.failures.keys().all(starves);
+    let first = report.first_failure.unwrap_or_default();
+    if starved {
+        return Err(Starved(first).into());
+    }
+    bail!("{failed} requests failed: {first}")
+}
+
+/// A server answered nothing wrongly, but some clients not at all.
+#[derive(Debug)]
+pub(super) struct Starved(String);
+
+impl fmt::Display for Starved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "clients starve: {}", self.0)
+    }
+}
+
+impl Error for Starved {}
+
+pub(super) fn of_report(report: &LoadReport) -> Values {
+    let figures = report.figures();
+    [
+        (Quantity::Rate, figures.requests_per_second),
+        (Quantity::Megabytes, figures.megabytes_per_second),
+        (Quantity::ClientCpus, figures.client_utilisation),
+        (Quantity::P50Us, figures.latency_us.p50),
+        (Quantity::P99Us, figures.latency_us.p99),
+        (Quantity::MaxUs, figures.latency_us.max),
+        (Quantity::BodyBytes, report.bytes as f64 / report.requests.max(1) as f64),
+    ]
+    .into()
+}
+
+/// Clocks, read when a load begins: CPU time of the contender's processes, how busy its CPUs are, what its disk has read.
+pub(super) struct Watch<'a> {
+    stage: &'a Stage,
+    contestant: &'a Contestant,
+    server: (Vec<i32>, Duration),
+    application: (Vec<i32>, Duration),
+    ticks: CpuTicks,
+    disk_bytes: u64,
+    meters: Meters,
+}
+
+/// What was used between the two readings.
+pub(super) struct Used<'a> {
+    stage: &'a Stage,
+    server: Duration,
+    application: Option<Duration>,
+    /// How many of the server's CPUs were in use, by any process, on average.
+    cpus_busy: f64,
+    disk_bytes: Option<u64>,
+    readings: Vec<Reading>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn begin(stage: &'a Stage, contestant: &'a Contestant) -> Result<Self> {
+        let with_clock = |processes: Vec<i32>| {
+            let cpu = cpu_time(&processes);
+            (processes, cpu)
+        };
+        let application = contestant.application.as_ref().map(RunningServer::processes);
+        // First, and read last: what it costs to begin belongs to no contender.
+        let meters = Meters::begin(&stage.meters, &Watched::of(&contestant.server));
+        Ok(Self {
+            meters,
+            stage,
+            contestant,
+            disk_bytes: disk_bytes(contestant)?.unwrap_or_default(),
+            ticks: CpuTicks::of(&stage.machine.server_cpus)?,
+            application: with_clock(application.unwrap_or_default()),
+            server: with_clock(contestant.server.processes()),
+        })
+    }
+
+    pub(super) fn end(self) -> Result<Used<'a>> {
+        let since = |(processes, before): &(Vec<i32>, Duration)| cpu_time(processes).saturating_sub(*before);
+        Ok(Used {
+            stage: self.stage,
+            server: since(&self.server),
+            application: self.contestant.application.as_ref().map(|_| since(&self.application)),
+            cpus_busy: CpuTicks::of(&self.stage.machine.server_cpus)?.busy_since(self.ticks),
+            disk_bytes: disk_bytes(self.contestant)?.map(|now| now - self.disk_bytes),
+            readings: self.meters.end(&Watched::of(&self.contestant.server)),
+        })
+    }
+}
+
+impl Used<'_> {
+    fn cpu(&self) -> Duration {
+        self.server + self.application.unwrap_or_default()
+    }
+
+    pub(super) fn tell(&self, values: &mut Values, requests: u64, span: Duration) {
+        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests.max(1) as f64;
+        values.insert(Quantity::CpuUs, per_request(self.cpu()));
+        values.insert(Quantity::ServerCpus, self.cpu().as_secs_f64() / span.as_secs_f64());
+        values.extend(self.application.map(|time| (Quantity::ApplicationUs, per_request(time))));
+        let disk = self.disk_bytes.map(|bytes| bytes as f64 / 1e6 / span.as_secs_f64());
+        values.extend(disk.map(|rate| (Quantity::DiskMegabytes, rate)));
+        self.stage.not_here.or_tell(&self.readings, requests, span, values);
+    }
+
+    /// How many of the server's CPUs other processes used, and a hypervisor.
+    fn foreign(&self, span: Duration) -> f64 {
+        self.cpus_busy - self.cpu().as_secs_f64() / span.as_secs_f64()
+    }
+}
+
+fn disk_bytes(contestant: &Contestant) -> Result<Option<u64>> {
+    contestant.server_box.as_ref().map_or(Ok(None), ServerBox::disk_bytes)
+}
+
+/// Load before a measurement, to reach a steady state.
+const LEAD: Duration = Duration::from_millis(300);
+/// So much of the server's CPU may be used by others; the ticks of `/proc/stat` are no finer.
+const FOREIGN_MAX: f64 = 0.06;
+/// The disk leaves the CPU idle most of the time.
+const FOREIGN_BESIDE_DISK_MAX: f64 = 0.6;
+/// A spinning client uses all of its CPU, unless another process takes it.
+const SPINNING_CLIENT_MIN: f64 = 0.93;
+/// Resident files of an idle server take a fraction of a millisecond.
+const ALONE_P99_US_MAX: f64 = 5_000.0;

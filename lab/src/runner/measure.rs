@@ -1,0 +1,48 @@
+//! One cell in one round: the load of its kind.
+
+use anyhow::{Result, bail};
+
+use super::loads::{Measured, Turn, Values, by_program, closed, paced};
+use super::record::Outcome;
+use super::stage::{Contestant, Stage};
+use super::{sessions, slow_readers, stepped, traced};
+use crate::experiment::LoadText;
+use crate::quantity::Quantity;
+
+/// Makes the load and reads the clocks around it.
+pub(super) fn cell(stage: &Stage, contestant: &Contestant, load: &LoadText, turn: Turn) -> Measured {
+    if let LoadText::Sessions(load) = load {
+        return sessions::measure(stage, contestant, load, turn).unwrap_or_else(|error| Measured {
+            outcome: Outcome::Failed(format!("{error:#}")),
+            disturbed: false,
+        });
+    }
+    match measure(stage, contestant, load, turn) {
+        Ok((values, disturbed)) => Measured { outcome: Outcome::Measured(values), disturbed },
+        Err(error) => Measured { outcome: Outcome::Failed(format!("{error:#}")), disturbed: false },
+    }
+}
+
+fn measure(stage: &Stage, contestant: &Contestant, load: &LoadText, turn: Turn) -> Result<(Values, bool)> {
+    match load {
+        LoadText::Closed(load) => closed(stage, contestant, load, turn),
+        LoadText::Paced(load) => paced(stage, contestant, load, turn),
+        LoadText::H2load(_) | LoadText::Handshakes { .. } | LoadText::IdleTls { .. } => {
+            by_program(stage, contestant, load, turn)
+        }
+        LoadText::Sessions(_) => bail!("sessions are judged as well as measured"),
+        LoadText::SlowReaders(load) => slow_readers::measure(stage, contestant, load, turn),
+        LoadText::Traced { path, responses } => {
+            Ok((traced::copies(contestant, path, turn.effort.responses(*responses), &stage.folder)?, false))
+        }
+        LoadText::Stepped { path, close } => {
+            let instructions = stepped::instructions(
+                &contestant.server,
+                path,
+                *close,
+                turn.effort.responses(stepped::REQUESTS),
+            )?;
+            Ok(([(Quantity::Instructions, instructions as f64)].into(), false))
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Runs experiments: all contenders interleaved within each round, one line kept for each cell.
+//!
+//! ```text
+//!   file ─► Experiment ─► Stage (machine, site, contenders) ─► cells ─► Journal ─► Series ─► figures, verdicts
+//! ```
+//!
+//! In every round each contender is measured once under a load, in an order that rotates, and only values of one round are
+//! compared, since a machine drifts. A cell in which other processes used the CPUs is measured again. A single wrong answer
+//! fails a cell. Why so: `docs/decisions/0001-measuring.md`.
+
+mod crowd;
+mod effort;
+mod judge;
+mod loads;
+mod manifest;
+mod measure;
+mod metered;
+mod page;
+mod procedure;
+mod programs;
+mod record;
+mod report;
+mod series;
+mod sessions;
+mod settings;
+mod site;
+mod slow_readers;
+mod stage;
+mod stepped;
+mod stepper;
+mod traced;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+pub use effort::Effort;
+use loads::{Measured, Turn};
+use record::{CellRecord, Journal, Outcome};
+pub use report::report;
+pub use settings::RunSettings;
+use site::Site;
+use stage::{Contestant, LeftOut, Stage};
+
+use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::servers::set_of;
+
+/// Runs an experiment, or goes on with it. What it finds is kept in the folder of results.
+///
+/// # Errors
+/// If the machine lacks something for all cells, or nothing could be measured.
+pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
+    let Some((baton, others)) = settings.batons.split_first() else { bail!("a run needs an executable") };
+    let experiment = &experiment.clone().with_builds(others);
+    if let Some(why) = experiment.hindrance() {
+        bail!("{}: {why}", experiment.name);
+    }
+    if let Some(procedure) = &experiment.head.procedure {
+        return procedure::run(experiment, procedure, baton, settings);
+    }
+    let effort = settings.effort;
+    let site = Site::new(&experiment.head.site, effort == Effort::Tenth)?;
+    let folder = settings.folder.join(&experiment.name);
+    let stage = Stage::prepare(experiment, &folder, site, baton, set_of(&settings.settings)?)?;
+    let manifest =
+        manifest::of(experiment, settings, &names_of(experiment), stage.machine.description(), |name| {
+            stage.kind(name)
+        })?;
+    let mut journal = Journal::open(&settings.results, &manifest)?;
+    let cells = experiment.cells().count() * effort.rounds(experiment);
+    eprintln!(
+        "{}: {cells} cells, {} of them kept from before; about {}",
+        experiment.name,
+        journal.records.len(),
+        report::shown_duration(effort.estimate(experiment))
+    );
+    let run = Run { experiment, stage: &stage, effort };
+    let loads: Vec<&Variant<LoadText>> = experiment.loads.iter().collect();
+    // Contenders with bounds have filled their memory at length: they serve all loads.
+    let sets = if experiment.head.bounds.is_some() {
+        vec![loads]
+    } else {
+        loads.into_iter().map(|load| vec![load]).collect()
+    };
+    for loads in sets {
+        run.loads(&loads, &mut journal)?;
+    }
+    if journal.records.iter().all(|record| !matches!(record.outcome, Outcome::Measured(_))) {
+        bail!("{}: no cell could be measured", experiment.name);
+    }
+    Ok(())
+}
+
+struct Run<'a> {
+    experiment: &'a Experiment,
+    stage: &'a Stage,
+    effort: Effort,
+}
+
+impl Run<'_> {
+    /// All rounds of these loads, on contenders that are started for them.
+    fn loads(&self, loads: &[&Variant<LoadText>], journal: &mut Journal) -> Result<()> {
+        let rounds = self.effort.rounds(self.experiment);
+        let mut contestants: Vec<(&Variant<ContenderText>, Option<Contestant>)> = Vec::new();
+        for contender in &self.experiment.contenders {
+            let own: Vec<_> = loads.iter().copied().filter(|load| self.gets(load, contender)).collect();
+            let is_done = |load: &&Variant<LoadText>| {
+                (0..rounds).all(|round| journal.has(&load.name, &contender.name, round))
+            };
+            if own.is_empty() || own.iter().all(is_done) {
+                continue;
+            }
+            if own.iter().all(|load| wants_fresh_server(&load.what)) {
+                contestants.push((contender, None));
+                continue;
+            }
+            match self.start(contender, &own) {
+                Ok(contestant) => contestants.push((contender, Some(contestant))),
+                Err(outcome) => self.leave_out(contender, &own, &outcome, journal)?,
+            }
+        }
+        for contestant in contestants.iter().filter_map(|(_, contestant)| contestant.as_ref()) {
+            let warm_up = self.effort.warm_up(self.experiment);
+            self.unmeasured(contestant, loads[0], WARM_UP_TURN, warm_up);
+        }
+        for load in loads {
+            for round in 0..rounds {
+                for position in 0..contestants.len() {
+                    let (contender, contestant) = &contestants[(round + position) % contestants.len()];
+                    if !self.gets(load, contender) || journal.has(&load.name, &contender.name, round) {
+                        continue;
+                    }
+                    let measured = match contestant {
+                        Some(contestant) => self.cell(contestant, load, round),
+                        None => match self.start(contender, &[load]) {
+                            Ok(contestant) => self.cell(&contestant, load, round),
+                            Err(outcome) => Measured { outcome, disturbed: false },
+                        },
+                    };
+                    journal.keep(self.record(contender, load, round, measured))?;
+                }
+            }
+        }
+        contestants
+            .into_iter()
+            .filter_map(|(_, contestant)| contestant)
+            .try_for_each(|contestant| self.stage.stop(contestant))
+    }
+
+    fn gets(&self, load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
+        self.experiment.contenders_of(load).any(|other| other.name == contender.name)
+    }
+
+    /// One cell, again if others disturbed it.
+    fn cell(&self, contestant: &Contestant, load: &Variant<LoadText>, round: usize) -> Measured {
+        contestant.wake();
+        let lead = self.effort.lead(self.experiment);
+        if lead > Duration::ZERO {
+            // Another part of the mix, so that it does not load just the measured files.
+            self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
+        }
+        let turn = Turn {
+            number: round + 1,
+            duration: self.effort.duration(self.experiment),
+            is_first: round == 0,
+            effort: self.effort,
+        };
+        let mut measured = measure::cell(self.stage, contestant, &load.what, turn);
+        for _ in 0..self.effort.repeats_max() {
+            if !measured.disturbed {
+                break;
+            }
+            sleep(PAUSE);
+            let again = Turn { is_first: false, ..turn };
+            measured = measure::cell(self.stage, contestant, &load.what, again).with_memory_of(measured);
+        }
+        contestant.rest();
+        measured
+    }
+
+    /// Load that fills caches. What goes wrong shows in the cells.
+    fn unmeasured(
+        &self,
+        contestant: &Contestant,
+        load: &Variant<LoadText>,
+        number: usize,
+        duration: Duration,
+    ) {
+        if matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_)) {
+            let turn = Turn { number, duration, is_first: false, effort: self.effort };
+            let _ = measure::cell(self.stage, contestant, &load.what, turn);
+        }
+    }
+
+    /// Starts a contender; what is written as the outcome of its cells if it does not take part.
+    fn start(
+        &self,
+        contender: &Variant<ContenderText>,
+        loads: &[&Variant<LoadText>],
+    ) -> Result<Contestant, Outcome> {
+        let contestant = self.stage.start(contender, loads).map_err(|left_out| match left_out {
+            LeftOut::Cannot(why) => Outcome::Cannot(why),
+            LeftOut::Failed(why) => Outcome::Failed(why),
+        })?;
+        for load in loads.iter().filter(|load| programs::makes(&load.what)) {
+            programs::check(&load.what, &contestant.server, &self.stage.certificate, &self.stage.root)
+                .map_err(|error| Outcome::Failed(format!("{error:#}")))?;
+        }
+        Ok(contestant)
+    }
+
+    /// One line for each load says why there is no figure.
+    fn leave_out(
+        &self,
+        contender: &Variant<ContenderText>,
+        loads: &[&Variant<LoadText>],
+        outcome: &Outcome,
+        journal: &mut Journal,
+    ) -> Result<()> {
+        for load in loads {
+            if !journal.has(&load.name, &contender.name, 0) {
+                let measured = Measured { outcome: outcome.clone(), disturbed: false };
+                journal.keep(self.record(contender, load, 0, measured))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        contender: &Variant<ContenderText>,
+        load: &Variant<LoadText>,
+        round: usize,
+        measured: Measured,
+    ) -> CellRecord {
+        let mut parameters = load.parameters.clone();
+        parameters.extend(contender.parameters.clone());
+        let record = CellRecord {
+            load: load.name.clone(),
+            contender: contender.name.clone(),
+            parameters,
+            round,
+            outcome: measured.outcome,
+            disturbed: measured.disturbed,
+            load_average: manifest::load_average(),
+        };
+        eprintln!("{record}");
+        record
+    }
+}
+
+/// A crowd of slow readers leaves its traces in a server.
+fn wants_fresh_server(load: &LoadText) -> bool {
+    matches!(load, LoadText::SlowReaders(_))
+}
+
+/// The servers that take part.
+fn names_of(experiment: &Experiment) -> Vec<&str> {
+    let contenders = || experiment.contenders.iter().map(|contender| &contender.what);
+    let mut names: Vec<&str> = contenders().map(|contender| contender.server.as_str()).collect();
+    names.extend(contenders().filter_map(|contender| Some(&*contender.application.as_ref()?.server)));
+    names.extend(experiment.head.origin.as_deref());
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Warming up begins where no measured turn does.
+const WARM_UP_TURN: usize = 997;
+/// What disturbed a cell gets this long to pass.
+const PAUSE: Duration = Duration::from_millis(500);

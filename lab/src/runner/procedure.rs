@@ -1,0 +1,63 @@
+//! Runs a procedure, and keeps what it finds as the lines of any experiment.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::effort::Effort;
+use super::manifest;
+use super::record::{CellRecord, Journal, Outcome};
+use super::settings::RunSettings;
+use crate::experiment::{Experiment, Parameters, ProcedureText};
+use crate::ground::{Finding, Ground};
+use crate::rig::platform;
+use crate::servers::ServerKind;
+use crate::{cluster, cluster_faults, documents, front_cost, restart};
+
+/// Runs it from its beginning: a procedure does not go on where another run has ended.
+pub(super) fn run(
+    experiment: &Experiment,
+    procedure: &ProcedureText,
+    baton: &Path,
+    settings: &RunSettings,
+) -> Result<()> {
+    let effort = settings.effort;
+    let folder = settings.folder.join(&experiment.name);
+    let kind = |_: &str| ServerKind::load(&format!("baton@{}", baton.display()));
+    let manifest = manifest::of(experiment, settings, &["baton"], platform(), kind)?;
+    let mut journal = Journal::begin(&settings.results, &manifest)?;
+    let ground = Ground {
+        baton,
+        folder: &folder,
+        rounds: effort.rounds(experiment),
+        duration: effort.duration(experiment),
+        is_tiny: effort == Effort::Tenth,
+    };
+    let mut keep = |finding: Finding| {
+        let Finding { load, contender, round, values } = finding;
+        let parameters = Parameters::from([
+            ("load".to_owned(), load.as_str().into()),
+            ("contender".to_owned(), contender.as_str().into()),
+        ]);
+        let outcome = match values {
+            Ok(values) => Outcome::Measured(values),
+            Err(why) => Outcome::Failed(why),
+        };
+        let load_average = manifest::load_average();
+        let record =
+            CellRecord { load, contender, parameters, round, outcome, disturbed: false, load_average };
+        eprintln!("{record}");
+        journal.keep(record)
+    };
+    match procedure {
+        ProcedureText::Cluster(settings) => cluster::run(settings, ground, &mut keep)?,
+        ProcedureText::ClusterFaults(settings) => cluster_faults::run(settings, ground, &mut keep)?,
+        ProcedureText::Documents(settings) => documents::run(settings, ground, &mut keep)?,
+        ProcedureText::FrontCost(settings) => front_cost::run(settings, ground, &mut keep)?,
+        ProcedureText::Restart(settings) => restart::run(settings, ground, &mut keep)?,
+    }
+    if journal.records.is_empty() {
+        bail!("{}: nothing could be measured", experiment.name);
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Whether a server answers rightly, before it is measured: `curl` compares bodies byte for byte.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::program;
+use super::protocol::scheme;
+use crate::experiment::ProtocolName;
+use crate::rig::{Certificate, loopback};
+
+/// Requests the file with this version of HTTP, and compares the answer with it.
+///
+/// # Errors
+/// If `curl` is missing or refuses the certificate, the server has not this version, or the body differs.
+pub(super) fn check(
+    protocol: ProtocolName,
+    port: u16,
+    certificate: &Certificate,
+    root: &Path,
+    path: &str,
+) -> Result<()> {
+    let (version, flag) = match protocol {
+        ProtocolName::Http1Tls => ("1.1", "--http1.1"),
+        ProtocolName::Http2Tls => ("2", "--http2"),
+        ProtocolName::Http2Clear => ("2", "--http2-prior-knowledge"),
+    };
+    let arguments = [
+        "--silent".to_owned(),
+        "--show-error".to_owned(),
+        "--fail".to_owned(),
+        flag.to_owned(),
+        "--cacert".to_owned(),
+        certificate.chain.display().to_string(),
+        // Behind the body.
+        "--write-out".to_owned(),
+        "%{http_version}".to_owned(),
+        format!("{}://{}{path}", scheme(protocol), loopback(port)),
+    ];
+    let output = program::run("curl", &arguments)?.output;
+    let file = root.join(path.trim_start_matches('/'));
+    let expected = fs::read(&file).with_context(|| file.display().to_string())?;
+    let body = output.strip_suffix(version.as_bytes());
+    ensure!(body.is_some(), "it does not answer over HTTP/{version}");
+    ensure!(body == Some(&expected[..]), "{path} has other bytes than its file");
+    Ok(())
+}

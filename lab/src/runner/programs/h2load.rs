@@ -1,0 +1,176 @@
+//! Requests on kept connections: `h2load`, the load generator of nghttp2, and what it reports.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::program::{self, Ended};
+use super::protocol::{CIPHER, Made, alpn, scheme};
+use crate::experiment::{H2loadText, ProtocolName};
+use crate::rig::loopback;
+
+/// Makes requests to the server on this port.
+///
+/// # Errors
+/// If `h2load` is missing, a request fails, or the server speaks another protocol or cipher or sends another length.
+pub(super) fn load(requests: &H2loadText, bytes: u64, port: u16, duration: Duration) -> Result<Made> {
+    let Ended { output, elapsed, cpu } = program::run("h2load", &arguments(requests, port, duration))?;
+    let report = Report::parse(&String::from_utf8_lossy(&output)).context("an unknown report of h2load")?;
+    report.check(requests, bytes)?;
+    Ok(Made { requests: report.succeeded, bytes: report.data_bytes, elapsed, client_cpu: cpu })
+}
+
+fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String> {
+    let mut arguments = vec![
+        format!("--duration={}ms", duration.as_millis()),
+        format!("--clients={}", requests.connections),
+        format!("--max-concurrent-streams={}", requests.streams),
+        format!("--tls13-ciphers={CIPHER}"),
+    ];
+    arguments.push(match requests.protocol {
+        ProtocolName::Http1Tls => "--h1".to_owned(),
+        ProtocolName::Http2Tls | ProtocolName::Http2Clear => format!("--window-bits={WINDOW_BITS}"),
+    });
+    if requests.protocol != ProtocolName::Http1Tls {
+        arguments.push(format!("--connection-window-bits={WINDOW_BITS}"));
+    }
+    arguments.push(format!("{}://{}{}", scheme(requests.protocol), loopback(port), requests.path));
+    arguments
+}
+
+/// What `h2load` reports at its end.
+#[derive(Debug, PartialEq, Eq)]
+struct Report {
+    started: u64,
+    succeeded: u64,
+    failed: u64,
+    /// Bytes of bodies.
+    data_bytes: u64,
+    tls: Option<String>,
+    cipher: Option<String>,
+    /// As in ALPN, or `h2c`.
+    protocol: String,
+}
+
+impl Report {
+    fn parse(text: &str) -> Option<Self> {
+        let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+        let named = |line: &str, name: &str| -> Option<u64> {
+            line.split(", ").find_map(|part| part.strip_suffix(name))?.trim().parse().ok()
+        };
+        let requests = after("requests: ")?;
+        let errors = [" failed", " errored", " timeout"].map(|name| named(requests, name));
+        // "…, 184.05MB (192995328) data"
+        let (_, data) = after("traffic: ")?.strip_suffix(") data")?.rsplit_once('(')?;
+        Some(Self {
+            started: named(requests, " started")?,
+            succeeded: named(after("status codes: ")?, " 2xx")?,
+            failed: errors.into_iter().try_fold(0, |sum, count| Some(sum + count?))?,
+            data_bytes: data.parse().ok()?,
+            tls: after("TLS Protocol: ").map(str::to_owned),
+            cipher: after("Cipher: ").map(str::to_owned),
+            protocol: after("Application protocol: ")?.to_owned(),
+        })
+    }
+
+    fn check(&self, requests: &H2loadText, bytes: u64) -> Result<()> {
+        ensure!(
+            self.failed == 0 && self.succeeded > 0,
+            "of {} requests {} failed",
+            self.started,
+            self.failed
+        );
+        let wanted = alpn(requests.protocol);
+        ensure!(self.protocol == wanted, "the server speaks {}, not {wanted}", self.protocol);
+        let encrypted = (self.tls.as_deref(), self.cipher.as_deref());
+        let wanted = match requests.protocol {
+            ProtocolName::Http1Tls | ProtocolName::Http2Tls => (Some("TLSv1.3"), Some(CIPHER)),
+            ProtocolName::Http2Clear => (None, None),
+        };
+        ensure!(encrypted == wanted, "the server speaks {encrypted:?}, not {wanted:?}");
+        // Not counted are bytes that came before its clock began. Counted are those of requests under way at the end.
+        let under_way = (requests.connections * requests.streams) as u64;
+        let expected = self.succeeded * bytes;
+        ensure!(
+            self.data_bytes.abs_diff(expected) <= under_way * bytes,
+            "{} bytes came for {} files of {}",
+            self.data_bytes,
+            self.succeeded,
+            bytes
+        );
+        Ok(())
+    }
+}
+
+/// Windows of 1 GiB: the servers' own scheduling is compared, not how they wait for a window.
+const WINDOW_BITS: u32 = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::ProtocolName::{Http2Clear, Http2Tls};
+
+    const OUTPUT: &str = "\
+starting benchmark...
+spawning thread #0: 8 total client(s). Timing-based test with 0s of warm-up time and 1s of main duration for measurements.
+progress: 100% of clients started
+TLS Protocol: TLSv1.3
+Cipher: TLS_AES_128_GCM_SHA256
+Server Temp Key: X25519 253 bits
+Application protocol: h2
+Stopped all clients for thread #0
+
+finished in 1.06s, 188472.00 req/s, 218.03MB/s
+requests: 188472 total, 189272 started, 188472 done, 188472 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 188472 2xx, 0 3xx, 0 4xx, 0 5xx
+traffic: 218.03MB (228616928) total, 30.74MB (32228712) headers (space savings 24.34%), 184.05MB (192995328) data
+                     min         max         mean         sd        +/- sd
+time for request:      253us     92.84ms      2.30ms      5.28ms    95.04%
+";
+    fn requests(protocol: ProtocolName) -> H2loadText {
+        H2loadText { protocol, connections: 8, streams: 100, path: "/1k.html".into() }
+    }
+
+    fn said(from: &str, to: &str, protocol: ProtocolName) -> String {
+        let report = Report::parse(&OUTPUT.replace(from, to)).unwrap();
+        report
+            .check(&requests(protocol), 1024)
+            .map_or_else(|error| error.to_string(), |()| "right".to_owned())
+    }
+
+    #[test]
+    fn a_report_is_understood() {
+        let report = Report::parse(OUTPUT).unwrap();
+        let expected = Report {
+            started: 189_272,
+            succeeded: 188_472,
+            failed: 0,
+            data_bytes: 192_995_328,
+            tls: Some("TLSv1.3".into()),
+            cipher: Some("TLS_AES_128_GCM_SHA256".into()),
+            protocol: "h2".into(),
+        };
+        assert_eq!(report, expected);
+        assert_eq!(said("", "", Http2Tls), "right");
+        assert_eq!(Report::parse("h2load: cannot resolve"), None);
+    }
+
+    #[test]
+    fn all_kinds_of_failure_count() {
+        let report = Report::parse(
+            &OUTPUT.replace("0 failed, 0 errored, 0 timeout", "1 failed, 2 errored, 4 timeout"),
+        );
+        assert_eq!(report.unwrap().failed, 7);
+        assert!(said("0 failed", "3 failed", Http2Tls).contains("3 failed"));
+        assert!(said("188472 2xx, 0 3xx", "0 2xx, 188472 3xx", Http2Tls).contains("failed"));
+    }
+
+    #[test]
+    fn another_protocol_cipher_or_length_is_refused() {
+        assert!(said("protocol: h2", "protocol: http/1.1", Http2Tls).contains("not h2"));
+        assert!(said("TLSv1.3", "TLSv1.2", Http2Tls).contains("TLSv1.2"));
+        assert!(said("AES_128", "AES_256", Http2Tls).contains("AES_256"));
+        assert!(said("(192995328)", "(192000000)", Http2Tls).contains("bytes came"));
+        assert!(said("protocol: h2", "protocol: h2c", Http2Clear).contains("TLSv1.3"));
+    }
+}

@@ -1,0 +1,155 @@
+//! What a run has to tell: figures, comparisons with a reference, verdicts.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use baton_figures::{Axis, Better, Figure, FigureKind, Line, Paired, Point, Published, Report, Scale, Table};
+
+use super::judge::judge;
+use super::record::{self, CellRecord, Manifest};
+use super::series::{Series, pairs};
+use super::settings::RunSettings;
+use crate::experiment::{Experiment, FigureText, Scalar};
+
+/// The report of what is kept of an experiment so far.
+///
+/// # Errors
+/// If nothing is kept.
+pub fn report(experiment: &Experiment, settings: &RunSettings) -> Result<Report> {
+    let (manifest, records) = record::read(&settings.results, &experiment.name).with_context(|| {
+        format!("nothing is kept of {}: `baton-lab run {}`", experiment.name, experiment.name)
+    })?;
+    let others = settings.batons.get(1..).unwrap_or_default();
+    Ok(of(&experiment.clone().with_builds(others), &manifest, &records))
+}
+
+/// The report of these lines.
+pub(super) fn of(experiment: &Experiment, manifest: &Manifest, records: &[CellRecord]) -> Report {
+    let head = &experiment.head;
+    let mut words: Vec<String> = head.about.iter().map(|text| text.trim().replace('\n', " ")).collect();
+    words.extend(head.source.iter().map(|source| format!("Source: {source}.")));
+    words.push(conditions(manifest));
+    let mut report =
+        Report { name: experiment.name.clone(), title: head.title.clone(), words, ..Report::default() };
+    for text in &head.figure {
+        let series = Series::of(experiment, text, records);
+        report
+            .tables
+            .extend(text.reference.as_ref().and_then(|line| comparisons(text, line.get_ref(), &series)));
+        report.figures.push(figure(experiment, text, &series));
+    }
+    for (claim, statement) in head.claim.iter().zip(&experiment.claims) {
+        let claim = claim.get_ref();
+        if let Some(figure) = experiment.figure(claim.figure.as_ref()) {
+            let series = Series::of(experiment, figure, records);
+            report.claims.push(judge(&claim.text, statement, &series, claim.because.as_deref()));
+        }
+    }
+    report
+}
+
+fn conditions(manifest: &Manifest) -> String {
+    let Manifest { machine, rounds, seconds, programs, load_average, settings, .. } = manifest;
+    let programs: Vec<_> = programs
+        .iter()
+        .map(|program| {
+            format!("{} ({} {})", program.name, program.version, &program.sha256[..8]).replace("( ", "(")
+        })
+        .collect();
+    let settings =
+        if settings.is_empty() { String::new() } else { format!(" With {}.", settings.join(", ")) };
+    format!(
+        "{machine}; {rounds} rounds of {seconds} s, medians; load average {load_average:.1} at the beginning. {}.{settings}",
+        programs.join(", ")
+    )
+}
+
+fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figure {
+    let names = names(series);
+    // An axis is one of numbers if all its values are.
+    let numbers: Option<Vec<f64>> = names.iter().map(Scalar::number).collect();
+    let place = |x: &Scalar| match &numbers {
+        Some(_) => x.number().unwrap_or_default(),
+        None => names.iter().position(|name| name == x).unwrap_or_default() as f64,
+    };
+    let line = |series: &Series| Line {
+        name: series.line.clone(),
+        points: series
+            .points
+            .iter()
+            .map(|point| Point { x: place(&point.x), datum: point.found.datum() })
+            .collect(),
+    };
+    let scale = match numbers {
+        Some(_) => Scale::Linear,
+        None => Scale::Named(names.iter().map(ToString::to_string).collect()),
+    };
+    let mut published: Vec<Published> = Vec::new();
+    let is_ours = |named: Option<&toml::Spanned<String>>| {
+        experiment.figure(named).is_some_and(|figure| figure.name == text.name)
+    };
+    for value in experiment.head.published.iter().filter(|value| is_ours(value.figure.as_ref())) {
+        let name = format!("published: {}", value.line);
+        let point = (place(&value.x), value.y);
+        match published.iter_mut().find(|line| line.name == name) {
+            Some(line) => line.points.push(point),
+            None => published.push(Published { name, points: vec![point] }),
+        }
+    }
+    Figure {
+        name: format!("{}-{}", experiment.name, text.name),
+        title: text.title.clone().unwrap_or_else(|| experiment.head.title.clone()),
+        kind: if matches!(scale, Scale::Named(_)) { FigureKind::Bars } else { FigureKind::Lines },
+        x: Axis { label: text.x.get_ref().clone(), unit: String::new(), scale },
+        y: Axis::linear("", text.y.unit()),
+        by: text.lines.get_ref().clone(),
+        lines: series.iter().filter(|series| !series.points.is_empty()).map(line).collect(),
+        published,
+    }
+}
+
+/// Each line's ratio to the reference, within rounds: *ahead*, *level* or *behind* where the interval says so.
+fn comparisons(text: &FigureText, reference: &str, series: &[Series]) -> Option<Table> {
+    let base = series.iter().find(|series| series.line == reference)?;
+    let better = if text.y.is_better_if_more() { Better::More } else { Better::Less };
+    let names = names(series);
+    let cell = |line: &Series, x: &Scalar| -> Option<String> {
+        let (ours, theirs) = pairs(line.at(x)?.rounds()?, base.at(x)?.rounds()?);
+        let Paired { ratio, comparison } = Paired::of(&ours, &theirs, better)?;
+        let word = comparison.map(|comparison| format!(" {comparison}")).unwrap_or_default();
+        Some(format!("{:.2} ({:.2}–{:.2}){word}", ratio.median, ratio.low, ratio.high))
+    };
+    let row = |line: &Series| {
+        let cells = names.iter().map(|x| cell(line, x).unwrap_or_else(|| "–".to_owned()));
+        [line.line.clone()].into_iter().chain(cells).collect()
+    };
+    Some(Table {
+        title: format!("{}, ratio to {reference} within rounds", text.y.unit()),
+        head: [text.lines.get_ref().clone()]
+            .into_iter()
+            .chain(names.iter().map(ToString::to_string))
+            .collect(),
+        rows: series.iter().filter(|line| line.line != reference).map(row).collect(),
+        note: "In brackets: the interval of the median, of 95 % from six rounds on".to_owned(),
+        is_long: false,
+    })
+}
+
+/// Places on the axis, in the order of the file.
+fn names(series: &[Series]) -> Vec<Scalar> {
+    let mut names: Vec<Scalar> = Vec::new();
+    for point in series.iter().flat_map(|series| &series.points) {
+        if !names.contains(&point.x) {
+            names.push(point.x.clone());
+        }
+    }
+    names
+}
+
+/// In minutes from two on.
+pub(super) fn shown_duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}

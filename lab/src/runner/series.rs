@@ -1,0 +1,125 @@
+//! The lines of a figure, from what was kept: for each place on the axis the values of all rounds, or why there are none.
+
+use baton_figures::{Datum, Interval};
+
+use super::record::{CellRecord, Outcome};
+use crate::experiment::{Experiment, FigureText, Scalar};
+
+/// A line of a figure.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub(super) line: String,
+    pub(super) points: Vec<SeriesPoint>,
+}
+
+/// A place of a line.
+#[derive(Clone, Debug)]
+pub(super) struct SeriesPoint {
+    pub(super) x: Scalar,
+    pub(super) found: Found,
+}
+
+/// Values by round, or why there are none.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    Rounds(Vec<(usize, f64)>),
+    Nothing(Datum),
+}
+
+impl Series {
+    /// All lines of the figure, in the order of the file. Places where nothing was measured yet are left out.
+    pub(super) fn of(experiment: &Experiment, figure: &FigureText, records: &[CellRecord]) -> Vec<Self> {
+        let values = |parameter: &str| match experiment.head.procedure {
+            // What a procedure finds, its file does not say.
+            Some(_) => kept_values(parameter, figure, records),
+            None => experiment.values(parameter, figure),
+        };
+        let xs = values(figure.x.get_ref());
+        let line = |name: String| {
+            let point = |x: &String| {
+                let x = Scalar(x.clone());
+                let wanted = [(figure.x.get_ref(), &x), (figure.lines.get_ref(), &Scalar(name.clone()))];
+                let is_of = |record: &&CellRecord| {
+                    let has =
+                        |parameter: &str, value: &Scalar| record.parameters.get(parameter) == Some(value);
+                    wanted.iter().all(|(parameter, value)| has(parameter, value))
+                        && figure.only.iter().all(|(parameter, value)| has(parameter, value))
+                };
+                let found = found(records.iter().filter(is_of), figure)?;
+                Some(SeriesPoint { x, found })
+            };
+            Self { points: xs.iter().filter_map(point).collect(), line: name }
+        };
+        values(figure.lines.get_ref()).into_iter().map(line).collect()
+    }
+
+    pub(super) fn at(&self, x: &Scalar) -> Option<&Found> {
+        self.points.iter().find(|point| point.x == *x).map(|point| &point.found)
+    }
+}
+
+impl Found {
+    pub(super) fn rounds(&self) -> Option<&[(usize, f64)]> {
+        match self {
+            Self::Rounds(rounds) => Some(rounds),
+            Self::Nothing(_) => None,
+        }
+    }
+
+    pub(super) fn interval(&self) -> Option<Interval> {
+        Interval::of(&self.rounds()?.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+    }
+
+    pub(super) fn datum(&self) -> Datum {
+        match (self, self.interval()) {
+            (Self::Nothing(datum), _) => datum.clone(),
+            (Self::Rounds(_), Some(interval)) => Datum::Number(interval),
+            (Self::Rounds(_), None) => Datum::Failed("no number".to_owned()),
+        }
+    }
+}
+
+/// The values of a parameter, in the order in which they were measured.
+fn kept_values(parameter: &str, figure: &FigureText, records: &[CellRecord]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let has = |record: &CellRecord, name: &String, value: &Scalar| record.parameters.get(name) == Some(value);
+    for record in
+        records.iter().filter(|record| figure.only.iter().all(|(name, value)| has(record, name, value)))
+    {
+        found.extend(
+            record
+                .parameters
+                .get(parameter)
+                .map(|value| value.0.clone())
+                .filter(|value| !found.contains(value)),
+        );
+    }
+    found
+}
+
+/// The rounds of a cell, without disturbed ones unless all are. One failed round fails the cell.
+fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, figure: &FigureText) -> Option<Found> {
+    let mut rounds = Vec::new();
+    for record in records {
+        match &record.outcome {
+            Outcome::Measured(values) => {
+                if let Some(value) = values.get(&figure.y) {
+                    rounds.push((record.round, *value, record.disturbed));
+                }
+            }
+            Outcome::Unfair(why) => return Some(Found::Nothing(Datum::Unfair(why.clone()))),
+            Outcome::Failed(why) => return Some(Found::Nothing(Datum::Failed(why.clone()))),
+            Outcome::Cannot(why) => return Some(Found::Nothing(Datum::Cannot(why.clone()))),
+        }
+    }
+    let all_disturbed = rounds.iter().all(|(_, _, disturbed)| *disturbed);
+    rounds.retain(|(_, _, disturbed)| all_disturbed || !disturbed);
+    (!rounds.is_empty())
+        .then(|| Found::Rounds(rounds.into_iter().map(|(round, value, _)| (round, value)).collect()))
+}
+
+/// The values of rounds that both have, in pairs.
+pub(super) fn pairs(ours: &[(usize, f64)], theirs: &[(usize, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let partner = |round: usize| theirs.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
+    ours.iter().filter_map(|(round, value)| Some((*value, partner(*round)?))).unzip()
+}

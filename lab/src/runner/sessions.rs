@@ -1,0 +1,49 @@
+//! Sessions on a contender: what was complete in time, and whether files of every size got their due.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::effort::Effort;
+use super::loads::{Measured, Turn, Watch, of_report, without_failures};
+use super::record::Outcome;
+use super::stage::{Contestant, Stage};
+use crate::load::sessions::{self, SessionLoad, SessionSettings};
+use crate::quantity::Quantity;
+
+/// Sessions come for as long as their timeout before the measurement begins, so that the first timeouts are in it.
+pub(super) fn measure(
+    stage: &Stage,
+    contestant: &Contestant,
+    load: &SessionLoad,
+    turn: Turn,
+) -> Result<Measured> {
+    let timeout = Duration::from_secs_f64(load.timeout_s);
+    let settings = SessionSettings {
+        address: contestant.server.address,
+        load: load.clone(),
+        warm_up: if turn.effort == Effort::Tenth { turn.duration } else { timeout },
+        duration: turn.duration,
+        sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
+        verify: false,
+    };
+    let watch = Watch::begin(stage, contestant)?;
+    let report = without_failures(sessions::run(&settings, stage.site.script()?)?)?;
+    let used = watch.end()?;
+    let unfair = report.unfair();
+    if let Some(first) = unfair.first() {
+        return Ok(Measured {
+            outcome: Outcome::Unfair(first.to_string()),
+            disturbed: report.client_limited(),
+        });
+    }
+    let mut values = of_report(&report);
+    let seconds = report.elapsed.as_secs_f64();
+    values.insert(Quantity::GoodputMbit, report.goodput_bytes as f64 * 8.0 / 1e6 / seconds);
+    let all = (report.requests + report.timeouts).max(1) as f64;
+    values.insert(Quantity::TimeoutShare, report.timeouts as f64 / all);
+    // The clocks ran while the crowd gathered, too.
+    used.tell(&mut values, report.answered(), settings.warm_up + report.span);
+    values.remove(&Quantity::CpuUs);
+    Ok(Measured { outcome: Outcome::Measured(values), disturbed: report.client_limited() })
+}

@@ -1,0 +1,63 @@
+//! Fast clients beside slow readers: alone, while the slow ones come, and when all of them read.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::crowd::Crowd;
+use super::loads::{Starved, Turn, Values, closed};
+use super::stage::{Contestant, Stage};
+use crate::experiment::{ClosedText, SlowReadersText};
+use crate::quantity::Quantity;
+
+/// The three phases. A failure of the fast clients fails the cell, and says in which phase.
+pub(super) fn measure(
+    stage: &Stage,
+    contestant: &Contestant,
+    load: &SlowReadersText,
+    turn: Turn,
+) -> Result<(Values, bool)> {
+    let fast = ClosedText {
+        connections: load.connections,
+        ask: load.ask.clone(),
+        close: false,
+        idle: 0,
+        fields: Default::default(),
+        sleep: false,
+    };
+    let phase = |duration| closed(stage, contestant, &fast, Turn { duration, ..turn });
+    let readers = turn.effort.slow_readers(load.readers);
+    let (alone, disturbed) = phase(turn.duration).context("alone")?;
+    let crowd = Crowd::gather(contestant.server.address, &load.slow_path, readers, load.readers_per_second);
+    let coming = Duration::from_secs_f64(readers as f64 / load.readers_per_second);
+    let while_they_come = unless_starved(phase(coming)).context("while slow readers come")?;
+    let limit = Instant::now() + SETTLE_MAX;
+    while crowd.served() + crowd.refused() < readers && Instant::now() < limit {
+        sleep(Duration::from_millis(50));
+    }
+    let mut values = unless_starved(phase(turn.duration)).context("beside all slow readers")?;
+    let rate = |values: &Values| values.get(&Quantity::Rate).copied().unwrap_or_default();
+    let p99 = alone.get(&Quantity::P99Us).copied().unwrap_or_default();
+    values.extend([
+        (Quantity::KeptRate, rate(&values) / rate(&alone)),
+        (Quantity::AloneRate, rate(&alone)),
+        (Quantity::ComingRate, rate(&while_they_come)),
+        (Quantity::AloneP99Us, p99),
+        (Quantity::Served, crowd.served() as f64),
+        (Quantity::Refused, crowd.refused() as f64),
+    ]);
+    Ok((values, disturbed))
+}
+
+/// Fast clients that starve beside slow ones are what is looked for: their rate is nothing.
+fn unless_starved(phase: Result<(Values, bool)>) -> Result<Values> {
+    match phase {
+        Ok((values, _)) => Ok(values),
+        Err(error) if error.is::<Starved>() => Ok([(Quantity::Rate, 0.0)].into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// How long the last slow readers may wait for the beginning of their responses.
+const SETTLE_MAX: Duration = Duration::from_secs(15);

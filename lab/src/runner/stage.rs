@@ -1,0 +1,274 @@
+//! The stage of a load: the contenders that run for it, each with what stands behind it and the bounds around it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::metered::NotHere;
+use super::site::Site;
+use crate::experiment::{ContenderText, Experiment, LoadText, Variant, replace_words};
+use crate::meters::MeterName;
+use crate::rig::{Boxes, Certificate, Isolation, Machine, ServerBox, own_folder};
+use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
+
+/// The prepared machine, and the site.
+pub(super) struct Stage {
+    pub(super) machine: Machine,
+    pub(super) folder: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) site: Site,
+    pub(super) certificate: Certificate,
+    origin: Option<RunningServer>,
+    boxes: Option<Boxes>,
+    /// What is measured of each contender beside its CPU time.
+    pub(super) meters: Vec<MeterName>,
+    pub(super) not_here: NotHere,
+    /// Instead of the installed Baton.
+    baton: PathBuf,
+    /// Settings of every Baton, beside those of the file.
+    settings: BTreeMap<String, toml::Value>,
+}
+
+/// A contender that runs. It is stopped when this is dropped; [`Stage::stop`] takes its disk away, too.
+pub(super) struct Contestant {
+    // Dropped in this order: the server before what stands behind it.
+    pub(super) server: RunningServer,
+    pub(super) application: Option<RunningServer>,
+    /// Its box, if it has bounds.
+    pub(super) server_box: Option<ServerBox>,
+}
+
+/// Why a contender does not take part.
+pub(super) enum LeftOut {
+    /// It is not able to.
+    Cannot(String),
+    /// It should be, and did not start.
+    Failed(String),
+}
+
+impl Stage {
+    /// Prepares the machine and writes the site. Call it before there is another thread.
+    ///
+    /// # Errors
+    /// If there are too few CPUs, the folder cannot be written, or root is needed, with the reason.
+    pub(super) fn prepare(
+        experiment: &Experiment,
+        folder: &Path,
+        site: Site,
+        baton: &Path,
+        settings: BTreeMap<String, toml::Value>,
+    ) -> Result<Self> {
+        let head = &experiment.head;
+        let folder = own_folder(folder).with_context(|| folder.display().to_string())?;
+        let machine = Machine::prepare(Isolation::WhenRoot, head.cpus)?;
+        if let Some(bytes) = head.packet_bytes {
+            ensure!(
+                machine.is_isolated(),
+                "only root may give the loopback device other packets: a network of our own is needed"
+            );
+            let status = Command::new("ip")
+                .args(["link", "set", "lo", "mtu", &bytes.to_string()])
+                .status()
+                .context("ip")?;
+            ensure!(status.success(), "ip link set lo mtu {bytes}: {status}");
+        }
+        let root = folder.join("root");
+        let boxes = match head.bounds {
+            Some(bounds) => {
+                Some(Boxes::new(bounds, site.bytes().max(SET_BYTES_MIN), &folder, |root| site.write(root))?)
+            }
+            None => None,
+        };
+        if head.bounds.is_none_or(|bounds| bounds.disk_mb_s.is_none()) {
+            site.write(&root)?;
+        }
+        let certificate = Certificate::make(&folder)?;
+        let mut stage = Self {
+            machine,
+            folder,
+            root,
+            site,
+            certificate,
+            origin: None,
+            boxes,
+            meters: head.meters.clone(),
+            not_here: NotHere::default(),
+            baton: baton.to_owned(),
+            settings,
+        };
+        if let Some(name) = &head.origin {
+            let kind = ServerKind::load(name)?;
+            let place = ServerPlace {
+                cpus: stage.machine.client_cpus.clone(),
+                ..ServerPlace::new(&stage.folder.join("origin"), &stage.root)
+            };
+            let settings = ServerSettings::needing([Ability::Files]);
+            stage.origin = Some(kind.start(&settings, &place).context("the origin")?);
+        }
+        Ok(stage)
+    }
+
+    /// The kind of a server; of a Baton, with the executable of this run.
+    pub(super) fn kind(&self, name: &str) -> Result<ServerKind> {
+        match name {
+            "baton" => ServerKind::load(&format!("baton@{}", self.baton.display())),
+            _ => ServerKind::load(name),
+        }
+    }
+
+    /// Starts a contender for these loads, with a pool of its own if it has an application.
+    pub(super) fn start(
+        &self,
+        contender: &Variant<ContenderText>,
+        loads: &[&Variant<LoadText>],
+    ) -> Result<Contestant, LeftOut> {
+        let failed = |error: anyhow::Error| LeftOut::Failed(format!("{error:#}"));
+        let kind = self.kind(&contender.what.server).map_err(failed)?;
+        let mut needs = contender.what.needs.clone();
+        needs.extend(loads.iter().flat_map(|load| load.what.needs()));
+        let mut set = if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
+        set.extend(contender.what.set.clone());
+        let cannot = |error: anyhow::Error| LeftOut::Cannot(format!("{error:#}"));
+        let settings = ServerSettings { needs, set: self.filled(set).map_err(cannot)? };
+        if let Some(ability) = kind.cannot(&settings) {
+            return Err(LeftOut::Cannot(format!("{} has no {ability}", kind.title)));
+        }
+        kind.installed().map_err(cannot)?;
+        let application = match &contender.what.application {
+            Some(text) => {
+                let kind = ServerKind::load(&text.server).map_err(failed)?;
+                Some((kind, self.filled(text.set.clone()).map_err(cannot)?))
+            }
+            None => None,
+        };
+        self.start_kind(contender, &kind, &settings, application).map_err(failed)
+    }
+
+    fn start_kind(
+        &self,
+        contender: &Variant<ContenderText>,
+        kind: &ServerKind,
+        settings: &ServerSettings,
+        application: Option<(ServerKind, BTreeMap<String, toml::Value>)>,
+    ) -> Result<Contestant> {
+        let name = contender.name.replace([' ', '/', ','], "-");
+        let own = self.folder.join(&name);
+        let mut place = ServerPlace::new(&own, &self.root);
+        place.cpus.clone_from(&self.machine.server_cpus);
+        place.certificate = Some(&self.certificate);
+        place.origins.extend(self.origin.as_ref().map(|origin| origin.address));
+        let server_box = match &self.boxes {
+            Some(boxes) => Some(boxes.make(&name, &own)?),
+            None => None,
+        };
+        if let Some(server_box) = &server_box {
+            place.groups.clone_from(&server_box.groups);
+            place.root = server_box.root().unwrap_or(&self.root).to_owned();
+        }
+        let application =
+            application.map(|(kind, set)| self.start_application(&kind, set, &own)).transpose()?;
+        if let Some(application) = &application {
+            place.fastcgi = Some(application.socket.clone());
+            place.php = Some(application.socket.clone());
+        }
+        let server = kind.start(settings, &place)?;
+        Ok(Contestant { server, application, server_box })
+    }
+
+    /// Stops it, and takes its disk away.
+    pub(super) fn stop(&self, contestant: Contestant) -> Result<()> {
+        let Contestant { server, application, server_box } = contestant;
+        drop((server, application));
+        match (&self.boxes, server_box) {
+            (Some(boxes), Some(server_box)) => boxes.remove(server_box),
+            _ => Ok(()),
+        }
+    }
+
+    fn start_application(
+        &self,
+        kind: &ServerKind,
+        set: BTreeMap<String, toml::Value>,
+        own: &Path,
+    ) -> Result<RunningServer> {
+        let place = ServerPlace {
+            cpus: self.machine.server_cpus.clone(),
+            ..ServerPlace::new(&own.join("application"), &self.root)
+        };
+        let settings = ServerSettings { set, ..ServerSettings::default() };
+        kind.start(&settings, &place).context("its application")
+    }
+
+    /// Settings with the folders of this run in the place of their words.
+    fn filled(&self, mut set: BTreeMap<String, toml::Value>) -> Result<BTreeMap<String, toml::Value>> {
+        for value in set.values_mut() {
+            self.fill(value)?;
+        }
+        Ok(set)
+    }
+
+    fn fill(&self, value: &mut toml::Value) -> Result<()> {
+        match value {
+            toml::Value::String(text) => {
+                let names_build = text.starts_with("{build}/");
+                *text = replace_words(text, |word| {
+                    let build = self.baton.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
+                    Ok::<_, anyhow::Error>(match word {
+                        "root" => Some(self.root.display().to_string()),
+                        "build" => Some(build.display().to_string()),
+                        "drop_in" => {
+                            Some(drop_in(&build.join("libfcgi.so"), &self.folder)?.display().to_string())
+                        }
+                        _ => None,
+                    })
+                })?;
+                let is_missing = names_build && !Path::new(text).exists();
+                ensure!(!is_missing, "{text} is not built: make adapters, adapters/php/build-extension");
+                Ok(())
+            }
+            toml::Value::Array(items) => items.iter_mut().try_for_each(|item| self.fill(item)),
+            toml::Value::Table(table) => table.iter_mut().try_for_each(|(_, item)| self.fill(item)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Contestant {
+    /// Whether it has a disk of its own, and little memory for it.
+    pub(super) fn has_disk(&self) -> bool {
+        self.server_box.as_ref().is_some_and(|server_box| server_box.root().is_some())
+    }
+
+    /// The kernel takes pages from idle processes, but not from those that are stopped between their turns.
+    pub(super) fn rest(&self) {
+        if self.has_disk() {
+            self.server.pause();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if self.has_disk() {
+            self.server.resume();
+        }
+    }
+}
+
+/// Installs a library so that programs find it first as `libfcgi.so.0`.
+fn drop_in(library: &Path, folder: &Path) -> Result<PathBuf> {
+    let library = library
+        .canonicalize()
+        .with_context(|| format!("{} is not built: make adapters", library.display()))?;
+    let place = folder.join("drop-in");
+    fs::create_dir_all(&place)?;
+    let link = place.join("libfcgi.so.0");
+    let _ = fs::remove_file(&link);
+    symlink(library, link)?;
+    Ok(place)
+}
+
+/// A share of a smaller set would leave a server no memory of its own.
+const SET_BYTES_MIN: u64 = 256 << 20;

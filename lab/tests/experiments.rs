@@ -1,0 +1,97 @@
+//! Experiments do not rot: each runs in cells of a tenth of a second on a tiny site, and `docs/experiments.md` names what is there.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use baton_lab::experiment::Experiment;
+use baton_sim::experiments::Experiment as Simulation;
+
+/// Says why something is left out.
+fn left_out(why: &str) {
+    let _ = writeln!(std::io::stderr(), "LEFT OUT of the experiments: {why}");
+}
+
+/// Each in a process of its own, as `run all` does. What a machine lacks is said, and is no failure; a wrong answer is one.
+#[test]
+fn every_experiment_runs_in_cells_of_a_tenth_of_a_second() {
+    let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));
+    let baton = lab.with_file_name("baton");
+    if !baton.is_file() {
+        return left_out("they need the server: cargo build -p baton");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut broken = Vec::new();
+    for experiment in Experiment::all().unwrap() {
+        let name = &experiment.name;
+        if LONG.contains(&name.as_str()) {
+            left_out(&format!("{name} takes longer than a test may: baton-lab run {name} --quick"));
+            continue;
+        }
+        let output = Command::new(lab)
+            .args(["run", name, "--tenth", "--baton"])
+            .arg(&baton)
+            .arg("--results")
+            .arg(folder.path().join("results"))
+            .arg("--folder")
+            .arg(folder.path().join("lab"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("only root may") {
+            left_out(&format!("{name} needs root"));
+            continue;
+        }
+        said.lines().filter(|line| line.contains("left out: ")).for_each(left_out);
+        if !output.status.success() || said.contains("FAILED") {
+            broken.push(format!("{name}: {}\n{said}", output.status));
+        } else {
+            let lines = fs::read_to_string(folder.path().join(format!("results/{name}.jsonl"))).unwrap();
+            assert!(lines.contains("\"measured\""), "{name} has measured nothing");
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+}
+
+/// Each row of the published experiments is there, and each command in it is one that is understood.
+#[test]
+fn the_document_has_every_row_and_every_command_is_understood() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/experiments.md");
+    let text = fs::read_to_string(file).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| E-")).collect();
+    let mut numbers: Vec<&str> = rows.iter().map(|row| row.split('|').nth(1).unwrap().trim()).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), ROWS, "{numbers:?}");
+    for row in &rows {
+        let command = row.split('|').nth(3).unwrap().trim();
+        let Some(command) = command.strip_prefix('`').and_then(|command| command.strip_suffix('`')) else {
+            assert!(command == "not built" || command == "cannot", "{row}");
+            continue;
+        };
+        let words: Vec<&str> = command.split(' ').collect();
+        match words[..] {
+            ["baton-lab", "run", name] => {
+                Experiment::find(name).unwrap();
+            }
+            ["baton", "sim", "run", name] => {
+                assert!(Simulation::ALL.iter().any(|known| known.name == name), "{row}");
+            }
+            ["baton", "sim", "cache" | "documents"] => {}
+            _ => panic!("{command}: of {row}"),
+        }
+    }
+    // What a file says about its rows, the document says, too.
+    for experiment in Experiment::all().unwrap() {
+        for number in experiment.rows() {
+            let command = format!("`baton-lab run {}`", experiment.name);
+            let named = rows.iter().any(|row| row.contains(number.as_str()) && row.contains(&command));
+            assert!(named, "{number} has no row with {command}");
+        }
+    }
+}
+
+/// Published experiments of the sources.
+const ROWS: usize = 69;
+/// A cell is ten thousand single steps of a thread: minutes on a busy machine.
+const LONG: [&str; 1] = ["instructions"];
