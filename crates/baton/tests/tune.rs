@@ -46,7 +46,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
     let folder = site(&["/", "/page.html", "/app/x", "/page.html?x=1"].repeat(50));
-    let output = tune(folder.path(), &["--minutes", "1", "--page", "tune.html"]);
+    let output = tune(folder.path(), &["--minutes", "0.25", "--page", "tune.html"]);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stderr}");
     for expected in [
@@ -75,7 +75,7 @@ fn what_cannot_be_tuned_is_refused_with_the_remedy() {
         (only_application.path(), &[], "replay them with --applications"),
         (down.path(), &[], "a copy answered nothing: status 503 for /down/x"),
         (shop.path(), &["--site", "blog"], "no site has the name or host blog"),
-        (shop.path(), &["--minutes", "0"], "between 1 and 1440 minutes"),
+        (shop.path(), &["--minutes", "0"], "between 0.25 and 1440 minutes"),
         (shop.path(), &["--goal", "speed"], "no goal is called speed: rate, p99 or memory"),
     ];
     for (folder, arguments, expected) in cases {

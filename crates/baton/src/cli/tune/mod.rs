@@ -64,7 +64,7 @@ pub(super) struct Tune {
 }
 
 /// A shorter search cannot compare its finalists.
-const MINUTES_MIN: f64 = 1.0;
+const MINUTES_MIN: f64 = 0.25;
 const MINUTES_MAX: f64 = 24.0 * 60.0;
 
 fn parse_minutes(text: &str) -> Result<f64, String> {
