@@ -2,12 +2,20 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-fn tune(folder: &Path, arguments: &[&str]) -> Output {
+use rustix::process::{Pid, Signal, kill_process};
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
     command.env("TMPDIR", folder.join("temporary")).current_dir(folder);
-    command.args(["tune", "-c", "baton.toml", "--log", "access.log"]).args(arguments).output().unwrap()
+    command.args(["tune", "-c", "baton.toml", "--log", "access.log"]).args(arguments);
+    command
+}
+
+fn tune(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().unwrap()
 }
 
 /// A site with files and an application, and a log of both.
@@ -65,6 +73,30 @@ fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
     let left: Vec<_> = fs::read_dir(folder.path().join("temporary")).unwrap().flatten().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(!folder.path().join("control").exists(), "the server's own control socket was never made");
+}
+
+/// Method: the search is interrupted as soon as its first copy runs.
+#[test]
+fn an_interrupted_search_leaves_nothing_behind() {
+    let folder = site(&["/", "/page.html"].repeat(50));
+    let search = command(folder.path(), &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let copies = || {
+        let id = search.id();
+        let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    while copies().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let copies = copies();
+    kill_process(Pid::from_child(&search), Signal::TERM).unwrap();
+    let output = search.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("stopped before the search was over"), "{}", text(&output.stderr));
+    for pid in copies {
+        assert!(!Path::new("/proc").join(pid).exists());
+    }
+    assert_eq!(fs::read_dir(folder.path().join("temporary")).unwrap().count(), 1);
 }
 
 #[test]

@@ -34,9 +34,9 @@ pub struct Test {
 pub enum Subject {
     /// The fields of this name.
     Header(String),
-    /// The cookies of this name.
+    /// The cookies of this name, in any case: many applications look no closer, and a condition may be a guard.
     Cookie(String),
-    /// The parameters of this name in the query, decoded.
+    /// The parameters of this name in the query, in any case, decoded.
     Query(String),
     /// The method.
     Method,
@@ -139,7 +139,7 @@ impl Subject {
                 let mut cookies = fields.flat_map(|(_, value)| value.split(|byte| *byte == b';'));
                 cookies.any(|cookie| {
                     let (own, value) = split_at_sign(cookie.trim_ascii());
-                    own == name.as_bytes() && wants(value)
+                    own.eq_ignore_ascii_case(name.as_bytes()) && wants(value)
                 })
             }
             Self::Query(name) => {
@@ -147,7 +147,7 @@ impl Subject {
                 let mut parameters = query.split(|byte| *byte == b'&').filter(|one| !one.is_empty());
                 parameters.any(|parameter| {
                     let (own, value) = split_at_sign(parameter);
-                    *form_decoded(own) == *name.as_bytes() && wants(&form_decoded(value))
+                    form_decoded(own).eq_ignore_ascii_case(name.as_bytes()) && wants(&form_decoded(value))
                 })
             }
             Self::Method => wants(view.method()),
@@ -227,12 +227,14 @@ mod tests {
     fn cookies_and_parameters_have_names() {
         let cookie = || Subject::Cookie("id".into());
         assert!(holds(cookie(), text(&["7"], &[]), "GET /", "Cookie: a=1; id=7\r\n"));
+        assert!(holds(cookie(), text(&["7"], &[]), "GET /", "Cookie: ID=7\r\n"));
         assert!(!holds(cookie(), text(&["7"], &[]), "GET /", "Cookie: xid=7; idx=7\r\n"));
         let debug = || Subject::Query("debug".into());
         for (target, expected) in [
             ("/?debug=1", true),
             ("/?a&debug=1", true),
             ("/?%64ebug=%31", true),
+            ("/?DeBug=1", true),
             ("/?debug", false),
             ("/?debug=11", false),
             ("/debug=1", false),

@@ -116,8 +116,12 @@ impl CommandLine {
     /// The whole, relative to a folder.
     pub(super) fn finish(mut self, base: PathBuf) -> RawConfig {
         if !self.routes.is_empty() {
-            let routes = array(std::mem::take(&mut self.routes));
-            self.set_site("route", routes);
+            let mut routes = std::mem::take(&mut self.routes);
+            // Those of `--set` come behind those of other flags.
+            if let Some(Value::Array(own)) = self.site.get_mut("route").map(Spanned::get_mut) {
+                routes.append(own);
+            }
+            self.set_site("route", array(routes));
         }
         let whole = 0..self.text.len();
         let site = Spanned::new(whole.clone(), Value::Table(self.site));

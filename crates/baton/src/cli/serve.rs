@@ -376,6 +376,27 @@ mod tests {
     }
 
     #[test]
+    fn routes_of_settings_come_behind_those_of_flags() {
+        let flags = [
+            "/usr",
+            "--proxy=/a=http://127.0.0.1:1",
+            "--set=site.route=[{ path = '/b', respond = { status = 204 } }]",
+        ];
+        let expected = r#"
+            [[site]]
+            root = "/usr"
+            compress = true
+            [[site.route]]
+            path = "/a"
+            proxy = { to = "http://127.0.0.1:1" }
+            [[site.route]]
+            path = "/b"
+            respond = { status = 204 }
+        "#;
+        assert_eq!(check(&flags), file(expected));
+    }
+
+    #[test]
     fn flags_that_need_no_value_have_a_usual_one() {
         let config = check(&["/usr", "--spa", "--access-log"]);
         assert_eq!(

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -67,8 +68,9 @@ enum Said {
 
 impl ServerCopy {
     fn start(executable: &Path, configuration: &Path) -> Result<Self, String> {
-        // In our process group: an interrupt on the terminal ends the copy, too.
+        // In a process group of its own: an interrupt on the terminal is for us, who end the copy.
         let mut command = Command::new(executable);
+        command.process_group(0);
         command.arg("run").arg("--config").arg(configuration);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| error.to_string())?;

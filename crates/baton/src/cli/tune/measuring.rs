@@ -8,7 +8,8 @@ use baton_load::Script;
 use baton_load::sessions::{self, SessionLoad, SessionSettings};
 use baton_tune::{Candidate, Goal, Measured, Trial, TrialOutcome};
 
-use rustix::process::{Resource, getrlimit};
+use baton_sys::signals::SignalQueue;
+use rustix::process::{Resource, Signal, getrlimit};
 
 use super::super::output::Failure;
 use super::copy::Workshop;
@@ -18,6 +19,8 @@ use super::variant::Variants;
 /// What trials have in common.
 pub(super) struct Measuring {
     workshop: Workshop,
+    /// What asks for an end. Copies do not hear it: they end with their trial.
+    stop: SignalQueue,
     replayed: Replayed,
     /// The same with the pauses that fit what is offered.
     script: Script,
@@ -71,6 +74,7 @@ impl Measuring {
     pub(super) fn begin(variants: &Variants<'_>, replayed: Replayed, goal: Goal) -> Result<Self, Failure> {
         let mut measuring = Self {
             workshop: Workshop::new()?,
+            stop: SignalQueue::new(&[Signal::INT.as_raw(), Signal::TERM.as_raw()])?,
             replayed,
             script: Script::default(),
             offered: 0.0,
@@ -92,6 +96,7 @@ impl Measuring {
     /// Whether the present settings answer what is offered, in one of a few attempts.
     fn is_answered(&mut self, variants: &Variants<'_>) -> Result<bool, Failure> {
         for _ in 0..ATTEMPTS {
+            self.go_on()?;
             let found = self.found(variants, variants.present(), 1.0).map_err(Failure)?;
             self.peak = self.peak.max(found.measured.rate);
             if found.measured.rate >= ANSWERED * self.offered {
@@ -99,6 +104,15 @@ impl Measuring {
             }
         }
         Ok(false)
+    }
+
+    /// # Errors
+    /// The search is to end.
+    fn go_on(&self) -> Result<(), Failure> {
+        match self.stop.next()? {
+            Some(_) => Err(Failure("stopped before the search was over: nothing is advised".into())),
+            None => Ok(()),
+        }
     }
 
     /// Time runs faster in the replay than in the log, and so do the pauses of clients. They run faster still if sessions
@@ -143,8 +157,9 @@ impl Measuring {
     /// Measures a pair; which of the two comes first changes from trial to trial.
     ///
     /// # Errors
-    /// The present settings cannot be measured.
+    /// The present settings cannot be measured, or the search is to end.
     pub(super) fn pair(&self, variants: &Variants<'_>, trial: &Trial) -> Result<Pair, Failure> {
+        self.go_on()?;
         let begin = Instant::now();
         let found = |candidate: Candidate| self.found(variants, candidate, trial.seconds);
         let is_present_first = self.trials.get() % 4 < 2;
