@@ -81,10 +81,11 @@ fn spinning_is_user_time_and_sleeping_is_none() {
     assert!(value(&slept, "cpu_s") < cpu / 4.0, "{slept:?}, {spun:?}");
 }
 
-/// Goal: a switch for each time that the program waits. Method: eight pieces of work more are eight waits more.
+/// Goal: a switch for each time that the program waits. Method: eight pieces of work more are eight waits more, each for a child:
+/// a line to read may be there already.
 #[test]
 fn each_wait_is_a_voluntary_switch() {
-    let mut program = Program::new(":");
+    let mut program = Program::new("sleep 0.02");
     program.work();
     let watched = Watched { processes: vec![program.child.id() as i32], ..Watched::default() };
     let meters = Meters::begin(&[MeterName::Switches], &watched);

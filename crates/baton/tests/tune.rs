@@ -67,7 +67,8 @@ fn a_search_ends_with_an_answer_and_leaves_nothing_behind() {
     }
     let is_change = stdout.contains("The lines to change:");
     assert!(is_change && stdout.contains(" = ") || stdout.contains("Keep the present settings"), "{stdout}");
-    assert!(stderr.contains("% of the present settings"), "{stderr}");
+    // On a busy machine no settings may serve all clients.
+    assert!(["% of the present settings", "unfair: "].iter().any(|found| stderr.contains(found)), "{stderr}");
     let page = fs::read_to_string(folder.path().join("tune.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("connections"));
     let left: Vec<_> = fs::read_dir(folder.path().join("temporary")).unwrap().flatten().collect();

@@ -20,8 +20,16 @@ pub enum Expects {
     File,
     /// Status 200 and what a program makes.
     Page,
+    /// Status 200 and a page in some coding: a server may code it better the next time.
+    Coded,
     /// What the first reply had, as long as that was no 5xx: a log does not say what its site holds today.
     Replay,
+}
+
+impl Expects {
+    fn may_change(self) -> bool {
+        matches!(self, Self::Coded | Self::Replay)
+    }
 }
 
 impl LoadRequest {
@@ -109,7 +117,7 @@ impl Targets {
     pub(super) fn status_is(&mut self, target: usize, status: u16) -> bool {
         let prepared = &mut self.prepared[target];
         match prepared.request.expects {
-            Expects::File | Expects::Page => status == 200,
+            Expects::File | Expects::Page | Expects::Coded => status == 200,
             Expects::Replay => status < 500 && *prepared.status.get_or_insert(status) == status,
         }
     }
@@ -117,7 +125,7 @@ impl Targets {
     /// Whether a body of this length is right.
     pub(super) fn length_is(&mut self, target: usize, bytes: u64) -> bool {
         let request = &mut self.prepared[target].request;
-        request.expects == Expects::Replay || *request.bytes.get_or_insert(bytes) == bytes
+        request.expects.may_change() || *request.bytes.get_or_insert(bytes) == bytes
     }
 
     /// Whether the next body is to be compared with its file. The one after it is not.
@@ -134,7 +142,7 @@ impl Targets {
     /// Whether a body with this sum is the same as before.
     pub(super) fn sum_is(&mut self, target: usize, sum: u64) -> bool {
         let prepared = &mut self.prepared[target];
-        prepared.request.expects == Expects::Replay || *prepared.sum.get_or_insert(sum) == sum
+        prepared.request.expects.may_change() || *prepared.sum.get_or_insert(sum) == sum
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn load(
     };
     let requests = RequestList::new(load.address, false, requests);
     let report = client.run(|| Load::connect(&load, requests)?.run())?;
-    let failure = report.first_failure.clone().unwrap_or_default();
+    let failure = report.first_failure.as_deref().unwrap_or("nothing was answered in time");
     ensure!(report.failed() == 0 && report.requests > 0, "{} requests failed: {failure}", report.failed());
     Ok(report)
 }

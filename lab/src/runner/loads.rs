@@ -13,7 +13,7 @@ use super::programs::{self, Made};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
-use crate::load::{Failure, Load, LoadReport, LoadSettings, RequestList};
+use crate::load::{Expects, Failure, Load, LoadReport, LoadSettings, RequestList};
 use crate::meters::{Meters, Reading, Watched};
 use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
@@ -70,7 +70,10 @@ pub(super) fn closed(
         ..plain(server, turn.duration)
     };
     let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let requests = stage.site.requests(&load.ask, turn.number)?;
+    let mut requests = stage.site.requests(&load.ask, turn.number)?;
+    if load.fields.contains_key("Accept-Encoding") {
+        requests.iter_mut().for_each(|request| request.expects = Expects::Coded);
+    }
     let requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
     let memory_before = memory_bytes(&server.processes());
     let mut client = Load::connect(&settings, requests)?;
@@ -205,7 +208,7 @@ pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport> {
     }
     let starves = |failure: &Failure| matches!(failure, Failure::Stalled | Failure::NeverAnswered);
     let starved = report.failures.keys().all(starves);
-    let first = report.first_failure.unwrap_or_default();
+    let first = report.first_failure.unwrap_or_else(|| "nothing was answered in time".into());
     if starved {
         return Err(Starved(first).into());
     }
