@@ -19,8 +19,9 @@ pub(crate) const TRANSPORTS: [&str; 4] = ["unix", "shm", "passfd", "auto"];
 /// Threads of the application for each transport, in place of processes.
 pub(crate) const THREADS: usize = 4;
 
-/// The same for uploads, each of which may hold a process: as many as the two workers may stream at a time.
-const UPLOAD_THREADS: usize = 8;
+/// Threads for uploads, each of which may hold one: as many as the two workers may stream at a time. One worker alone may stream
+/// as many as there are tests at a time: on a busy machine it may get nearly all of them.
+const UPLOAD_THREADS: usize = 16;
 
 /// The site under an architecture, one server for all tests.
 pub(crate) fn server(architecture: &str) -> &'static Server {
@@ -108,8 +109,8 @@ path = "/{transport}-uploads"
 to = "unix:{base}/{transport}-uploads.sock"
 passfd_users = ["{user}"]
 transport = "{transport}"
-connections_max = 4
-streamed_bodies_max = 4
+connections_max = 8
+streamed_bodies_max = 8
 "#;
 
 const SCGI_ROUTE: &str = r#"
