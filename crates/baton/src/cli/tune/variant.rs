@@ -206,7 +206,8 @@ impl VariantKind {
     }
 }
 
-/// A copy of one site: on loopback, in clear, unguarded, without logs, and without anything that others share with it.
+/// A copy of one site: on loopback, in clear, without logs, and without anything that others share with it. Its guards stay: any
+/// user of the machine can connect to it.
 fn copy_of(config: &Config, number: usize, applications: bool) -> Result<Table, Failure> {
     let mut table: Table = toml::from_str(&config.to_toml())?;
     for shared in ["acme", "cluster", "shared_cache", "tls", "admin", "log"] {
@@ -221,6 +222,11 @@ fn copy_of(config: &Config, number: usize, applications: bool) -> Result<Table, 
     let Value::Table(mut site) = sites.swap_remove(number) else {
         return Err(Failure("a site of the configuration is no table".into()));
     };
+    if site.get("client_certificates").is_some_and(|value| value.as_str() != Some("off")) {
+        return Err(Failure(
+            "the site asks its clients for certificates: a copy in clear would serve clients without one".into(),
+        ));
+    }
     for key in UNSHARED {
         site.remove(key);
     }
@@ -245,11 +251,10 @@ fn copy_of(config: &Config, number: usize, applications: bool) -> Result<Table, 
     Ok(table)
 }
 
-/// Keys of sites and routes that bind addresses, refuse clients of a replay, write, or speak to others.
-const UNSHARED: [&str; 15] = [
+/// Keys of sites and routes that bind addresses, slow the clients of a replay down, write, or speak to others.
+const UNSHARED: [&str; 10] = [
     "hosts",
     "tls",
-    "client_certificates",
     "redirect_https",
     "hsts",
     "documents",
@@ -257,11 +262,7 @@ const UNSHARED: [&str; 15] = [
     "proxy_protocol",
     "access_log",
     "access_log_when",
-    "allow",
-    "deny",
-    "deny_when",
     "rate_limit",
-    "basic_auth",
 ];
 /// Keys that say which paths a route has.
 const PLACE: [&str; 7] = ["path", "exact", "glob", "regex", "before_patterns", "internal", "when"];
@@ -310,6 +311,7 @@ mod tests {
         root = "/"
         access_log = true
         rate_limit = { requests = 1, per = "1s" }
+        deny = ["192.0.2.1"]
         [[site.route]]
         path = "/app"
         proxy = { to = ["http://127.0.0.1:9"] }
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_shares_nothing_with_its_server_and_refuses_no_client() {
+    fn a_copy_shares_nothing_with_its_server_but_its_guards() {
         let config = config(CONFIGURATION);
         let variants = Variants::new(&config, Some("shop.example"), false).expect("the site");
         let text = variants.toml(variants.present(), "/tmp/control");
@@ -335,7 +337,9 @@ mod tests {
         for absent in ["9100", "access.log", "rate_limit", "127.0.0.1:9", "php.sock", "shop.example"] {
             assert!(!text.contains(absent), "{absent} in {text}");
         }
-        assert!(text.contains("/tmp/control") && text.contains("status = 404"), "{text}");
+        for present in ["/tmp/control", "status = 404", "192.0.2.1"] {
+            assert!(text.contains(present), "{present} in {text}");
+        }
         assert!(copy.cached_routes().next().is_none());
         let asked = Variants::new(&config, Some("shop.example"), true).expect("the site");
         let text = asked.toml(asked.present(), "/tmp/control");
