@@ -68,9 +68,9 @@ impl Contender {
         }
     }
 
-    /// Where the mover of a node takes connections.
-    pub(crate) fn mover_of(node: impl Into<IpAddr>) -> SocketAddr {
-        SocketAddr::new(node.into(), MOVER_PORT)
+    /// Where the handoff agent of a node takes connections.
+    pub(crate) fn agent_of(node: impl Into<IpAddr>) -> SocketAddr {
+        SocketAddr::new(node.into(), AGENT_PORT)
     }
 
     /// What a node that is a Baton needs for it, at this address. Files of a member are in the folder.
@@ -82,7 +82,7 @@ impl Contender {
     ) -> Result<Vec<String>> {
         match self {
             Self::Handoff => {
-                let listen = format!("cluster.listen=\"{}\"", Self::mover_of(address.ip()));
+                let listen = format!("cluster.listen=\"{}\"", Self::agent_of(address.ip()));
                 Ok(vec![key(baton, folder)?, listen])
             }
             _ => Ok(Vec::new()),
@@ -108,7 +108,7 @@ impl Contender {
             Self::Handoff | Self::Relay => {
                 let listed = |(number, node): (usize, &SocketAddr)| {
                     let mover = match self {
-                        Self::Handoff => format!(", mover=\"{}\"", Self::mover_of(node.ip())),
+                        Self::Handoff => format!(", mover=\"{}\"", Self::agent_of(node.ip())),
                         _ => String::new(),
                     };
                     format!("{{to=\"http://{node}\", name=\"node{number}\"{mover}}}")
@@ -142,5 +142,5 @@ fn key(baton: &Path, folder: &Path) -> Result<String> {
     Ok(format!("cluster.key=\"{}\"", file.display()))
 }
 
-/// Where movers of nodes take connections.
-const MOVER_PORT: u16 = 7946;
+/// Where handoff agents of nodes take connections.
+const AGENT_PORT: u16 = 7946;

@@ -129,12 +129,12 @@ impl Ledger {
     }
 }
 
-/// Memory that a node needs besides, which files shall not lack: the table of flows of its mover.
+/// Memory that a node needs besides, which files shall not lack: the table of flows of its handoff agent.
 fn own_bytes(way: Contender) -> u64 {
-    if way == Contender::Handoff { MOVER_BYTES } else { 0 }
+    if way == Contender::Handoff { AGENT_BYTES } else { 0 }
 }
 
-const MOVER_BYTES: u64 = 28 << 20;
+const AGENT_BYTES: u64 = 28 << 20;
 
 #[cfg(test)]
 mod tests {

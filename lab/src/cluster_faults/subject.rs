@@ -72,7 +72,7 @@ impl<'a> Cluster<'a> {
         let etcd = self.etcd.as_ref().context("this cluster has no etcd")?;
         let host = &self.place.hosts.nodes[NODES];
         let mover = match self.way {
-            Contender::Handoff => format!(", mover=\"{}\"", Contender::mover_of(host.v4())),
+            Contender::Handoff => format!(", mover=\"{}\"", Contender::agent_of(host.v4())),
             _ => String::new(),
         };
         let register = format!("to=\"http://{}:{PORT}\", name=\"node{NODES}\"{mover}", host.v4());
@@ -111,7 +111,7 @@ impl<'a> Cluster<'a> {
         with(&self.front.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the front-end, all but its mover, and starts it again.
+    /// Ends the front-end, all but its handoff agent, and starts it again.
     pub(super) fn restart_front(&self) -> Result<()> {
         let mut front = self.front.lock().unwrap_or_else(PoisonError::into_inner);
         front.restart(|| self.place.start_front(&self.entry))

@@ -4,7 +4,7 @@
 //! Client, front-end and two nodes are hosts in network namespaces. Clients ask for one file of a node, over kept connections
 //! or over a new one for each request. Kept ones move once, with their first request.
 //!
-//! *CPU time* is that of the whole exchange: client, front-end with its mover, and nodes. What it is above that of clients
+//! *CPU time* is that of the whole exchange: client, front-end with its handoff agent, and nodes. What it is above that of clients
 //! that ask a node directly is the front-end's doing, whichever process the kernel charged for it: received packets, for
 //! example, are charged to their sender. For that all processes share one CPU, so that packets are received within the
 //! system call that sends them.

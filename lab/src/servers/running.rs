@@ -136,7 +136,7 @@ impl RunningServer {
 
     /// Ends its first process, as a service manager does, and puts another server in its place.
     ///
-    /// Processes that outlive theirs, as a mover does, end with that one.
+    /// Processes that outlive theirs, as a handoff agent does, end with that one.
     ///
     /// # Errors
     /// If the next one does not start.

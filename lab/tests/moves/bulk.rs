@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use baton_lab::network::Network;
 
-use crate::mover::{Cluster, Connection, Place, VIPS};
+use crate::agent::{Cluster, Connection, Place, VIPS};
 
 /// Bytes that no shift leaves as they are.
 pub(crate) fn pattern() -> &'static [u8] {

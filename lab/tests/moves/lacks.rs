@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use baton_lab::network::{ClusterHosts, Host, Network};
 use baton_sys::handoff::{Lack, front_end_lacks, node_lacks};
 
-use crate::mover::{PORT, VIPS};
+use crate::agent::{PORT, VIPS};
 
 /// Goal: hosts that can hand over lack nothing, and each mistake in their addresses is named. Method: the hosts of the other
 /// tests; a host without the VIP, one that answers for it, a front-end that does not, a node behind a router.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use baton_lab::network::{LinkSettings, Network};
 use baton_sys::tcp_repair::{CannotMove, dump, end, freeze, thaw};
 
+use crate::agent::{Cluster, Connection, PORT, Place, VIPS, flow_of};
 use crate::bulk::pattern;
-use crate::mover::{Cluster, Connection, PORT, Place, VIPS, flow_of};
 
 /// Goal: moves are right on a bad network. Method: a client behind a link that loses one packet of 25 and delays one of 10
 /// beyond others; it sends a request of 1 to 40 KB, which is read before and behind a move, and gets an answer of up to 80 KB,
@@ -64,7 +64,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Moves the connection as a mover does that is refused: it goes on where it is, and tries again.
+    /// Moves the connection as a handoff agent does that is refused: it goes on where it is, and tries again.
     fn move_when_possible(
         &mut self,
         cluster: &mut Cluster,

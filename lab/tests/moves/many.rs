@@ -10,7 +10,7 @@ use baton_sys::flow_table::Flow;
 use baton_sys::tcp_repair::{TcpState, dump, end, freeze, restore, thaw};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::mover::{Cluster, Connection, Place, VIPS, flow_of};
+use crate::agent::{Cluster, Connection, Place, VIPS, flow_of};
 
 /// Goal: as many connections as a process may hold move to nodes and back, and none is mixed up with another. Method: each
 /// sends its own number; as many as `BATON_MOVES` says, within the bound for descriptors.

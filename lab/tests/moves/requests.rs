@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_lab::network::{ClusterHosts, Network};
 use baton_sys::flow_table::Flow;
 
-use crate::mover::{Cluster, Connection, Place, VIPS, flow_of, give_away};
+use crate::agent::{Cluster, Connection, Place, VIPS, flow_of, give_away};
 
 const PLACES: [Place; 4] = [Place::Node(0), Place::Node(1), Place::Front, Place::Node(1)];
 

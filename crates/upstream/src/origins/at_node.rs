@@ -1,6 +1,6 @@
 //! What was handed over to a node of a cluster with the clients' connections, and answers there.
 //!
-//! Workers count what they hand over. The mover of this host hears from the node's mover what has ended; the master writes
+//! Workers count what they hand off. The handoff agent of this host hears from that of the node what has ended; the master writes
 //! that down. So no worker is woken for a request that another host answers.
 
 use std::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ mod tests {
         record.set_settled(1);
         assert_eq!((record.handed_off(), record.under_way_at_node()), (3, 2));
         record.set_settled(7);
-        assert_eq!(record.under_way_at_node(), 0, "the mover was quicker than the worker");
+        assert_eq!(record.under_way_at_node(), 0, "the agent was quicker than the worker");
         // Further requests on connections that the node has kept.
         record.set_settled(0_u64.wrapping_sub(4));
         assert_eq!(record.under_way_at_node(), 7);

@@ -4,7 +4,7 @@
 //!   OriginTable      a row for each origin of each route        written by
 //!     ├─ name        by which workers find the row              the master
 //!     ├─ drained     whether an operator wants it left out      the master
-//!     ├─ at a node   what was handed over to a node's host      workers, and the master for the mover
+//!     ├─ at a node   what was handed off to a node's host       workers, and the master for the handoff agent
 //!     ├─ verdicts    ejection, checks                           the process that comes to one
 //!     └─ counts      requests, failures, times; per worker      each worker its own
 //! ```

@@ -224,7 +224,8 @@ fn copy_of(config: &Config, number: usize, applications: bool) -> Result<Table, 
     };
     if site.get("client_certificates").is_some_and(|value| value.as_str() != Some("off")) {
         return Err(Failure(
-            "the site asks its clients for certificates: a copy in clear would serve clients without one".into(),
+            "the site asks its clients for certificates: a copy in clear would serve clients without one"
+                .into(),
         ));
     }
     for key in UNSHARED {
