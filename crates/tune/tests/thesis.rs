@@ -107,7 +107,7 @@ fn search(servers: &[Server], budget: Budget, noise: f64) -> (Search, usize) {
     (search, trials)
 }
 
-/// A server that nobody tuned: the worst fair cell of most tables is better.
+/// A server without tuning: the worst fair cell of most tables is better.
 const PRESENT: f64 = 0.5;
 const HOURS: Budget = Budget { total_s: 20_000.0, start_s: 1.0 };
 

@@ -47,6 +47,11 @@ pub struct Experiment {
     pub(crate) claims: Vec<Statement>,
 }
 
+/// The name of the folder of an executable, by which figures tell builds apart.
+fn folder_of(build: &Path) -> String {
+    build.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// One of the tables that a table with a sweep stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant<T> {
@@ -162,8 +167,7 @@ impl Experiment {
         let ours = |contender: &&Variant<ContenderText>| contender.what.server == "baton";
         let ours: Vec<Variant<ContenderText>> = self.contenders.iter().filter(ours).cloned().collect();
         for build in builds {
-            let folder =
-                build.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+            let folder = folder_of(build);
             self.contenders.extend(ours.iter().cloned().map(|mut contender| {
                 contender.name = format!("{} of {folder}", contender.name);
                 contender.parameters.insert("contender".to_owned(), Scalar(contender.name.clone()));
@@ -172,6 +176,12 @@ impl Experiment {
             }));
         }
         self
+    }
+
+    /// The name that two builds would share.
+    pub(crate) fn shared_name(builds: &[PathBuf]) -> Option<String> {
+        let names: Vec<String> = builds.iter().map(|build| folder_of(build)).collect();
+        names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name.clone())
     }
 
     /// Why it cannot be run here as this user.
@@ -475,6 +485,13 @@ order = ['baton', 'nginx']
             let found = mistake(from, to);
             assert!(found.starts_with(expected), "{from} -> {to}: {found}");
         }
+    }
+
+    #[test]
+    fn builds_have_names_of_their_own() {
+        let builds = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(Experiment::shared_name(&builds(&["a/baton", "b/baton"])), None);
+        assert_eq!(Experiment::shared_name(&builds(&["a/one", "b/two", "a/three"])), Some("a".into()));
     }
 
     #[test]

@@ -52,6 +52,9 @@ use crate::servers::set_of;
 /// If the machine lacks something for all cells, or nothing could be measured.
 pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
     let Some((baton, others)) = settings.batons.split_first() else { bail!("a run needs an executable") };
+    if let Some(name) = Experiment::shared_name(others) {
+        bail!("two builds are in folders that are called `{name}`: figures tell builds apart by that name");
+    }
     let experiment = &experiment.clone().with_builds(others);
     if let Some(why) = experiment.hindrance() {
         bail!("{}: {why}", experiment.name);
