@@ -3,7 +3,7 @@
 //! The authority is made once. What it signs is made each time that the server reads its certificates, and is kept nowhere.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use baton_engine::listen::ListenAddress;
 use baton_report::OperatorError;
 use baton_tls::{LocalAuthority, PemFile, is_local_name};
+use rustix::fs::{FlockOperation, flock};
 
 use super::site::Site;
 use super::tls::SiteCertificates;
@@ -54,6 +55,8 @@ impl LocalAuthorityFolder {
                 .about_file(&self.0, &error)
                 .remedy("let this user write there, or set XDG_DATA_HOME to a folder that is kept")
         };
+        // Servers that start at once would each make an authority, and sign with what the last one replaces.
+        let _lock = self.lock().map_err(trouble)?;
         let kept = match read(&path) {
             Ok(bytes) => Some(load(&path, bytes)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -63,7 +66,8 @@ impl LocalAuthorityFolder {
             Some(kept) => kept,
             None => {
                 let pem = LocalAuthority::make(now)?;
-                load(&path, self.write_key(&path, pem.as_bytes()).map_err(trouble)?)?
+                replace(&path, pem.as_bytes(), 0o600).map_err(trouble)?;
+                load(&path, pem.as_bytes().to_vec())?
             }
         };
         let public = self.certificate_path();
@@ -73,21 +77,12 @@ impl LocalAuthorityFolder {
         Ok(authority)
     }
 
-    /// Keeps a key that only its owner reads. Returns what is kept: perhaps that of a server that was faster.
-    fn write_key(&self, path: &Path, pem: &[u8]) -> io::Result<Vec<u8>> {
+    /// Makes the folder if there is none, and keeps other servers out of it until the file is closed.
+    fn lock(&self) -> io::Result<File> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
-        if path.exists() {
-            // Its life is over.
-            replace(path, pem, 0o600)?;
-            return Ok(pem.to_vec());
-        }
-        let new = write_beside(path, pem, 0o600)?;
-        let linked = fs::hard_link(&new, path);
-        fs::remove_file(&new)?;
-        match linked {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read(path),
-            other => other.map(|()| pem.to_vec()),
-        }
+        let folder = File::open(&self.0)?;
+        flock(&folder, FlockOperation::LockExclusive)?;
+        Ok(folder)
     }
 }
 
@@ -108,17 +103,10 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Writes a file in one step for others.
 fn replace(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
-    let new = write_beside(path, contents, mode)?;
-    fs::rename(new, path)
-}
-
-fn write_beside(path: &Path, contents: &[u8], mode: u32) -> io::Result<PathBuf> {
-    // Threads of a test are as many servers.
-    let writer = format!("{}-{:?}", std::process::id(), std::thread::current().id());
-    let new = path.with_extension(format!("{writer}.new"));
+    let new = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
     file.write_all(contents)?;
-    Ok(new)
+    fs::rename(new, path)
 }
 
 impl Site {
