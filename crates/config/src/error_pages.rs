@@ -44,9 +44,9 @@ pub enum Intercept {
     /// None.
     #[default]
     Off,
-    /// Those for whose status there is a page.
+    /// Responses for whose status there is a page.
     WithPage,
-    /// Those with one of these statuses.
+    /// Responses with one of these statuses.
     Statuses(Vec<u64>),
 }
 

@@ -91,7 +91,7 @@ settings! {
         cluster: Option<RouteCluster> = None, ClusterKind;
         /// A FastCGI application answers: `{ to = "unix:/run/app.sock" }` or `{ command = ["./app"] }`. Its `DOCUMENT_ROOT` is the `root` of the route.
         fastcgi: Option<Application> = None, Or("off", Inline::<Application>::new());
-        /// The same with SCGI, with the same keys.
+        /// An SCGI application answers, with the keys of `fastcgi`.
         scgi: Option<Application> = None, Or("off", Inline::<Application>::new());
         /// Programs answer, one run for each request: the files of the `root` whose names end as `scripts` says. The other
         /// keys are those of `fastcgi`; `processes` is how many programs run at a time. `{ scripts = [".cgi"] }`.

@@ -16,13 +16,13 @@ pub(crate) struct NodeSet {
 /// The nodes beyond the first of all sets together.
 #[derive(Debug)]
 pub(crate) struct Replicas {
-    links: Vec<Link>,
+    links: Vec<Cell>,
     free: u32,
     links_max: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Cell {
     node: NodeId,
     next: u32,
 }
@@ -76,9 +76,9 @@ impl Replicas {
     /// Adds a node that is not in the set. False if the pool is exhausted.
     pub(crate) fn add(&mut self, set: &mut NodeSet, node: NodeId) -> bool {
         debug_assert!(self.nodes(set).all(|known| known != node));
-        let link = Link { node, next: set.rest };
+        let link = Cell { node, next: set.rest };
         let at = match self.links.get(self.free as usize) {
-            Some(&Link { next, .. }) => std::mem::replace(&mut self.free, next),
+            Some(&Cell { next, .. }) => std::mem::replace(&mut self.free, next),
             None if self.links.len() < self.links_max => {
                 self.links.push(link);
                 (self.links.len() - 1) as u32

@@ -1,6 +1,6 @@
 //! The clients of one loop, found by token or by the id of a request.
 
-use baton_shares::Place;
+use baton_shares::Permit;
 use baton_upstream::RequestId;
 
 use baton_session::protocol::StreamId;
@@ -73,7 +73,7 @@ pub(crate) struct Entry<C> {
     /// Its requests that applications have.
     pub(crate) requests: Requests,
     /// Its place among the connections of the process.
-    pub(crate) place: Place,
+    pub(crate) place: Permit,
 }
 
 /// Clients by token. Slots are used again; a slot costs a few bytes beside the client.
@@ -104,7 +104,7 @@ impl<C: Connection> Clients<C> {
         self.slots.len() - self.free.len()
     }
 
-    pub(crate) fn insert(&mut self, client: C, place: Place, now_ms: u64) -> Token {
+    pub(crate) fn insert(&mut self, client: C, place: Permit, now_ms: u64) -> Token {
         let deadline_ms = client.deadline_ms();
         let entry = Some(Entry {
             client,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use baton_shares::{ClientKey, Full, Place, Shares};
+use baton_shares::{ClientKey, Full, Permit, Shares};
 
 use baton_session::context::Context;
 
@@ -28,7 +28,7 @@ impl ConnectionCount {
     ///
     /// # Errors
     /// Its client, which has its share: others need what is left.
-    pub(crate) fn admit(&self, peer: Option<SocketAddr>, ctx: &Context) -> Result<Place, Option<ClientKey>> {
+    pub(crate) fn admit(&self, peer: Option<SocketAddr>, ctx: &Context) -> Result<Permit, Option<ClientKey>> {
         let client = client_of(peer, ctx);
         match self.shares.take(client, self.max(ctx)) {
             Ok(place) => Ok(place),
@@ -38,7 +38,7 @@ impl ConnectionCount {
     }
 
     /// Counts a connection that another process has admitted.
-    pub(crate) fn enter(&self, peer: Option<SocketAddr>, ctx: &Context) -> Place {
+    pub(crate) fn enter(&self, peer: Option<SocketAddr>, ctx: &Context) -> Permit {
         self.shares.enter(client_of(peer, ctx))
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use baton_session::job::Job;
 use baton_session::session::Wake;
-use baton_shares::{ClientKey, Place, Shares};
+use baton_shares::{ClientKey, Permit, Shares};
 use baton_sys::mailbox::Mailbox;
 
 use crate::clients::Token;
@@ -26,7 +26,7 @@ pub(crate) struct Helpers {
 }
 
 /// A job that is done: whose it was, what it tells, and its place among those under way.
-type Done = (Token, Wake, Place);
+type Done = (Token, Wake, Permit);
 
 #[derive(Debug)]
 struct Shared {
@@ -37,7 +37,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Queue {
-    jobs: JobQueue<(Token, Job, Place)>,
+    jobs: JobQueue<(Token, Job, Permit)>,
     helpers: usize,
     helpers_max: usize,
     /// Helpers that wait for a job.

@@ -12,7 +12,7 @@ pub fn brief(value: f64) -> String {
     }
 }
 
-/// The same in at most six characters, for the cells of a heat map.
+/// A number in at most six characters, for the cells of a heat map.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 999_500.0 => format!("{:.1}M", value / 1e6),

@@ -10,7 +10,7 @@ use crate::variable::{LoneDollar, TextPart, Variable, text_of_parts, text_parts}
 /// A text of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariableText {
-    /// The same for each request.
+    /// A text that no request changes.
     Fixed(String),
     /// Texts and variables, of which at least one is a variable.
     Made(Vec<TextPart<Variable>>),

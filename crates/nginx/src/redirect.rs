@@ -80,7 +80,7 @@ pub(crate) fn template(target: &str) -> Option<String> {
     }
 }
 
-/// The same for a location, which may name the host.
+/// A target of a redirection with our variables in place of nginx's; it may name the host.
 fn location(target: &str) -> Option<String> {
     filled(target, |name| match name {
         "http_host" => Some("host"),

@@ -19,4 +19,4 @@ mod shares;
 pub use client_key::ClientKey;
 pub use fair_queue::FairQueue;
 pub use room::{Full, has_room};
-pub use shares::{Place, Shares};
+pub use shares::{Permit, Shares};

@@ -12,9 +12,9 @@ use crate::room::{Full, has_room};
 #[derive(Clone, Debug, Default)]
 pub struct Shares(Arc<Mutex<Counts>>);
 
-/// A place, until it is dropped.
+/// A place that a client has until it drops this.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     shares: Shares,
     client: Option<ClientKey>,
 }
@@ -30,17 +30,17 @@ impl Shares {
     ///
     /// # Errors
     /// What is full.
-    pub fn take(&self, client: Option<ClientKey>, max: usize) -> Result<Place, Full> {
+    pub fn take(&self, client: Option<ClientKey>, max: usize) -> Result<Permit, Full> {
         let mut counts = self.lock();
         has_room(counts.held(client), counts.taken, 1, max as u64)?;
         counts.add(client);
-        Ok(Place { shares: self.clone(), client })
+        Ok(Permit { shares: self.clone(), client })
     }
 
     /// A place regardless of any bound: another process has admitted the client.
-    pub fn enter(&self, client: Option<ClientKey>) -> Place {
+    pub fn enter(&self, client: Option<ClientKey>) -> Permit {
         self.lock().add(client);
-        Place { shares: self.clone(), client }
+        Permit { shares: self.clone(), client }
     }
 
     /// Whether a client could [`take`](Self::take) a place.
@@ -99,14 +99,14 @@ impl Counts {
     }
 }
 
-impl Place {
+impl Permit {
     /// Whose it is.
     pub fn client(&self) -> Option<ClientKey> {
         self.client
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.shares.lock().subtract(self.client);
     }

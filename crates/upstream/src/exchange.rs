@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_shares::{ClientKey, Place};
+use baton_shares::{ClientKey, Permit};
 
 use crate::attempts::Attempts;
 use crate::connections::ConnectionId;
@@ -28,7 +28,7 @@ pub(crate) struct Exchange {
     pub(crate) at_origin: Option<AtOrigin>,
     pub(crate) state: ExchangeState,
     /// Its part of its client's share of the connections, while it is on one.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Permit>,
     /// Whether it is in the list of requests with events to take.
     pub(crate) is_announced: bool,
     /// Whether the session has yet to learn that the application wants more of the body.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use baton_process_table::{Leases, Release};
-use baton_shares::{ClientKey, FairQueue, Full, Place, Shares, has_room};
+use baton_shares::{ClientKey, FairQueue, Full, Permit, Shares, has_room};
 
 use crate::backlog::Backlog;
 use crate::connections::ConnectionId;
@@ -229,7 +229,7 @@ impl Pool {
 
     /// A connection has become a tunnel of this client, until the result is dropped, perhaps for hours: requests may have
     /// another one in its place.
-    pub(crate) fn note_tunnel(&mut self, client: Option<ClientKey>) -> Place {
+    pub(crate) fn note_tunnel(&mut self, client: Option<ClientKey>) -> Permit {
         self.open -= 1;
         self.tunnels.enter(client)
     }
@@ -268,7 +268,7 @@ impl Pool {
     }
 
     /// A connection is in use for this client, until the result is dropped.
-    pub(crate) fn take_share(&self, client: Option<ClientKey>) -> Place {
+    pub(crate) fn take_share(&self, client: Option<ClientKey>) -> Permit {
         self.shares.enter(client)
     }
 

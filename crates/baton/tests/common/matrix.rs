@@ -42,7 +42,7 @@ pub(crate) fn size<T>(usual: T, full: T) -> T {
 /// Runs a test of this name under one of the architectures that are not `known`, or under all of them.
 pub(crate) fn another(test: &str, known: &[&str], run: impl Fn(&'static str)) {
     for architecture in chosen(test, &others(known)) {
-        let _told = Told(&format!("under {architecture}: BATON_MATRIX={architecture} repeats it"));
+        let _told = FailureNote(&format!("under {architecture}: BATON_MATRIX={architecture} repeats it"));
         run(architecture);
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn architectures(test: &str, known: &[&'static str]) -> Vec<&'static 
 /// Runs a test of this name with one of several variants, or with all.
 pub(crate) fn one_of<T: Copy + Display>(test: &str, variants: &[T], run: impl Fn(T)) {
     for variant in chosen(test, variants) {
-        let _told = Told(&format!("variant {variant}, which the name of the test chooses"));
+        let _told = FailureNote(&format!("variant {variant}, which the name of the test chooses"));
         run(variant);
     }
 }
@@ -113,9 +113,9 @@ fn fnv(text: &str) -> u64 {
 }
 
 /// Says which variant has failed.
-struct Told<'a>(&'a str);
+struct FailureNote<'a>(&'a str);
 
-impl Drop for Told<'_> {
+impl Drop for FailureNote<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.0);

@@ -14,7 +14,7 @@ use crate::origin::{Origin, Peer};
 
 /// What a client has got for its request.
 #[derive(Debug)]
-enum Got {
+enum ClientView {
     /// A response of the origin, as its framing says.
     Whole,
     /// A page of the server's, with this status.
@@ -55,7 +55,7 @@ fn every_fault_has_its_line() {
 }
 
 /// The lines of the log beside what clients have got.
-fn check_log(server: &Watched, got: &BTreeMap<usize, Got>) {
+fn check_log(server: &Watched, got: &BTreeMap<usize, ClientView>) {
     let mut of_requests: BTreeMap<usize, Vec<serde_json::Value>> = BTreeMap::new();
     for line in server.lines() {
         let request = line["request"].as_str().unwrap_or_default();
@@ -69,22 +69,22 @@ fn check_log(server: &Watched, got: &BTreeMap<usize, Got>) {
         assert!(lines.len() <= 1, "request {number}: {lines:?}");
         let outcome = lines.first().map_or("", |line| line["outcome"].as_str().expect("an outcome"));
         match got {
-            Got::Whole => {
+            ClientView::Whole => {
                 // The end of a connection can be what the client alone takes for the end of a response.
                 assert!(!outcome.is_empty(), "request {number} was answered, and has no line");
             }
-            Got::Page(status) => {
+            ClientView::Page(status) => {
                 let is_so = lines.is_empty() || lines[0]["status"] == *status;
                 assert!(is_so, "request {number}: {status}, {lines:?}");
             }
-            Got::Part => {}
+            ClientView::Part => {}
         }
         if outcome == "origin-failed" {
             let failure = lines[0]["origin"]["failure"].as_str();
             assert!(failure.is_some_and(|word| !word.is_empty()), "why? {:?}", lines[0]);
         }
     }
-    let whole = got.values().filter(|got| matches!(got, Got::Whole)).count();
+    let whole = got.values().filter(|got| matches!(got, ClientView::Whole)).count();
     assert!(whole > got.len() / 4 && whole < got.len(), "{whole} of {} are whole", got.len());
     let has = |word: &str| of_requests.values().flatten().any(|line| line["outcome"] == word);
     for word in ["complete", "client-gone", "timed-out", "origin-failed"] {
@@ -93,7 +93,7 @@ fn check_log(server: &Watched, got: &BTreeMap<usize, Got>) {
 }
 
 /// Sends a request and reads what comes, up to the end.
-fn ask(number: usize, mut stream: TcpStream) -> Got {
+fn ask(number: usize, mut stream: TcpStream) -> ClientView {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let own = format!("<{number:05}>");
     let body = if number.is_multiple_of(3) { own.repeat(BODY_REPEATS) } else { String::new() };
@@ -112,16 +112,16 @@ fn ask(number: usize, mut stream: TcpStream) -> Got {
     sending.join().expect("no panic");
     check_bytes(&own, &bytes);
     let text = String::from_utf8_lossy(&bytes);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return Got::Part };
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return ClientView::Part };
     let status = head.split(' ').nth(1).and_then(|digits| digits.parse().ok());
     match status {
-        Some(200) if is_whole && body.ends_with("\n0\r\n\r\n") => Got::Whole,
+        Some(200) if is_whole && body.ends_with("\n0\r\n\r\n") => ClientView::Whole,
         Some(200) => {
             let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
-            if length == Some(body.len()) { Got::Whole } else { Got::Part }
+            if length == Some(body.len()) { ClientView::Whole } else { ClientView::Part }
         }
-        Some(status @ 400..) => Got::Page(status),
-        _ => Got::Part,
+        Some(status @ 400..) => ClientView::Page(status),
+        _ => ClientView::Part,
     }
 }
 

@@ -28,11 +28,11 @@ pub(crate) struct Pair {
 }
 
 /// What is asked for over TLS or not, of a host.
-type Place = (Protocol, &'static str, &'static str);
+type SiteUrl = (Protocol, &'static str, &'static str);
 
 /// A request.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Probe<'a> {
     pub(crate) host: &'a str,
     pub(crate) method: &'a str,
     pub(crate) url: &'a str,
@@ -94,7 +94,7 @@ impl Pair {
 
     /// Both answer alike, as far as clients care.
     #[track_caller]
-    fn agree_on(&self, (protocol, host, path): Place) -> Response {
+    fn agree_on(&self, (protocol, host, path): SiteUrl) -> Response {
         let [nginx, baton] = self.answers(protocol, host, path);
         let own = format!("{}://{host}", if protocol == TLS { "https" } else { "http" });
         assert_eq!(seen(&baton, &own), seen(&nginx, &own), "{host}{path}: Baton, nginx\n{}", self.report);
@@ -111,12 +111,12 @@ impl Pair {
 
     /// The responses of nginx and of Baton.
     fn answers(&self, protocol: Protocol, host: &str, path: &str) -> [Response; 2] {
-        self.answers_to(protocol, &Asked { host, method: "GET", url: path, fields: "" })
+        self.answers_to(protocol, &Probe { host, method: "GET", url: path, fields: "" })
     }
 
     /// The responses of both to a request; `POST` has the fields of a form as its body.
-    pub(crate) fn answers_to(&self, protocol: Protocol, asked: &Asked<'_>) -> [Response; 2] {
-        let Asked { host, method, url, fields } = *asked;
+    pub(crate) fn answers_to(&self, protocol: Protocol, asked: &Probe<'_>) -> [Response; 2] {
+        let Probe { host, method, url, fields } = *asked;
         let at = usize::from(protocol == TLS);
         [self.nginx_at, self.baton_at].map(|of_server| {
             let mut agent = Agent::connect(of_server[at], protocol);

@@ -17,7 +17,7 @@ use crate::common::client::Response;
 use crate::common::folder::Folder;
 use crate::common::matrix;
 use crate::common::protocol::Protocol;
-use crate::converted::{Asked, Pair, seen};
+use crate::converted::{Pair, Probe, seen};
 use crate::fpm::{Aid, Fpm};
 use crate::nginx::Nginx;
 
@@ -149,10 +149,10 @@ pub(crate) fn told_by_an_origin(folder: &Folder) -> Nginx {
 pub(crate) fn difference(
     pair: &Pair,
     protocol: Protocol,
-    asked: Asked<'_>,
+    asked: Probe<'_>,
     is_equal: bool,
 ) -> Option<String> {
-    let Asked { host, method, url, fields } = asked;
+    let Probe { host, method, url, fields } = asked;
     let [nginx, baton] = pair.answers_to(protocol, &asked);
     // It says which methods there are.
     let is_told = method == "OPTIONS" && baton.field("allow").is_some();
@@ -193,17 +193,17 @@ fn differences(file: &Path) -> Vec<String> {
     let methods: Vec<_> = said("# methods:").iter().flat_map(|line| line.split_whitespace()).collect();
     for (_, protocol) in protocols.into_iter().filter(|(mark, _)| text.contains(mark)) {
         for (index, url) in urls(&text).iter().enumerate() {
-            let asked = Asked { host: HOST, method: "GET", url, fields: "" };
+            let asked = Probe { host: HOST, method: "GET", url, fields: "" };
             found.extend(difference(&pair, protocol, asked, is_equal));
             for fields in &with {
-                found.extend(difference(&pair, protocol, Asked { fields, ..asked }, is_equal));
+                found.extend(difference(&pair, protocol, Probe { fields, ..asked }, is_equal));
             }
             for method in &methods {
-                found.extend(difference(&pair, protocol, Asked { method, ..asked }, is_equal));
+                found.extend(difference(&pair, protocol, Probe { method, ..asked }, is_equal));
             }
             // Bodies make no other route answer: every fourth URL shows whether they arrive.
             if index % 4 == 0 {
-                found.extend(difference(&pair, protocol, Asked { method: "POST", ..asked }, is_equal));
+                found.extend(difference(&pair, protocol, Probe { method: "POST", ..asked }, is_equal));
             }
         }
     }

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use crate::common::folder::Folder;
 use crate::common::matrix;
 use crate::common::protocol::Protocol;
-use crate::converted::{Asked, Pair};
+use crate::converted::{Pair, Probe};
 use crate::differential::{difference, furnished, told_by_an_origin};
 
 /// Seeds of `make test`, and of `make test-all`.
@@ -231,9 +231,9 @@ fn generated_files_answer_as_nginx_does() {
         for (seed, server) in some.iter().zip(&servers) {
             let is_equal = is_said_to_be_equal(server);
             let differences = urls().into_iter().filter_map(|url| {
-                let asked = Asked { host: &name(*seed), method: "GET", url: &url, fields: "" };
+                let asked = Probe { host: &name(*seed), method: "GET", url: &url, fields: "" };
                 let is_equal = is_equal && !is_folder(&url);
-                let with_field = Asked { fields: "X-Test: 1\r\n", ..asked };
+                let with_field = Probe { fields: "X-Test: 1\r\n", ..asked };
                 difference(&pair, Protocol::Http, asked, is_equal)
                     .or_else(|| difference(&pair, Protocol::Http, with_field, is_equal))
             });

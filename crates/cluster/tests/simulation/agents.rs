@@ -7,7 +7,7 @@ use baton_cluster::peer::{FromFrontEnd, FromNode};
 
 use crate::events::{Event, ToAgent};
 use crate::host::{Entry, Handle, Owner};
-use crate::links::Line;
+use crate::links::Connection;
 use crate::world::{FRONT_ENDS, World};
 
 impl World {
@@ -139,7 +139,7 @@ impl World {
         if front_end.is_some() {
             return;
         }
-        let line = Line {
+        let line = Connection {
             front_end: host,
             node: to,
             lives: (life, self.hosts[to].life),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Connection {
     pub(crate) front_end: usize,
     pub(crate) node: usize,
     /// The lives of the agents at its ends.
@@ -17,13 +17,13 @@ pub(crate) struct Line {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    pub(crate) lines: BTreeMap<u64, Line>,
+pub(crate) struct Connections {
+    pub(crate) lines: BTreeMap<u64, Connection>,
     next: u64,
 }
 
-impl Lines {
-    pub(crate) fn open(&mut self, line: Line) -> u64 {
+impl Connections {
+    pub(crate) fn open(&mut self, line: Connection) -> u64 {
         self.next += 1;
         self.lines.insert(self.next, line);
         self.next
@@ -31,13 +31,13 @@ impl Lines {
 
     /// The open line of a front-end's agent to a node.
     pub(crate) fn to_node(&self, front_end: usize, node: usize) -> Option<u64> {
-        let is_it = |line: &Line| line.front_end == front_end && line.node == node && !line.is_closed.0;
+        let is_it = |line: &Connection| line.front_end == front_end && line.node == node && !line.is_closed.0;
         self.lines.iter().find(|(_, line)| is_it(line)).map(|(id, _)| *id)
     }
 
-    /// Lines that end or begin at a host.
+    /// Connections that end or begin at a host.
     pub(crate) fn of(&self, host: usize) -> Vec<u64> {
-        let is_of = |line: &Line| line.front_end == host || line.node == host;
+        let is_of = |line: &Connection| line.front_end == host || line.node == host;
         self.lines.iter().filter(|(_, line)| is_of(line)).map(|(id, _)| *id).collect()
     }
 }

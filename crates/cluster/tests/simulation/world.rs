@@ -9,7 +9,7 @@ use crate::clients::Conn;
 use crate::dice::Dice;
 use crate::events::{Event, Events};
 use crate::host::Host;
-use crate::links::Lines;
+use crate::links::Connections;
 use crate::sum::Sum;
 
 pub(crate) const FRONT_ENDS: usize = 2;
@@ -44,7 +44,7 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) events: Events,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: Connections,
     pub(crate) conns: BTreeMap<u64, Conn>,
     /// Pairs between which nothing passes now, and those for which that was so once.
     pub(crate) cut: BTreeSet<(usize, usize)>,
@@ -67,7 +67,7 @@ impl World {
             dice: Dice::new(seed),
             events: Events::default(),
             hosts: (0..HOSTS).map(|host| Host::new(name(host))).collect(),
-            lines: Lines::default(),
+            lines: Connections::default(),
             conns: BTreeMap::new(),
             cut: BTreeSet::new(),
             was_cut: BTreeSet::new(),

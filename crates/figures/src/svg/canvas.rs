@@ -13,7 +13,7 @@ pub(super) const PADDING: f64 = 12.0;
 pub(super) const TEXT: f64 = 18.0;
 /// An upper estimate of the mean width of letters at 13 px.
 pub(super) const LETTER: f64 = 7.4;
-/// The same of the title's letters.
+/// An upper estimate of the mean width of the title's letters.
 pub(super) const TITLE_LETTER: f64 = 9.0;
 
 /// What was drawn so far, and how far down.

@@ -44,7 +44,7 @@ impl Names {
 
 impl ResponseHead {
     /// A head of the lines in `text`, each with LF or CR LF, which are checked: tokens, colons, values without control characters.
-    /// Those whose names `keeps` refuses are removed. `reason`: the phrase, possibly empty.
+    /// Lines whose names `keeps` refuses are removed. `reason`: the phrase, possibly empty.
     pub fn of_lines(
         mut text: Vec<u8>,
         status: Status,

@@ -105,11 +105,11 @@ fn values_of_map(map: &Directive, wanted: &Wanted<'_>) -> Option<Values> {
             _ if !is_constant(value) => return None,
             "hostnames" => return None,
             "default" => default = value,
-            name => lines.push((Line::of(name)?, wanted.holds(value))),
+            name => lines.push((MapKey::of(name)?, wanted.holds(value))),
         }
     }
     // Texts come before expressions, whatever the order of the file.
-    lines.sort_by_key(|(line, _)| matches!(line, Line::Expression(_)));
+    lines.sort_by_key(|(line, _)| matches!(line, MapKey::Expression(_)));
     let is_default = wanted.holds(default);
     let of_empty = lines.iter().find(|(line, _)| line.is_for("")).map(|(_, holds)| *holds);
     let holds_without = of_empty.unwrap_or(is_default);
@@ -134,13 +134,13 @@ fn values_of_map(map: &Directive, wanted: &Wanted<'_>) -> Option<Values> {
 }
 
 /// What a line of a `map` is for.
-enum Line {
+enum MapKey {
     /// A text, in any case.
     Text(String),
     Expression(String),
 }
 
-impl Line {
+impl MapKey {
     fn of(name: &str) -> Option<Self> {
         let line = match (name.strip_prefix("~*"), name.strip_prefix('~')) {
             (Some(text), _) => Self::Expression(format!("(?i){text}")),

@@ -22,7 +22,7 @@ pub(super) fn may_match(expression: &str, prefix: &str) -> bool {
     start.starts_with(&prefix) || prefix.starts_with(&start)
 }
 
-/// The same expression for paths that begin so, and no others; `None`: that cannot be said.
+/// The expression for paths that begin so, and no others; `None`: that cannot be said.
 pub(super) fn restricted<'e>(expression: &'e str, prefix: &str) -> Option<Cow<'e, str>> {
     let Some(Anchored { flags, start, rest }) = anchored(expression) else {
         let (flags, text) = flags_of(expression);

@@ -12,7 +12,7 @@ pub(super) struct Ports {
     of_v6: BTreeSet<u16>,
     /// Addresses, as they are written, whose connections begin with the PROXY protocol.
     announced: BTreeSet<String>,
-    /// Those with TLS, which is a property of the address, too.
+    /// Addresses with TLS, which is a property of the address, too.
     with_tls: BTreeSet<String>,
 }
 

@@ -198,7 +198,7 @@ impl Route {
         keys
     }
 
-    /// The same for paths that an expression matches: the prefix and what is behind it. What stands for the prefix itself
+    /// The route for paths that an expression matches: the prefix and what is behind it. What stands for the prefix itself
     /// cannot stand for these.
     pub(super) fn as_expression(&self, behind: &str) -> Self {
         let keys = if self.is_about_path() { closed_with(404) } else { self.keys.clone() };
@@ -207,7 +207,7 @@ impl Route {
         Self { by, value, keys, is_first: false, notes: Vec::new(), ..self.clone() }
     }
 
-    /// The same behind a path of its own, and the expression that leads there from all paths below the prefix.
+    /// The route behind a path of its own, and the expression that leads there from all paths below the prefix.
     pub(super) fn behind_door(&self, door: String) -> [Self; 2] {
         let rest = if self.prefix.ends_with('/') { "(/.*)$" } else { "(/.*)?$" };
         let value = format!("^{}{rest}", quoted(self.prefix.trim_end_matches('/')));

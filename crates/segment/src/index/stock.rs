@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::object::Objects;
 use super::outcome::Removed;
 use crate::layout::{BlockNumber, Layout, SegmentNumber};
-use crate::policy::{Millis, Place, Policy, Removal};
+use crate::policy::{Millis, Policy, Removal, SegmentPlace};
 use crate::units::{ObjectId, UnitId, Units};
 
 /// The blocks that are here.
@@ -67,13 +67,13 @@ impl Stock {
         }
     }
 
-    pub(super) fn place_of(&self, object: ObjectId, segment: SegmentNumber) -> Place {
+    pub(super) fn place_of(&self, object: ObjectId, segment: SegmentNumber) -> SegmentPlace {
         let length = self.objects[object].length();
         let object_blocks = self.blocks_in(object);
         let span = self.layout.blocks_of(segment, object_blocks);
         let start_of = |block| self.layout.bytes_of(block, length).start;
         let tail = span.tail.map_or(0, |block| self.bytes_of(object, block));
-        Place {
+        SegmentPlace {
             key: self.objects[object].handle,
             object,
             segment,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::interface::{Millis, Place, Policy, Removal};
+use super::interface::{Millis, Policy, Removal, SegmentPlace};
 use crate::layout::SegmentNumber;
 use crate::units::{UnitId, Units};
 
@@ -38,24 +38,30 @@ impl Gds {
 }
 
 impl Policy for Gds {
-    fn handle_use(&mut self, _: Millis, place: &Place, unit: Option<UnitId>, _: Option<SegmentNumber>) {
+    fn handle_use(
+        &mut self,
+        _: Millis,
+        place: &SegmentPlace,
+        unit: Option<UnitId>,
+        _: Option<SegmentNumber>,
+    ) {
         if let Some(unit) = unit {
             self.order.remove(&(self.values[unit.at()], unit));
             self.give(unit, self.value_of_use(place.bytes));
         }
     }
 
-    fn admits(&mut self, _: Millis, _: &Place, _: &Units) -> bool {
+    fn admits(&mut self, _: Millis, _: &SegmentPlace, _: &Units) -> bool {
         true
     }
 
-    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &Place) {
+    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &SegmentPlace) {
         self.give(unit, self.value_of_use(place.bytes));
     }
 
     fn handle_resized(&mut self, _: UnitId, _: u64, _: u64) {}
 
-    fn handle_removed(&mut self, unit: UnitId, _: &Place, why: Removal) {
+    fn handle_removed(&mut self, unit: UnitId, _: &SegmentPlace, why: Removal) {
         let value = self.values[unit.at()];
         self.order.remove(&(value, unit));
         if why == Removal::Evicted {

@@ -20,7 +20,7 @@ pub enum Aim {
 
 /// A segment of an object, whether it is here or not.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct SegmentPlace {
     /// The object's handle: by it a policy knows the object again after it has gone, and its next version.
     pub key: u64,
     /// The object.
@@ -52,25 +52,31 @@ pub enum Removal {
 pub trait Policy: fmt::Debug + Send {
     /// A reader reaches a segment, which may be here or not, from another one, or none at its start. Once for each
     /// reader and segment, in front of all questions about storing it.
-    fn handle_use(&mut self, now: Millis, place: &Place, unit: Option<UnitId>, from: Option<SegmentNumber>);
+    fn handle_use(
+        &mut self,
+        now: Millis,
+        place: &SegmentPlace,
+        unit: Option<UnitId>,
+        from: Option<SegmentNumber>,
+    );
 
     /// A reader leaves, having reached this segment last.
-    fn handle_leave(&mut self, _: &Place) {}
+    fn handle_leave(&mut self, _: &SegmentPlace) {}
 
     /// An object with this handle has gone: the policy may not hear any more of its readers.
     fn handle_gone(&mut self, _key: u64) {}
 
     /// Whether a segment is worth displacing another one. CacheRequest only when there is no room for it.
-    fn admits(&mut self, now: Millis, place: &Place, units: &Units) -> bool;
+    fn admits(&mut self, now: Millis, place: &SegmentPlace, units: &Units) -> bool;
 
     /// A segment's first block is stored: it is a unit now, still of 0 bytes.
-    fn handle_inserted(&mut self, now: Millis, unit: UnitId, place: &Place);
+    fn handle_inserted(&mut self, now: Millis, unit: UnitId, place: &SegmentPlace);
 
     /// The bytes of a unit change.
     fn handle_resized(&mut self, unit: UnitId, before: u64, after: u64);
 
     /// A unit is about to be removed; its bytes are 0 already.
-    fn handle_removed(&mut self, unit: UnitId, place: &Place, why: Removal);
+    fn handle_removed(&mut self, unit: UnitId, place: &SegmentPlace, why: Removal);
 
     /// The unit to evict, none if there is none.
     fn victim(&mut self, now: Millis, units: &Units) -> Option<UnitId>;

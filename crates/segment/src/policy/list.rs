@@ -2,10 +2,10 @@
 
 /// The links of all numbers.
 #[derive(Debug, Default)]
-pub(super) struct Links(Vec<Link>);
+pub(super) struct Links(Vec<Neighbours>);
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Neighbours {
     newer: u32,
     older: u32,
 }
@@ -30,9 +30,9 @@ impl List {
     pub(super) fn push(&mut self, links: &mut Links, number: u32) {
         let at = number as usize;
         if links.0.len() <= at {
-            links.0.resize(at + 1, Link { newer: NONE, older: NONE });
+            links.0.resize(at + 1, Neighbours { newer: NONE, older: NONE });
         }
-        links.0[at] = Link { newer: NONE, older: self.newest };
+        links.0[at] = Neighbours { newer: NONE, older: self.newest };
         match self.newest {
             NONE => self.oldest = number,
             newest => links.0[newest as usize].newer = number,
@@ -42,7 +42,7 @@ impl List {
 
     /// Removes a number that is in this list.
     pub(super) fn remove(&mut self, links: &mut Links, number: u32) {
-        let Link { newer, older } = links.0[number as usize];
+        let Neighbours { newer, older } = links.0[number as usize];
         match newer {
             NONE => self.newest = older,
             newer => links.0[newer as usize].older = older,
@@ -75,7 +75,7 @@ impl List {
 impl Links {
     /// Heap bytes in use.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Link>()
+        self.0.capacity() * size_of::<Neighbours>()
     }
 }
 

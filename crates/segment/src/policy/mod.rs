@@ -13,7 +13,7 @@ mod reach;
 mod s3_fifo;
 mod wu;
 
-pub use interface::{Aim, Millis, Place, Policy, Removal};
+pub use interface::{Aim, Millis, Policy, Removal, SegmentPlace};
 pub use name::{PolicyName, PolicyNameError};
 
 impl PolicyName {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashSet;
 
-use super::interface::{Millis, Place, Policy, Removal};
+use super::interface::{Millis, Policy, Removal, SegmentPlace};
 use super::list::{Links, List};
 use crate::layout::SegmentNumber;
 use crate::units::{UnitId, Units};
@@ -60,18 +60,18 @@ impl S3Fifo {
 }
 
 impl Policy for S3Fifo {
-    fn handle_use(&mut self, _: Millis, _: &Place, unit: Option<UnitId>, _: Option<SegmentNumber>) {
+    fn handle_use(&mut self, _: Millis, _: &SegmentPlace, unit: Option<UnitId>, _: Option<SegmentNumber>) {
         if let Some(unit) = unit {
             let uses = &mut self.states[unit.at()].uses;
             *uses = USES_MAX.min(*uses + 1);
         }
     }
 
-    fn admits(&mut self, _: Millis, _: &Place, _: &Units) -> bool {
+    fn admits(&mut self, _: Millis, _: &SegmentPlace, _: &Units) -> bool {
         true
     }
 
-    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &Place) {
+    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &SegmentPlace) {
         if self.states.len() <= unit.at() {
             self.states.resize(unit.at() + 1, State::default());
         }
@@ -86,7 +86,7 @@ impl Policy for S3Fifo {
         queue.bytes = queue.bytes - before + after;
     }
 
-    fn handle_removed(&mut self, unit: UnitId, place: &Place, why: Removal) {
+    fn handle_removed(&mut self, unit: UnitId, place: &SegmentPlace, why: Removal) {
         let in_main = self.states[unit.at()].in_main;
         let queue = if in_main { &mut self.main } else { &mut self.small };
         queue.list.remove(&mut self.links, unit.0);
@@ -136,7 +136,7 @@ struct Ghosts {
 const GHOSTS_MAX: usize = 1 << 20;
 
 impl Ghosts {
-    fn add(&mut self, place: &Place, bytes_max: u64) {
+    fn add(&mut self, place: &SegmentPlace, bytes_max: u64) {
         if self.keys.insert((place.key, place.segment)) {
             self.queue.push_back(((place.key, place.segment), place.bytes));
             self.bytes += place.bytes;
@@ -150,7 +150,7 @@ impl Ghosts {
     }
 
     /// Whether it is one; it stays in the queue until its turn.
-    fn take(&mut self, place: &Place) -> bool {
+    fn take(&mut self, place: &SegmentPlace) -> bool {
         self.keys.contains(&(place.key, place.segment))
     }
 

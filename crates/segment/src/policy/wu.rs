@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::interface::{Millis, Place, Policy, Removal};
+use super::interface::{Millis, Policy, Removal, SegmentPlace};
 use super::list::{Links, List};
 use crate::layout::{BlockNumber, SegmentNumber};
 use crate::units::{ObjectId, UnitId, Units};
@@ -84,12 +84,18 @@ fn value(now: Millis, last: Option<Millis>, segment: SegmentNumber) -> f64 {
     last.map_or(0.0, |last| 1.0 / since(last))
 }
 
-fn is_prefix(place: &Place) -> bool {
+fn is_prefix(place: &SegmentPlace) -> bool {
     place.first_block < PREFIX_BLOCKS
 }
 
 impl Policy for Wu {
-    fn handle_use(&mut self, now: Millis, place: &Place, unit: Option<UnitId>, from: Option<SegmentNumber>) {
+    fn handle_use(
+        &mut self,
+        now: Millis,
+        place: &SegmentPlace,
+        unit: Option<UnitId>,
+        from: Option<SegmentNumber>,
+    ) {
         let first = from.is_none();
         let at = place.object.at();
         if self.requests.len() <= at {
@@ -110,14 +116,14 @@ impl Policy for Wu {
         }
     }
 
-    fn admits(&mut self, now: Millis, place: &Place, _: &Units) -> bool {
+    fn admits(&mut self, now: Millis, place: &SegmentPlace, _: &Units) -> bool {
         let before = || self.requests.get(place.object.at()).and_then(|requests| requests.before_last);
         let ours = || value(now, before(), place.segment);
         let theirs = || self.weakest(now).map_or(0.0, |(.., value)| value);
         is_prefix(place) || ours() > theirs()
     }
 
-    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &Place) {
+    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &SegmentPlace) {
         if self.is_prefix.len() <= unit.at() {
             self.is_prefix.resize(unit.at() + 1, false);
         }
@@ -138,7 +144,7 @@ impl Policy for Wu {
         }
     }
 
-    fn handle_removed(&mut self, unit: UnitId, place: &Place, _: Removal) {
+    fn handle_removed(&mut self, unit: UnitId, place: &SegmentPlace, _: Removal) {
         if self.is_prefix[unit.at()] {
             self.prefixes.remove(&mut self.unit_links, unit.0);
             return;

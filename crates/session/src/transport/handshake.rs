@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use baton_buf::Unsent;
 use baton_http::BadProxyHeader;
-use baton_shares::{ClientKey, Full, Place, Shares};
+use baton_shares::{ClientKey, Full, Permit, Shares};
 use baton_tls::{Established, FailureReason, Handshake, HandshakeFailure, Needs, Server, looks_like_tls};
 use rustix::io::Errno;
 
@@ -24,7 +24,7 @@ pub(super) struct Handshaking {
     unsent: Unsent,
     /// How it has ended, which counts when everything has been sent.
     ended: Option<Result<Box<Established>, HandshakeFailure>>,
-    _place: Option<Place>,
+    _place: Option<Permit>,
 }
 
 /// What a handshake needs.

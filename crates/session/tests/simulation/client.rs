@@ -6,15 +6,15 @@ use baton_session::requests::Requests;
 use baton_site::limits::Limits;
 
 use super::choices::Choices;
-use super::link::Link;
-use super::log::Line;
+use super::link::ClientSocket;
+use super::log::LogLine;
 
 /// One client, from its connection to its end. It acts by its seed, and compares what it gets with the model.
 pub(crate) trait Client: fmt::Debug {
     /// Its end of the connection.
-    fn link(&self) -> &dyn Link;
+    fn link(&self) -> &dyn ClientSocket;
     /// The same, to change it.
-    fn link_mut(&mut self) -> &mut dyn Link;
+    fn link_mut(&mut self) -> &mut dyn ClientSocket;
     /// Acts once. Returns the milliseconds until it acts again; `None`: never.
     fn act(&mut self, choices: &mut Choices) -> Option<u64>;
     /// Takes what the server has written, and checks it.
@@ -30,7 +30,7 @@ pub(crate) trait Client: fmt::Debug {
     /// The session has ended. `by_itself`: for no reason but what the client did, and what was left to do.
     fn check_end(&mut self, who: usize, by_itself: bool);
     /// Compares the log with what the client got.
-    fn check_log(&self, who: usize, lines: &[&Line]);
+    fn check_log(&self, who: usize, lines: &[&LogLine]);
 }
 
 /// The state of the worker when a client acts.
@@ -95,7 +95,7 @@ impl Habits {
     }
 
     /// Makes room for output, mostly.
-    pub(crate) fn make_room(&self, link: &mut dyn Link, choices: &mut Choices) {
+    pub(crate) fn make_room(&self, link: &mut dyn ClientSocket, choices: &mut Choices) {
         if choices.chance(70) {
             link.make_room(choices.size(self.room_bytes_max));
         }
@@ -118,7 +118,7 @@ pub(crate) enum Leaving {
 }
 
 impl Leaving {
-    pub(crate) fn leave(self, link: &mut dyn Link) {
+    pub(crate) fn leave(self, link: &mut dyn ClientSocket) {
         match self {
             // What is on its way is still taken.
             Self::HalfClose => {

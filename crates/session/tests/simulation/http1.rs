@@ -6,15 +6,15 @@ use crate::memory::{Left, Unread};
 use super::choices::Choices;
 use super::client::{CUT, Client, Habits, InputWait, Leaving, Moment, Progress};
 use super::expected::{Expected, Persistence};
-use super::link::Link;
-use super::log::Line;
+use super::link::ClientSocket;
+use super::log::LogLine;
 use super::request::Request;
 use super::response::Response;
 
 /// One client, from its connection to its end.
 #[derive(Debug)]
 pub(crate) struct Http1Client {
-    end: Box<dyn Link>,
+    end: Box<dyn ClientSocket>,
     requests: Vec<Request>,
     /// Where each request ends in the stream that the client sends.
     ends: Vec<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Http1Client {
 
 impl Http1Client {
     pub(crate) fn new(
-        end: Box<dyn Link>,
+        end: Box<dyn ClientSocket>,
         requests: Vec<Request>,
         now_ms: u64,
         choices: &mut Choices,
@@ -177,11 +177,11 @@ impl Http1Client {
 }
 
 impl Client for Http1Client {
-    fn link(&self) -> &dyn Link {
+    fn link(&self) -> &dyn ClientSocket {
         &*self.end
     }
 
-    fn link_mut(&mut self) -> &mut dyn Link {
+    fn link_mut(&mut self) -> &mut dyn ClientSocket {
         &mut *self.end
     }
 
@@ -299,7 +299,7 @@ impl Client for Http1Client {
     }
 
     /// One line for each request that has begun, in order.
-    fn check_log(&self, who: usize, lines: &[&Line]) {
+    fn check_log(&self, who: usize, lines: &[&LogLine]) {
         let complete = self.responses.len();
         for (number, line) in lines.iter().enumerate() {
             let what = || format!("client {who}, request {number}: {line:?}");
@@ -376,7 +376,7 @@ impl Expected {
     }
 
     /// Compares what the log says of a complete response that the application may have written by itself.
-    fn check_report(&self, line: &Line, response: &Response) {
+    fn check_report(&self, line: &LogLine, response: &Response) {
         let what = || format!("{line:?}: {response:?}");
         if CUT.contains(&&*line.outcome) || line.outcome == "timed-out" {
             // The application has not reported it.

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::memory::{ClientEnd, Left, Readiness, Unread};
 
 /// A client's end of a connection, and what it knows of the server's.
-pub(crate) trait Link: fmt::Debug {
+pub(crate) trait ClientSocket: fmt::Debug {
     /// Sends bytes, as many as there is room for, and returns how many. Nothing comes of them when the server has closed
     /// the connection.
     fn send(&mut self, bytes: &[u8]) -> usize;
@@ -46,7 +46,7 @@ pub(crate) trait Link: fmt::Debug {
     }
 }
 
-impl Link for ClientEnd {
+impl ClientSocket for ClientEnd {
     fn send(&mut self, bytes: &[u8]) -> usize {
         Self::send(self, bytes);
         bytes.len()

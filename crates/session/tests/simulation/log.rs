@@ -19,7 +19,7 @@ pub(crate) struct SharedLog {
 
 /// A line of it.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct LogLine {
     /// Number of the client.
     pub(crate) client: usize,
     /// First line of the request, as far as it arrived.
@@ -50,7 +50,7 @@ impl SharedLog {
     }
 
     /// Takes all lines.
-    pub(crate) fn take(&self, mut log: AccessLogs) -> Vec<Line> {
+    pub(crate) fn take(&self, mut log: AccessLogs) -> Vec<LogLine> {
         log.flush();
         self.writer.sync();
         let mut text = String::new();
@@ -59,11 +59,11 @@ impl SharedLog {
         file.read_to_string(&mut text).unwrap();
         file.set_len(0).unwrap();
         file.rewind().unwrap();
-        text.lines().map(Line::parse).collect()
+        text.lines().map(LogLine::parse).collect()
     }
 }
 
-impl Line {
+impl LogLine {
     fn parse(line: &str) -> Self {
         let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
-use super::link::Link;
+use super::link::ClientSocket;
 
 /// The client's end.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl SocketEnd {
     }
 }
 
-impl Link for SocketEnd {
+impl ClientSocket for SocketEnd {
     fn send(&mut self, bytes: &[u8]) -> usize {
         let count = match send(&self.own, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(count) => count,

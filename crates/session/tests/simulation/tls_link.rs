@@ -2,7 +2,7 @@
 
 use crate::memory::{ClientEnd, Left, Readiness, Unread};
 
-use super::link::Link;
+use super::link::ClientSocket;
 use crate::tls_client::{NAME, TlsClient};
 
 /// A client that speaks TLS. What it says of bytes are bytes of data.
@@ -65,7 +65,7 @@ impl TlsLink {
     }
 }
 
-impl Link for TlsLink {
+impl ClientSocket for TlsLink {
     fn send(&mut self, bytes: &[u8]) -> usize {
         self.waiting.extend_from_slice(bytes);
         self.seal_waiting();

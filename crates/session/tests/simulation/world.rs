@@ -44,7 +44,7 @@ use super::delegated;
 use super::http1::Http1Client;
 use super::http2::Http2Client;
 use super::ledger::Ledger;
-use super::link::Link;
+use super::link::ClientSocket;
 use super::log::{SharedLog, address};
 use super::request::{Bounds, Request};
 use super::site::Folder;
@@ -709,7 +709,7 @@ fn choose(
 }
 
 /// A connection of either kind.
-fn connection(peer: SocketAddr, is_http2: bool, choices: &mut Choices) -> (Transport, Box<dyn Link>) {
+fn connection(peer: SocketAddr, is_http2: bool, choices: &mut Choices) -> (Transport, Box<dyn ClientSocket>) {
     if choices.chance(40) {
         let (server_end, client_end) = socket::connect(choices.one(&[5_000, 100_000]));
         return (Transport::new(server_end, Some(peer), None), Box::new(client_end));

@@ -11,7 +11,7 @@ use baton_fcgi::{Broken, RegionSlice, application};
 use baton_upstream::{Application, ClientSocket, Failure, FailureReason, TransportChoice};
 
 use crate::common::app::{App, Offered, Peer, ReceivedRequest};
-use crate::common::driver::{Driver, Ending, Got};
+use crate::common::driver::{ClientView, Driver, Ending};
 use crate::common::{application, client, get, handed};
 
 /// The transports under which a fault is tried.
@@ -36,7 +36,7 @@ impl Case {
         Self { driver, client, server, application, _app: app }
     }
 
-    fn got(&mut self) -> &Got {
+    fn got(&mut self) -> &ClientView {
         self.driver.finish(1)
     }
 

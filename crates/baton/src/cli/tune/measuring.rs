@@ -22,7 +22,7 @@ pub(super) struct Measuring {
     /// What asks for an end. Copies do not hear it: they end with their trial.
     stop: SignalQueue,
     replayed: Replayed,
-    /// The same with the pauses that fit what is offered.
+    /// The requests of the log, with the pauses that fit what is offered.
     script: Script,
     /// Requests due per second.
     offered: f64,

@@ -4,7 +4,7 @@
 use hashbrown::HashTable;
 
 use super::viewing::Viewing;
-use crate::policy::interface::{Millis, Place};
+use crate::policy::interface::{Millis, SegmentPlace};
 
 /// The number of a history.
 pub(super) type HistoryId = u32;
@@ -85,7 +85,7 @@ impl Histories {
     }
 
     /// A reader starts with an object.
-    pub(super) fn handle_start(&mut self, now: Millis, place: &Place) {
+    pub(super) fn handle_start(&mut self, now: Millis, place: &SegmentPlace) {
         let id = self.of_object(place.key);
         if let Some(history) = self.get_mut(id) {
             history.handle_start(now);

@@ -23,7 +23,7 @@ mod viewing;
 use self::history::{Histories, HistoryId};
 use self::stages::AllReaders;
 use self::turnover::Turnover;
-use super::interface::{Aim, Millis, Place, Policy, Removal};
+use super::interface::{Aim, Millis, Policy, Removal, SegmentPlace};
 use crate::layout::{BlockNumber, SegmentNumber};
 use crate::units::{UnitId, Units};
 
@@ -114,7 +114,7 @@ impl Reach {
         least
     }
 
-    fn kept_of(&mut self, place: &Place) -> Kept {
+    fn kept_of(&mut self, place: &SegmentPlace) -> Kept {
         Kept {
             history: self.histories.of_object(place.key),
             first_block: place.first_block,
@@ -125,7 +125,13 @@ impl Reach {
 }
 
 impl Policy for Reach {
-    fn handle_use(&mut self, now: Millis, place: &Place, unit: Option<UnitId>, from: Option<SegmentNumber>) {
+    fn handle_use(
+        &mut self,
+        now: Millis,
+        place: &SegmentPlace,
+        unit: Option<UnitId>,
+        from: Option<SegmentNumber>,
+    ) {
         if unit.is_none() {
             self.turnover.handle_miss(now, place.bytes);
         }
@@ -142,7 +148,7 @@ impl Policy for Reach {
         }
     }
 
-    fn handle_leave(&mut self, place: &Place) {
+    fn handle_leave(&mut self, place: &SegmentPlace) {
         if let Some(viewing) = self.histories.viewing_of(place.key) {
             viewing.handle_leave(place.segment);
         }
@@ -154,13 +160,13 @@ impl Policy for Reach {
         }
     }
 
-    fn admits(&mut self, now: Millis, place: &Place, units: &Units) -> bool {
+    fn admits(&mut self, now: Millis, place: &SegmentPlace, units: &Units) -> bool {
         let Some((_, least)) = self.draw(now, units) else { return true };
         let segment = self.kept_of(place);
         self.value(now, &segment) > least
     }
 
-    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &Place) {
+    fn handle_inserted(&mut self, _: Millis, unit: UnitId, place: &SegmentPlace) {
         if self.kept.len() <= unit.at() {
             self.kept.resize(unit.at() + 1, Kept::default());
         }
@@ -170,7 +176,7 @@ impl Policy for Reach {
 
     fn handle_resized(&mut self, _: UnitId, _: u64, _: u64) {}
 
-    fn handle_removed(&mut self, unit: UnitId, _: &Place, _: Removal) {
+    fn handle_removed(&mut self, unit: UnitId, _: &SegmentPlace, _: Removal) {
         self.least = self.least.filter(|least| *least != unit);
         self.histories.handle_unit_removed(self.kept[unit.at()].history);
     }

@@ -2,7 +2,7 @@
 
 use super::stages::{AllReaders, STAGES, stage_of};
 use crate::layout::{BlockNumber, SegmentNumber};
-use crate::policy::interface::{Millis, Place};
+use crate::policy::interface::{Millis, SegmentPlace};
 
 #[derive(Debug)]
 pub(super) struct Viewing {
@@ -36,7 +36,7 @@ impl Viewing {
     pub(super) fn handle_use(
         &mut self,
         now: Millis,
-        place: &Place,
+        place: &SegmentPlace,
         from: Option<SegmentNumber>,
         all: &mut AllReaders,
     ) {

@@ -5,13 +5,13 @@ use super::frame::partial_data;
 use super::inbound::SETTINGS_UNACKNOWLEDGED;
 use super::stream::Stream;
 use crate::client::{CUT, Leaving};
-use crate::log::Line;
+use crate::log::LogLine;
 
 impl Http2Client {
     /// One line for each request that was taken, and none for any other.
-    pub(super) fn check_lines(&self, who: usize, lines: &[&Line]) {
+    pub(super) fn check_lines(&self, who: usize, lines: &[&LogLine]) {
         let failure = self.check_failure_line(who, lines);
-        let mut left: Vec<&&Line> =
+        let mut left: Vec<&&LogLine> =
             lines.iter().filter(|line| !line.request.starts_with(UNREADABLE)).collect();
         for (&id, stream) in &self.streams {
             let request = &self.requests[stream.request];
@@ -28,13 +28,14 @@ impl Http2Client {
             self.check_line(&what, id, stream, line, failure);
         }
         // A client that stops in front of the end of its preface may as well speak HTTP/1.
-        let is_other = |line: &&&Line| self.is_preface_read || !"PRI * HTTP/2.0".starts_with(&line.request);
+        let is_other =
+            |line: &&&LogLine| self.is_preface_read || !"PRI * HTTP/2.0".starts_with(&line.request);
         let other: Vec<_> = left.into_iter().filter(is_other).collect();
         assert!(other.is_empty(), "client {who}: {other:?}");
     }
 
     /// The line of an error that has ended the connection. Returns whether there is one.
-    fn check_failure_line(&self, who: usize, lines: &[&Line]) -> bool {
+    fn check_failure_line(&self, who: usize, lines: &[&LogLine]) -> bool {
         let words = lines.iter().filter_map(|line| line.request.strip_prefix(UNREADABLE));
         let (malformed, words): (Vec<_>, Vec<_>) = words.partition(|word| *word == MALFORMED);
         let expected = self.malformed_lines();
@@ -51,7 +52,7 @@ impl Http2Client {
     }
 
     /// `has_failed`: an error has ended the connection, whether the client knows or not.
-    fn check_line(&self, what: &str, id: u32, stream: &Stream, line: &Line, has_failed: bool) {
+    fn check_line(&self, what: &str, id: u32, stream: &Stream, line: &LogLine, has_failed: bool) {
         let what = || format!("{what}: {line:?}, {stream:?}");
         let request = &self.requests[stream.request];
         let is_failure = line.outcome == "application-failed" && line.status != 503;

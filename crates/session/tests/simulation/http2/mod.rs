@@ -37,15 +37,15 @@ use self::state::{Block, Debts, Farewell, Flow, Malformed, Mood, SentPing, SentS
 use self::stream::Stream;
 use super::choices::Choices;
 use super::client::{Client, Habits, InputWait, Leaving, Moment, Progress};
-use super::link::Link;
-use super::log::Line;
+use super::link::ClientSocket;
+use super::log::LogLine;
 use super::request::Request;
 use crate::memory::Unread;
 
 /// One client, from its connection to its end.
 #[derive(Debug)]
 pub(crate) struct Http2Client {
-    end: Box<dyn Link>,
+    end: Box<dyn ClientSocket>,
     requests: Vec<Request>,
     habits: Habits,
     flow: Flow,
@@ -105,7 +105,7 @@ pub(crate) struct Http2Client {
 
 impl Http2Client {
     pub(crate) fn new(
-        end: Box<dyn Link>,
+        end: Box<dyn ClientSocket>,
         requests: Vec<Request>,
         now_ms: u64,
         choices: &mut Choices,
@@ -210,11 +210,11 @@ impl Http2Client {
 }
 
 impl Client for Http2Client {
-    fn link(&self) -> &dyn Link {
+    fn link(&self) -> &dyn ClientSocket {
         &*self.end
     }
 
-    fn link_mut(&mut self) -> &mut dyn Link {
+    fn link_mut(&mut self) -> &mut dyn ClientSocket {
         &mut *self.end
     }
 
@@ -275,7 +275,7 @@ impl Client for Http2Client {
         self.check_unanswered(who, by_itself);
     }
 
-    fn check_log(&self, who: usize, lines: &[&Line]) {
+    fn check_log(&self, who: usize, lines: &[&LogLine]) {
         self.check_lines(who, lines);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::link::Link;
+use crate::link::ClientSocket;
 
 /// What the server learns from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Outbox {
     }
 
     /// Sends at most so many bytes. Returns how many the connection took.
-    pub(super) fn send(&mut self, bytes_max: usize, link: &mut dyn Link) -> usize {
+    pub(super) fn send(&mut self, bytes_max: usize, link: &mut dyn ClientSocket) -> usize {
         let len = bytes_max.min(self.bytes.len());
         let count = link.send(&self.bytes[..len]);
         self.bytes.drain(..count);

@@ -17,14 +17,14 @@ pub(crate) struct Driver {
     started: Instant,
     /// Where the clock stands, if it does.
     stopped_ms: Option<u64>,
-    got: HashMap<u64, Got>,
+    got: HashMap<u64, ClientView>,
     /// Requests with stalled clients.
     slow: HashSet<u64>,
 }
 
 /// What a client has got.
 #[derive(Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct ClientView {
     pub(crate) interim: Vec<u16>,
     pub(crate) head: Option<ResponseHead>,
     pub(crate) trailers: Option<Trailers>,
@@ -49,7 +49,7 @@ pub(crate) enum Ending {
     Failed(Failure),
 }
 
-impl Got {
+impl ClientView {
     pub(crate) fn is_over(&self) -> bool {
         self.ending.is_some()
     }
@@ -88,14 +88,14 @@ impl Driver {
     }
 
     /// Begins a request and waits for its end.
-    pub(crate) fn ask(&mut self, id: u64, request: Request) -> &Got {
+    pub(crate) fn ask(&mut self, id: u64, request: Request) -> &ClientView {
         self.begin(id, request);
         self.finish(id)
     }
 
     /// Waits for the end of a request.
     #[track_caller]
-    pub(crate) fn finish(&mut self, id: u64) -> &Got {
+    pub(crate) fn finish(&mut self, id: u64) -> &ClientView {
         self.run_until(|driver| driver.got(id).is_over());
         self.got(id)
     }
@@ -110,7 +110,7 @@ impl Driver {
         }
     }
 
-    pub(crate) fn got(&mut self, id: u64) -> &Got {
+    pub(crate) fn got(&mut self, id: u64) -> &ClientView {
         self.got.entry(id).or_default()
     }
 
@@ -229,7 +229,7 @@ impl Driver {
     }
 }
 
-impl Got {
+impl ClientView {
     fn take_body(&mut self, body: &Aggregate) {
         for piece in body.pieces() {
             match piece {
