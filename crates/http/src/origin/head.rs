@@ -1,10 +1,10 @@
 //! Judges the head of an origin's response, and decides how its body is delimited (RFC 9112 sections 4 to 6).
 
 use super::hop_by_hop::{NominatedFields, is_of_the_connection};
-use super::response_head::Names;
 use super::{BadResponse, ResponseHead};
 use crate::decimal::parse_decimal;
 use crate::fields::{is_token_byte, is_value, is_value_byte, list_members};
+use crate::names::Names;
 use crate::{Status, Version};
 
 /// The longest head of a response in bytes, its blank line included, if no setting says otherwise.
