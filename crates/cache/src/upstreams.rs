@@ -92,11 +92,12 @@ impl Upstreams {
         }
     }
 
-    /// Takes the next piece of an answer, if there is one now. After the last one the request is forgotten.
-    pub fn take(&mut self, name: RequestId) -> Option<ResponseEvent> {
+    /// Takes the next pieces of an answer; none: there is nothing now. After the last one the request is forgotten.
+    pub fn take(&mut self, name: RequestId) -> Vec<ResponseEvent> {
         match self.cache_of(name) {
-            Some((cache, gateway)) => cache.take(gateway, name),
-            None => self.gateway.take(name),
+            // It would read all of an object before the client has taken any of it.
+            Some((cache, gateway)) => cache.take(gateway, name).into_iter().collect(),
+            None => self.gateway.take_all(name),
         }
     }
 

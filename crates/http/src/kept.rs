@@ -1,6 +1,7 @@
 //! The head of a request that outlives the buffer in which it arrived.
 
 use crate::fields::{begins_like_field, field_lines, is_same_field};
+use crate::names::Names;
 use crate::reply::push_line;
 use crate::request::HeadParts;
 use crate::{BodyFraming, Conditions, HeadLimits, Method, Refusal, RequestHead, Version};
@@ -28,6 +29,7 @@ pub struct KeptHead {
     referer: Option<Span>,
     user_agent: Option<Span>,
     section: Span,
+    names: Names,
     keeps_underscores: bool,
 }
 
@@ -120,6 +122,7 @@ impl KeptHead {
             referer: head.referer.map(&mut span),
             user_agent: head.user_agent.map(&mut span),
             section: span(head.section),
+            names: head.names,
             keeps_underscores: head.keeps_underscores,
             bytes: bytes.into(),
         }
@@ -147,6 +150,7 @@ impl KeptHead {
             referer: self.referer.map(at),
             user_agent: self.user_agent.map(at),
             section: at(self.section),
+            names: self.names,
             keeps_underscores: self.keeps_underscores,
         }
     }

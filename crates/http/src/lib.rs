@@ -39,6 +39,7 @@ mod line;
 mod media;
 mod method;
 pub mod multipart;
+mod names;
 pub mod origin;
 mod path;
 mod preference;

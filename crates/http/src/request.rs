@@ -5,6 +5,7 @@ use crate::diagnose::diagnose;
 use crate::fields::{field_lines, is_same_field};
 use crate::known::KnownFields;
 use crate::line::RequestLine;
+use crate::names::Names;
 use crate::target::Target;
 use crate::{BodyFraming, Conditions, Method, Refusal, Version};
 use httparse::Status::Complete;
@@ -97,6 +98,8 @@ pub struct RequestHead<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// All field lines.
     pub(crate) section: &'a [u8],
+    /// Which fields these may be.
+    pub(crate) names: Names,
     /// Whether those count that have an underscore in their names.
     pub(crate) keeps_underscores: bool,
 }
@@ -177,7 +180,8 @@ impl<'a> RequestHead<'a> {
             return Err(Refusal::TargetTooLong);
         }
         let method = Method::of_token(token);
-        let known = KnownFields::select(fields, section)?;
+        let mut names = Names::default();
+        let known = KnownFields::select(fields.inspect(|(name, _)| names.note(name)), section)?;
         let Target { path, query, authority } = Target::parse(version, method, target)?;
         let host = judge_host(version, known.host)?;
         let authority = authority.or(host);
@@ -207,18 +211,30 @@ impl<'a> RequestHead<'a> {
             referer: known.referer,
             user_agent: known.user_agent,
             section,
+            names,
             keeps_underscores: limits.keeps_underscores,
         })
     }
 
-    /// The value of the first line [of this field](is_same_field). Parses the head again.
+    /// False: it has no line [of this field](is_same_field).
+    pub fn may_have(&self, name: impl AsRef<[u8]>) -> bool {
+        self.names.may_have(name.as_ref())
+    }
+
+    /// The value of the first line [of this field](is_same_field). Parses the head again, unless it cannot be there.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields_of(name).next()
     }
 
     /// The values of all lines [of this field](is_same_field), in order.
-    pub fn fields_of<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        self.fields().filter(move |(field, _)| is_same_field(field, name)).map(|(_, value)| value)
+    pub fn fields_of<'n, N: AsRef<[u8]> + ?Sized>(
+        &self,
+        name: &'n N,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n, N> {
+        let name = name.as_ref();
+        let section = if self.may_have(name) { self.section } else { b"" };
+        let lines = Self { section, ..*self }.fields();
+        lines.filter(move |(field, _)| is_same_field(field, name)).map(|(_, value)| value)
     }
 
     /// The value of the field with this name, if there is one such line and it is text.

@@ -586,12 +586,20 @@ impl Exchange {
         }
     }
 
-    /// The gateway's next event; `None`: nothing more for now. Returns the outcome if the client is gone.
-    pub(crate) fn handle_response_event(
+    /// The gateway's next events; none: nothing more for now. Returns the outcome if the client is gone.
+    pub(crate) fn handle_response_events(
         &mut self,
         env: &mut Env<'_>,
-        event: Option<ResponseEvent>,
+        events: Vec<ResponseEvent>,
     ) -> Option<Outcome> {
+        if events.is_empty() {
+            return self.handle_response_event(env, None);
+        }
+        // What comes behind the end of an answer that was cut is dropped.
+        events.into_iter().find_map(|event| self.handle_response_event(env, Some(event)))
+    }
+
+    fn handle_response_event(&mut self, env: &mut Env<'_>, event: Option<ResponseEvent>) -> Option<Outcome> {
         let reaction = match &mut self.state {
             State::Delegated(delegated) => delegated.handle_response_event(env, event, &mut self.record),
             State::Tunnel(tunnel) => tunnel.handle_response_event(env, event, &mut self.record),

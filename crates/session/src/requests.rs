@@ -37,11 +37,11 @@ impl Requests {
                 let request = name();
                 self.insert(stream, request);
                 upstreams.gateway.resume_tunnel(request, *end, now_ms);
-                self.next_event(stream, request, upstreams, now_ms)
+                self.next_events(stream, request, upstreams, now_ms)
             }
-            UpstreamNeed::ResponseEvent(stream) => {
+            UpstreamNeed::ResponseEvents(stream) => {
                 let request = self.of_stream(stream).expect(DELEGATED);
-                self.next_event(stream, request, upstreams, now_ms)
+                self.next_events(stream, request, upstreams, now_ms)
             }
             UpstreamNeed::Body(stream, part) => {
                 let request = self.of_stream(stream).expect(DELEGATED);
@@ -60,7 +60,7 @@ impl Requests {
         }
     }
 
-    fn next_event(
+    fn next_events(
         &mut self,
         stream: StreamId,
         request: RequestId,
@@ -71,11 +71,11 @@ impl Requests {
         if upstreams.gateway.wants_body(request) {
             return Wake::BodyWanted(stream);
         }
-        let event = upstreams.take(request);
-        if event.as_ref().is_some_and(ResponseEvent::is_last) {
+        let events = upstreams.take(request);
+        if events.last().is_some_and(ResponseEvent::is_last) {
             self.remove(stream);
         }
-        Wake::ResponseEvent(stream, event)
+        Wake::ResponseEvents(stream, events)
     }
 
     /// The name of the request of this stream.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-use baton_http::{Method, RequestHead, is_same_field};
+use baton_http::{Method, RequestHead};
 use baton_pattern::TextPatterns;
 
 use crate::address_range::AddressSet;
@@ -133,10 +133,10 @@ impl Subject {
     fn some(&self, view: &RequestView<'_>, wants: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let head = view.head;
         match self {
-            Self::Header(name) => head.fields().any(|(own, value)| is_same_field(own, name) && wants(value)),
+            Self::Header(name) => head.fields_of(name).any(wants),
             Self::Cookie(name) => {
-                let fields = head.fields().filter(|(own, _)| is_same_field(own, "Cookie"));
-                let mut cookies = fields.flat_map(|(_, value)| value.split(|byte| *byte == b';'));
+                let fields = head.fields_of("Cookie");
+                let mut cookies = fields.flat_map(|value| value.split(|byte| *byte == b';'));
                 cookies.any(|cookie| {
                     let (own, value) = split_at_sign(cookie.trim_ascii());
                     own.eq_ignore_ascii_case(name.as_bytes()) && wants(value)

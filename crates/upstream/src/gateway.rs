@@ -217,12 +217,35 @@ impl Gateway {
     /// [`note_sent`](Self::note_sent).
     pub fn take(&mut self, request_id: RequestId) -> Option<ResponseEvent> {
         let event = self.exchanges.get_mut(request_id)?.response.take()?;
+        self.note_taken(request_id, &event);
+        Some(event)
+    }
+
+    /// Takes the pieces of an answer that are there now, up to its last one or a switch of protocols. Between two of them
+    /// nothing was sent, so they hold at most one piece of a body.
+    pub fn take_all(&mut self, request_id: RequestId) -> Vec<ResponseEvent> {
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return Vec::new() };
+        let mut events = Vec::new();
+        while let Some(event) = exchange.response.take() {
+            let is_boundary = event.is_last() || matches!(event, ResponseEvent::Switch(_));
+            events.push(event);
+            if is_boundary {
+                break;
+            }
+        }
+        if let Some(event) = events.last() {
+            self.note_taken(request_id, event);
+        }
+        events
+    }
+
+    /// The caller has taken this piece.
+    fn note_taken(&mut self, request_id: RequestId, event: &ResponseEvent) {
         match event {
             ResponseEvent::Switch(_) => self.open_tunnel(request_id),
             _ if event.is_last() => _ = self.exchanges.remove(request_id),
             _ => {}
         }
-        Some(event)
     }
 
     /// The session has handed everything it took to the kernel and dropped the pieces: there is room for more.

@@ -20,7 +20,7 @@
 //! [`Gateway::handle_time`], [`Gateway::serve_released`]; *commands* [`Gateway::begin`], [`Gateway::abandon`],
 //! [`Gateway::push_body`], [`Gateway::fail_body`], [`Gateway::resume_tunnel`],
 //! [`Gateway::note_sent`], [`Gateway::drain`]; *output* [`Gateway::poll_ready`],
-//! [`Gateway::take`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
+//! [`Gateway::take`], [`Gateway::take_all`], [`Gateway::deadline_ms`], [`Gateway::report`]. A round of a loop hands in its
 //! events, then the time, then takes the event:
 //!
 //! ```no_run

@@ -187,9 +187,7 @@ impl Forwarding {
     fn push_fields(&self, out: &mut Vec<u8>, request: &ForwardedRequest<'_>) -> Result<bool, NotForwarded> {
         let (head, rules) = (request.head, &self.rules);
         let mut nominated = NominatedFields::default();
-        for (_, value) in head.fields().filter(|(name, _)| is_same_field(name, "Connection")) {
-            nominated.note(value, |_| {});
-        }
+        head.fields_of("Connection").for_each(|value| nominated.note(value, |_| {}));
         let is_trusted = request.client.is_trusted;
         let (mut passes, mut wants_trailers) = (0, false);
         for (name, value) in head.fields() {

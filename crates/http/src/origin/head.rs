@@ -1,10 +1,10 @@
 //! Judges the head of an origin's response, and decides how its body is delimited (RFC 9112 sections 4 to 6).
 
 use super::hop_by_hop::{NominatedFields, is_of_the_connection};
-use super::response_head::Names;
 use super::{BadResponse, ResponseHead};
 use crate::decimal::parse_decimal;
 use crate::fields::{is_token_byte, is_value, is_value_byte, list_members};
+use crate::names::Names;
 use crate::{Status, Version};
 
 /// The longest head of a response in bytes, its blank line included, if no setting says otherwise.
@@ -51,23 +51,30 @@ pub(super) enum BodyEnd {
     Switch,
 }
 
-/// Judges `text`: a head up to its blank line. `buffer` gives its memory to the result.
+/// Judges the head at the beginning of `text`, and returns its length, too. `None`: its blank line is not there yet. `buffer`
+/// gives its memory to the result.
 ///
 /// # Errors
 /// Why two readers might take it for different responses.
-pub(super) fn parse(text: &[u8], asked: RequestKind, buffer: Vec<u8>) -> Result<ParsedHead, BadResponse> {
-    let (line, fields) = text.split_at(memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1));
+pub(super) fn parse(
+    text: &[u8],
+    asked: RequestKind,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<(usize, ParsedHead)>, BadResponse> {
+    let Some(line_feed) = memchr::memchr(b'\n', text) else { return Ok(None) };
+    let (line, fields) = text.split_at(line_feed + 1);
     let StatusLine { version, status, reason } = StatusLine::split(strip_line_end(line)?)?;
     let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let (mut known, mut names) = (FramingFields::default(), Names::default());
-    let mut kept = buffer;
-    kept.clear();
+    buffer.clear();
     // Lines that stay are copied together: those between two that do not.
     let (mut at, mut copied, mut count) = (0, 0, 0);
-    while let Some(len) = memchr::memchr(b'\n', &fields[at..]) {
+    let end = loop {
+        let Some(len) = memchr::memchr(b'\n', &fields[at..]) else { return Ok(None) };
         let line = fields[at..at + len].strip_suffix(b"\r").ok_or(BadResponse::BareLineFeed)?;
+        let next = at + len + 1;
         if line.is_empty() {
-            break;
+            break next;
         }
         if count == RESPONSE_FIELDS_MAX {
             return Err(BadResponse::FieldsTooMany);
@@ -77,24 +84,25 @@ pub(super) fn parse(text: &[u8], asked: RequestKind, buffer: Vec<u8>) -> Result<
         known.note(name, value)?;
         let ends_here = name.eq_ignore_ascii_case(b"Content-Length")
             || (is_of_the_connection(name) && !(is_switch && name.eq_ignore_ascii_case(b"Upgrade")));
-        let next = at + len + 1;
         if ends_here {
-            kept.extend_from_slice(&fields[copied..at]);
+            buffer.extend_from_slice(&fields[copied..at]);
             copied = next;
         } else {
             names.note(name);
         }
         at = next;
-    }
-    kept.extend_from_slice(&fields[copied..at]);
+    };
+    buffer.extend_from_slice(&fields[copied..at]);
     let body = known.body(version, status, asked)?;
     let persists = known.persists(version, status, body);
+    let kept = std::mem::take(buffer);
     let mut head = ResponseHead::of_checked(kept, names, status, reason, known.content_length);
     // Connection may come behind what it names.
     if !known.nominated.is_empty() && !is_switch {
         head.retain(|name, _| !known.nominated.has(name));
     }
-    Ok(ParsedHead { head: head.with_version(version), body, persists, idle_s: known.idle_s })
+    let parsed = ParsedHead { head: head.with_version(version), body, persists, idle_s: known.idle_s };
+    Ok(Some((line.len() + end, parsed)))
 }
 
 /// Whether `text` may be the beginning of a response of HTTP/1.

@@ -149,17 +149,20 @@ impl ResponseReader {
 
     fn read_head(&mut self, input: &[u8]) -> Result<(usize, ResponsePart), BadResponse> {
         let known = self.text.len();
-        // A head that is there at once is read where it lies.
         let visible = &input[..input.len().min(self.head_bytes_max - known)];
-        let end = if known == 0 {
+        // A head that is there at once is read where it lies, by one walk. One that trickles in is read once its end is there.
+        let parsed = if known == 0 {
             head::check_beginning(visible)?;
-            self.scanner.find_end(visible)
+            head::parse(visible, self.asked, &mut self.spare)?
         } else {
             self.text.extend_from_slice(visible);
             head::check_beginning(&self.text)?;
-            self.scanner.find_end(&self.text)
+            match self.scanner.find_end(&self.text) {
+                Some(_) => head::parse(&self.text, self.asked, &mut self.spare)?,
+                None => None,
+            }
         };
-        let Some(end) = end else {
+        let Some((len, parsed)) = parsed else {
             if visible.len() < input.len() || known + visible.len() == self.head_bytes_max {
                 let read = known + input.len();
                 return Err(BadResponse::HeadTooLarge { limit: self.head_bytes_max, read });
@@ -170,11 +173,9 @@ impl ResponseReader {
             return Ok((input.len(), ResponsePart::NeedMore));
         };
         // A connection that rests keeps no memory for it.
-        let collected = std::mem::take(&mut self.text);
-        let text = if known == 0 { &visible[..end] } else { &collected[..end] };
-        let parsed = head::parse(text, self.asked, std::mem::take(&mut self.spare))?;
+        self.text = Vec::new();
         self.scanner.reset();
-        Ok((end - known, self.take_head(parsed)?))
+        Ok((len - known, self.take_head(parsed)?))
     }
 
     fn take_head(&mut self, parsed: ParsedHead) -> Result<ResponsePart, BadResponse> {

@@ -1,6 +1,7 @@
 //! The head of a response, as an exchange sends it on: it does not tell which protocol the origin speaks.
 
-use crate::fields::{field_parts, folded, line_parts};
+use crate::fields::{field_parts, line_parts};
+use crate::names::Names;
 use crate::reply::push_line;
 use crate::{Status, Version};
 use std::borrow::Cow;
@@ -15,31 +16,6 @@ pub struct ResponseHead {
     reason: Cow<'static, [u8]>,
     version: Version,
     content_length: Option<u64>,
-}
-
-/// Which names the fields of a head may have: a bit for a first letter and a length. Nearly all fields that are looked for are not
-/// there, and need no walk over the lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names(u64);
-
-impl Names {
-    fn of(text: &[u8]) -> Self {
-        let mut names = Self::default();
-        field_parts(text).for_each(|(name, _)| names.note(name));
-        names
-    }
-
-    pub(super) fn note(&mut self, name: &[u8]) {
-        self.0 |= Self::bit(name);
-    }
-
-    fn may_have(self, name: &str) -> bool {
-        self.0 & Self::bit(name.as_bytes()) != 0
-    }
-
-    fn bit(name: &[u8]) -> u64 {
-        1 << ((usize::from(folded(*name.first().unwrap_or(&0))) + 5 * name.len()) % 64)
-    }
 }
 
 impl ResponseHead {
@@ -66,7 +42,7 @@ impl ResponseHead {
     /// A head without fields, of this server.
     pub const fn of_status(status: Status) -> Self {
         let reason = Cow::Borrowed(status.reason().as_bytes());
-        let names = Names(0);
+        let names = Names::none();
         Self { text: Vec::new(), names, status, reason, version: Version::Http11, content_length: None }
     }
 
@@ -137,10 +113,13 @@ impl ResponseHead {
 
     /// The values of all fields with this name, in any case.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        let text = if self.names.may_have(name) { &self.text[..] } else { b"" };
-        field_parts(text)
-            .filter(move |field| field.0.eq_ignore_ascii_case(name.as_bytes()))
-            .map(|field| field.1)
+        let mut rest = if self.names.may_have(name.as_bytes()) { &self.text[..] } else { b"" };
+        let lines = std::iter::from_fn(move || rest.split_off(..=memchr::memchr(b'\n', rest)?));
+        lines.filter_map(move |line| {
+            let (own, value) = line.split_at_checked(name.len())?;
+            let value = value.strip_prefix(b":")?;
+            own.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+        })
     }
 
     /// Adds a field behind the others. Name and value are safe: see
@@ -153,7 +132,7 @@ impl ResponseHead {
     /// Adds complete lines, each with its CR LF: safe, as above.
     pub fn add_lines(&mut self, lines: &[u8]) {
         debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
-        self.names.0 |= Names::of(lines).0;
+        self.names.join(Names::of(lines));
         self.text.extend_from_slice(lines);
     }
 

@@ -136,9 +136,12 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Reads the fields of a request. Walks over its head once, and allocates nothing.
+    /// Reads the fields of a request. Walks over its head once at most, and allocates nothing.
     pub fn of(head: &RequestHead<'_>) -> Self {
         let mut directives = Self::default();
+        if !["Pragma", "Cache-Control"].iter().any(|name| head.may_have(name)) {
+            return directives;
+        }
         let (mut has_cache_control, mut pragma) = (false, false);
         for (name, value) in head.fields() {
             match name.len() {

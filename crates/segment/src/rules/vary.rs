@@ -1,7 +1,7 @@
 //! The secondary key: which requests a response with Vary answers (RFC 9111 section 4.1).
 
 use baton_http::origin::ResponseHead;
-use baton_http::{AcceptedCodings, Coding, RequestHead, field_name_is_safe, is_same_field, list_members};
+use baton_http::{AcceptedCodings, Coding, RequestHead, field_name_is_safe, list_members};
 use std::fmt;
 
 /// The fields of a request that Vary names, in one form. Empty for a response without Vary.
@@ -118,7 +118,7 @@ fn push_value(out: &mut impl Sink, name: &[u8], request: &RequestHead<'_>) {
     }
     let is_language = name == b"accept-language";
     let mut separator: &[u8] = b":";
-    for (_, value) in request.fields().filter(|(field, _)| is_same_field(field, name)) {
+    for value in request.fields_of(name) {
         if memchr::memchr(b'"', value).is_some() {
             // A comma between quotes is none.
             out.put(separator);

@@ -254,7 +254,7 @@ impl Delegated {
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
             Progress::Ready { .. } | Progress::Again(_) => {}
             _ if std::mem::take(&mut self.quiet) => return Ok(Wants::ResponseAwaited),
-            _ => return Ok(Wants::ResponseEvent),
+            _ => return Ok(Wants::ResponseEvents),
         }
         let progress = std::mem::replace(&mut self.progress, Progress::Waiting);
         // The gateway announces its first event.
@@ -265,7 +265,7 @@ impl Delegated {
                 record.note_asked(&request, env.ctx);
                 return Ok(Wants::Delegation(Delegation { request, ask: None, terms: None }));
             }
-            _ => return Ok(Wants::ResponseEvent),
+            _ => return Ok(Wants::ResponseEvents),
         };
         let delegate = Arc::clone(&self.origin.delegate);
         let ask = self.asked.ask.as_ref();

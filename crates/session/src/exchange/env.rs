@@ -38,14 +38,14 @@ pub(crate) enum Wants {
     Job(Job),
     /// The job that it asked for before.
     JobUnderWay,
-    /// To be delegated to its application; then [`Exchange::handle_response_event`](super::Exchange::handle_response_event).
+    /// To be delegated to its application; then [`Exchange::handle_response_events`](super::Exchange::handle_response_events).
     Delegation(Delegation),
     /// Another turn, after other clients had theirs.
     Turn,
     /// The gateway to go on with a tunnel of another process.
     Resume(Box<TunnelEnd>),
     /// The gateway's next event.
-    ResponseEvent,
+    ResponseEvents,
     /// To be woken by the gateway's next event.
     ResponseAwaited,
 }

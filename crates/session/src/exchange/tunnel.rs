@@ -47,7 +47,7 @@ impl Tunnel {
         match self.arrived.take() {
             Some(end) => Wants::Resume(end),
             None if std::mem::take(&mut self.is_quiet) => Wants::ResponseAwaited,
-            None => Wants::ResponseEvent,
+            None => Wants::ResponseEvents,
         }
     }
 

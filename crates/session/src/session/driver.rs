@@ -16,7 +16,7 @@ use baton_telemetry::metrics::Metric;
 use baton_upstream::{FailureReason, ResponseEvent};
 
 use super::connection::ClientConnection;
-use super::exchanges::Exchanges;
+use super::exchanges::{Exchanges, Underway};
 use super::need::{Need, Stage, UpstreamNeed};
 use crate::context::Context;
 use crate::exchange::{Delegation, Env, Exchange, Refused, Wants};
@@ -193,7 +193,7 @@ pub(super) trait Driver: Sized {
                 self.make_due(at);
                 Need::Turn
             }
-            Wants::ResponseEvent => Need::Upstream(UpstreamNeed::ResponseEvent(stream)),
+            Wants::ResponseEvents => Need::Upstream(UpstreamNeed::ResponseEvents(stream)),
             Wants::JobUnderWay | Wants::ResponseAwaited if Self::IS_MULTIPLEXED => return None,
             Wants::JobUnderWay => Need::JobUnderWay,
             Wants::ResponseAwaited => Need::ResponseAwaited,
@@ -248,20 +248,28 @@ pub(super) trait Driver: Sized {
         self.handle_job_done(of, connection, ctx);
     }
 
-    /// The gateway may have an event for a delegated request.
-    fn handle_response_ready(&mut self, stream: StreamId) {
-        if let Some(at) = self.exchanges().position(stream) {
-            self.exchanges_mut()[at].exchange.handle_room();
-            self.make_due(at);
-        }
+    /// The gateway may have an event for a delegated request. Returns whether that event is all that the session needs.
+    fn handle_response_ready(&mut self, stream: StreamId, connection: &ClientConnection) -> bool {
+        let Some(at) = self.exchanges().position(stream) else { return false };
+        self.exchanges_mut()[at].exchange.handle_room();
+        // A stage that has the client may leave the event to its next step.
+        self.make_due(at);
+        self.needs_response_event(at, connection)
     }
 
-    /// The gateway's event for a delegated request; `None`: nothing more for now. Returns whether the next event is all that
-    /// the session needs: nothing is to be sent, and the request goes on waiting.
-    fn handle_response_event(
+    /// Whether the gateway's next event is all that a request needs: nothing is to be sent, or done for it, before.
+    fn needs_response_event(&self, at: usize, connection: &ClientConnection) -> bool {
+        let Underway { exchange, wants_body, .. } = &self.exchanges()[at];
+        let is_at_rest = exchange.record.is_all_sent() && !exchange.is_coding() && !wants_body;
+        is_at_rest && exchange.is_delegated() && !self.can_send(connection)
+    }
+
+    /// The gateway's next events for a delegated request; none: nothing more for now. Returns whether those behind them are
+    /// all that the session needs.
+    fn handle_response_events(
         &mut self,
         stream: StreamId,
-        event: Option<ResponseEvent>,
+        events: Vec<ResponseEvent>,
         connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {
@@ -269,34 +277,34 @@ pub(super) trait Driver: Sized {
         if !self.exchanges()[at].exchange.is_delegated() {
             return false;
         }
-        if let Some(ResponseEvent::Head(..) | ResponseEvent::Rest(_)) = &event {
-            // The application has closed its copy, or has declined it.
-            self.exchanges_mut()[at].is_passed = false;
+        for event in &events {
+            if let ResponseEvent::Head(..) | ResponseEvent::Rest(_) = event {
+                // The application has closed its copy, or has declined it.
+                self.exchanges_mut()[at].is_passed = false;
+            }
+            if self.note_response_event(at, event, connection, ctx) {
+                return false;
+            }
         }
-        if let Some(event) = &event
-            && self.note_response_event(at, event, connection, ctx)
-        {
-            return false;
-        }
-        let (is_quiet, is_switch) = (event.is_none(), matches!(event, Some(ResponseEvent::Switch(_))));
-        let act = |exchange: &mut Exchange, env: &mut Env<'_>| exchange.handle_response_event(env, event);
+        let (is_quiet, is_switch) =
+            (events.is_empty(), matches!(events.last(), Some(ResponseEvent::Switch(_))));
+        let act = |exchange: &mut Exchange, env: &mut Env<'_>| exchange.handle_response_events(env, events);
         let (lost, _) = self.drive(at, &[], connection, ctx, act);
         if is_switch {
             // What it wanted was the request's body.
             self.exchanges_mut()[at].wants_body = false;
         }
         let exchange = &self.exchanges()[at].exchange;
-        let is_coding = exchange.is_coding();
         if let Some(outcome) = lost {
             self.cancel(at, outcome, connection, ctx);
         } else if exchange.is_answered() {
             self.handle_answered(at, connection, ctx);
-        } else if is_quiet && !is_coding {
+        } else if is_quiet && !exchange.is_coding() {
             return false;
-        } else if is_coding || !exchange.is_delegated() || self.can_send(connection) {
-            self.make_due(at);
-        } else {
+        } else if self.needs_response_event(at, connection) {
             return true;
+        } else {
+            self.make_due(at);
         }
         false
     }

@@ -175,21 +175,23 @@ impl Session {
         each_driver!(&mut self.protocol, driver => driver.handle_job(done, &mut self.connection, ctx));
     }
 
-    /// The gateway may have an event for a delegated request.
-    pub fn handle_response_ready(&mut self, stream: StreamId) {
-        each_driver!(&mut self.protocol, driver => driver.handle_response_ready(stream));
+    /// The gateway may have an event for a delegated request. Returns whether the session needs that event, and nothing
+    /// before.
+    pub fn handle_response_ready(&mut self, stream: StreamId) -> bool {
+        let connection = &self.connection;
+        each_driver!(&mut self.protocol, driver => driver.handle_response_ready(stream, connection))
     }
 
-    /// The gateway's event for a delegated request; `None`: nothing more for now. Returns whether the session needs the next
-    /// event, and nothing before.
-    pub fn handle_response_event(
+    /// The gateway's next events for a delegated request; none: nothing more for now. Returns whether the session needs
+    /// those behind them, and nothing before.
+    pub fn handle_response_events(
         &mut self,
         stream: StreamId,
-        event: Option<ResponseEvent>,
+        events: Vec<ResponseEvent>,
         ctx: &mut Context,
     ) -> bool {
         let connection = &mut self.connection;
-        each_driver!(&mut self.protocol, driver => driver.handle_response_event(stream, event, connection, ctx))
+        each_driver!(&mut self.protocol, driver => driver.handle_response_events(stream, events, connection, ctx))
     }
 
     /// The application wants more of the request's body.

@@ -34,12 +34,12 @@ pub enum Need {
 pub enum UpstreamNeed {
     /// A request to be given to its application, whose events will wake the session.
     Delegate(StreamId, baton_cache::SourceRequest),
-    /// A tunnel of another process to be gone on with; then [`Session::handle_response_event`](super::Session::handle_response_event).
+    /// A tunnel of another process to be gone on with; then [`Session::handle_response_events`](super::Session::handle_response_events).
     Resume(StreamId, Box<TunnelEnd>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
     Body(StreamId, Result<BodyPart, FailureReason>),
     /// The gateway's next event for the delegated request, or `None` if there is none yet.
-    ResponseEvent(StreamId),
+    ResponseEvents(StreamId),
     /// This request to be taken back from its application: its client has gone.
     Abandon(StreamId),
 }

@@ -208,7 +208,7 @@ impl Game {
             Event::Application(told) => {
                 let Some(stream) = self.delegated.filter(|_| self.waits_for_application) else { return true };
                 self.events = told.events();
-                Wake::ResponseEvent(stream, self.events.pop())
+                Wake::ResponseEvents(stream, self.events.pop().into_iter().collect())
             }
             Event::DeadlinePasses if self.session.deadline_ms() == u64::MAX => return true,
             Event::DeadlinePasses => Wake::TimedOut,
@@ -246,10 +246,10 @@ impl Game {
                     panic!("requests are given away without bodies here")
                 }
                 Need::Upstream(UpstreamNeed::Delegate(stream, _))
-                | Need::Upstream(UpstreamNeed::ResponseEvent(stream)) => {
+                | Need::Upstream(UpstreamNeed::ResponseEvents(stream)) => {
                     self.delegated = Some(stream);
-                    let event = self.events.pop();
-                    self.session.handle_response_event(stream, event, &mut self.ctx);
+                    let events = self.events.pop().into_iter().collect();
+                    self.session.handle_response_events(stream, events, &mut self.ctx);
                 }
             }
             need = self.session.step(&mut self.ctx, Stage::Any);

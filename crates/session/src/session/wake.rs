@@ -28,8 +28,8 @@ pub enum Wake {
     Job(JobDone),
     /// Another thread has run its step, which ended with this need.
     Stepped(Need),
-    /// The gateway's next event for this request.
-    ResponseEvent(StreamId, Option<ResponseEvent>),
+    /// The gateway's next events for this request; none: nothing more for now.
+    ResponseEvents(StreamId, Vec<ResponseEvent>),
     /// There may be an event of the gateway for this request.
     ResponseReady(StreamId),
     /// The application wants more of this request's body.
@@ -66,13 +66,12 @@ impl Session {
                 self.handle_job(done, ctx);
                 None
             }
-            Wake::ResponseEvent(stream, event) => self
-                .handle_response_event(stream, event, ctx)
-                .then_some(Need::Upstream(UpstreamNeed::ResponseEvent(stream))),
-            Wake::ResponseReady(stream) => {
-                self.handle_response_ready(stream);
-                None
-            }
+            Wake::ResponseEvents(stream, events) => self
+                .handle_response_events(stream, events, ctx)
+                .then_some(Need::Upstream(UpstreamNeed::ResponseEvents(stream))),
+            Wake::ResponseReady(stream) => self
+                .handle_response_ready(stream)
+                .then_some(Need::Upstream(UpstreamNeed::ResponseEvents(stream))),
             Wake::BodyWanted(stream) => {
                 self.handle_body_wanted(stream);
                 None

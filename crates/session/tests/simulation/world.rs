@@ -554,7 +554,7 @@ impl<'a> World<'a> {
                 }
                 Need::JobUnderWay => break,
                 Need::Upstream(asked) => {
-                    if let UpstreamNeed::ResponseEvent(_) = asked {
+                    if let UpstreamNeed::ResponseEvents(_) = asked {
                         self.seats[who].heard_ms = self.now_ms;
                     }
                     let name = || {

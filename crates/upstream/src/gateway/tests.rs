@@ -105,6 +105,25 @@ fn why(events: &[ResponseEvent]) -> Option<FailureReason> {
     }
 }
 
+/// Goal: the caller knows of a switch of protocols before it gets what is said in the other protocol.
+#[test]
+fn what_is_taken_at_once_ends_with_a_switch_of_protocols() {
+    let mut bench = Bench::new("switch", |_| {});
+    let request_id = RequestId::new(1);
+    let request = Request { asked: RequestKind::Upgrade, ..bench.request() };
+    bench.gateway.begin(request_id, request, bench.now_ms);
+    let mut stream = bench.accept().expect("a connection");
+    let answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\nhi";
+    stream.write_all(answer).unwrap();
+    bench.round(1_010);
+    let events = bench.gateway.take_all(request_id);
+    assert!(matches!(events[..], [ResponseEvent::Switch(_)]), "{events:?}");
+    assert!(bench.gateway.is_tunnel(request_id));
+    let events = bench.gateway.take_all(request_id);
+    assert!(matches!(events[..], [ResponseEvent::Body(_)]), "{events:?}");
+    assert!(bench.gateway.take_all(request_id).is_empty());
+}
+
 #[test]
 fn a_response_leaves_its_connection_to_the_next_request() {
     let mut bench = Bench::new("kept", |_| {});
@@ -118,7 +137,10 @@ fn a_response_leaves_its_connection_to_the_next_request() {
         bench.answer(&mut stream);
         bench.round(1_010);
         assert_eq!(bench.gateway.poll_ready(), Some(request_id));
-        let events = bench.take(request_id);
+        let events = match request_id == first {
+            true => bench.take(request_id),
+            false => bench.gateway.take_all(request_id),
+        };
         assert!(
             matches!(
                 events[..],

@@ -79,7 +79,7 @@ impl Client for PipelineClient {
                 return self.miss(Wake::Turn);
             }
             // What its log line would say of an origin.
-            Wake::ResponseEvent(..) if self.is_away => return Need::JobUnderWay,
+            Wake::ResponseEvents(..) if self.is_away => return Need::JobUnderWay,
             // Wakes a writer that waits for this client. An error means that the connection is over already.
             Wake::End(_) if self.is_away => drop(rustix::net::shutdown(&self.socket, Shutdown::Both)),
             _ => {}

@@ -46,7 +46,7 @@ impl Http1Driver {
             Need::Readable => self.awaited_input(connection),
             Need::Writable => Waiting::Send,
             Need::Job(..) | Need::JobUnderWay => Waiting::Job,
-            Need::Upstream(UpstreamNeed::ResponseEvent(_)) | Need::ResponseAwaited if self.awaits_body() => {
+            Need::Upstream(UpstreamNeed::ResponseEvents(_)) | Need::ResponseAwaited if self.awaits_body() => {
                 Waiting::Body
             }
             Need::Upstream(UpstreamNeed::Abandon(_)) | Need::Turn | Need::Finished => return,

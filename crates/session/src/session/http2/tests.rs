@@ -59,6 +59,33 @@ fn a_client_that_was_told_to_go_has_time_to_take_that() {
     assert!(matches!(step(&mut session, &mut ctx), Need::Readable | Need::Finished));
 }
 
+/// Goal: how the gateway's events are grouped shows in no byte.
+#[test]
+fn events_that_come_together_are_handled_like_those_that_come_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = [[3, 0, 0], [1, 2, 0], [2, 1, 0], [1, 1, 1]].map(|groups| {
+        let mut ctx = context(&folder);
+        let (mut session, client) = session(100_000, &mut ctx);
+        client.send(&[HELLO, &get("/app/", 1)].concat());
+        let Need::Upstream(UpstreamNeed::Delegate(stream, _)) = step(&mut session, &mut ctx) else {
+            panic!("no request")
+        };
+        step(&mut session, &mut ctx);
+        let mut events = vec![head(), body(10), ResponseEvent::End { app_status: 0 }];
+        for count in groups.into_iter().filter(|count| *count > 0) {
+            assert!(session.handle_response_ready(stream), "it needs nothing else");
+            let group = events.drain(..count).collect();
+            session.handle_response_events(stream, group, &mut ctx);
+            session.check_invariants();
+        }
+        assert!(!session.handle_response_ready(stream), "it is answered");
+        work(&mut session, &mut ctx);
+        client.take_output()
+    });
+    assert!(answers[0].windows(10).any(|bytes| bytes == [b'b'; 10]), "{answers:?}");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
 /// An application's response had all its bytes sent, and counted as complete, before the frame that ends it had left.
 #[test]
 fn a_response_without_its_end_is_not_complete() {
@@ -70,15 +97,15 @@ fn a_response_without_its_end_is_not_complete() {
         let Need::Upstream(UpstreamNeed::Delegate(stream, _)) = step(&mut session, &mut ctx) else {
             panic!("no request")
         };
-        for event in [Some(head()), Some(body(10)), None] {
-            session.handle_response_event(stream, event, &mut ctx);
+        for events in [vec![head(), body(10)], Vec::new()] {
+            session.handle_response_events(stream, events, &mut ctx);
         }
         step(&mut session, &mut ctx);
         assert!(client.take_output().ends_with(&[b'b'; 10]));
         if !has_room {
             client.fill();
         }
-        session.handle_response_event(stream, Some(ResponseEvent::End { app_status: 0 }), &mut ctx);
+        session.handle_response_events(stream, vec![ResponseEvent::End { app_status: 0 }], &mut ctx);
         step(&mut session, &mut ctx);
         session.end(Outcome::Stopped, &mut ctx);
         ctx.tally.publish();
