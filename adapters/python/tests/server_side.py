@@ -89,6 +89,8 @@ class Result:
     slices: list[tuple[int, int]] = field(default_factory=list)
     answered: Answered | None = None
     rest: Answered | None = None
+    # Why the client's socket was not used.
+    declined: int | None = None
     app_status: int | None = None
     protocol_status: int | None = None
     # The client's bytes, by `passfd`.
@@ -242,6 +244,8 @@ class Application:
                 assert result.rest is None
                 assert not stdout
                 result.rest = Answered(*struct.unpack(">BBHQQ", content[1:]))
+            elif kind == 66 and content[0] == 6:
+                result.declined = content[1]
             else:
                 raise AssertionError(f"a record of kind {kind}: {content!r}")
         result.stdout = bytes(stdout)
@@ -317,7 +321,7 @@ class Application:
         params = request_params(method, target, headers or {}, body)
         params["SERVER_PROTOCOL"] = f"HTTP/1.{minor}"
         head = int(method == "HEAD")
-        name = b"passfd-edits" if edits else b"passfd"
+        name = b"passfd-codes" if edits else b"passfd"
         words = b" fds=1 minor=%d keep=%d head=%d patience=%d new=word\n" % (minor, keep, head, patience)
         self.send(begin() + params_records(params, offer=name + words + edits + FIELDS), [client.served.fileno()])
 

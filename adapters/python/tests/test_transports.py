@@ -10,6 +10,8 @@ from running import Served
 from server_side import NO_BODY, Client, Result, as_http, begin, params_records, request_params, unchunk
 from wsgi_app import pattern
 
+from baton_fastcgi.offer import DECLINED_CODED, DECLINED_INSTRUCTION
+
 # Requests that succeed by every transport.
 TARGETS = [
     "/size?n=0",
@@ -96,6 +98,9 @@ def test_status_line_and_fields_of_an_answer_on_the_clients_socket(wsgi: Served)
         (b"/x-here\r\n", b""),
         (b"/X-Here\r\n?X-Here: no\r\n", b"X-Here: no\r\n"),
         (b"?X-Here: no\r\n?X-There: a: b\r\n", b"X-Here: yes\r\nX-There: a: b\r\n"),
+        (b"+x-here: no, YES\r\n+X-There: a\r\n", b"x-here: yes, no\r\nX-There: a\r\n"),
+        (b"/X-Here\r\n+X-Here: *, no\r\n", b"X-Here: *\r\n"),
+        (b"~0 image/*\r\n/X-Here\r\n", b""),
     ],
 )
 def test_edits_change_the_fields_of_an_answer_on_the_clients_socket(wsgi: Served, edits: bytes, fields: bytes) -> None:
@@ -106,6 +111,30 @@ def test_edits_change_the_fields_of_an_answer_on_the_clients_socket(wsgi: Served
         + fields
         + b"Content-Length: 3\r\n\r\nabc"
     )
+
+
+@pytest.mark.parametrize(
+    ("terms", "target", "declined", "varies"),
+    [
+        (b"~50 text/*", "/size?n=100", DECLINED_CODED, False),
+        (b"~101 text/*", "/size?n=100", None, True),
+        (b"~- text/*", "/size?n=100", None, True),
+        (b"~50 image/*", "/size?n=100", None, False),
+        (b"~many text/*", "/size?n=100", DECLINED_CODED, False),
+        (b"~50 text/*", "/field?name=Content-Encoding&value=br", None, False),
+        (b"~0 text/*", "/field?name=Cache-Control&value=a, no-transform", None, False),
+        (b"~50 text/*", "/field?name=X-Sendfile&value=/secret", DECLINED_INSTRUCTION, False),
+    ],
+)
+def test_what_the_server_codes_is_declined(
+    wsgi: Served, terms: bytes, target: str, declined: int | None, varies: bool
+) -> None:
+    with wsgi.connect() as app:
+        result = app.passfd("GET", target.replace(" ", "%20"), edits=terms + b"\r\n")
+        assert (result.declined, result.wire == b"") == (declined, declined is not None)
+        assert (b"\r\nVary: Accept-Encoding\r\n" in result.wire) == varies
+        if declined is not None:
+            assert result.stdout == app.plain("GET", target.replace(" ", "%20")).stdout
 
 
 @pytest.mark.parametrize("name", ["X-Sendfile", "X-Accel-Redirect", "X-ZeroCopy", "x-sendfile"])

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use baton_fcgi::offer::Client as About;
-use baton_fcgi::{AnswerOutcome, Answered};
+use baton_fcgi::{AnswerOutcome, Answered, Declined};
 use baton_responder::Request;
 use rig::{Client, FIELDS, HTTP_1_0, HTTP_1_1, Reply, Server, application, split, text, unchunk};
 
@@ -198,6 +198,51 @@ fn what_only_the_server_can_do_is_declined() {
         assert!(reply.stdout == declined, "{:?}", String::from_utf8_lossy(&reply.stdout));
         assert_eq!((reply.answered, reply.rest, reply.end), (None, None, Some(0)));
     }
+}
+
+/// What the server codes, by the offer, goes to the server, which learns why; all else goes to the client. A server whose offer
+/// says nothing of codings does not know the record with the reason, and gets none.
+#[test]
+fn what_the_server_codes_is_declined() {
+    let terms = format!("~1024 text/* *+json\r\n{FIELDS}");
+    let for_others = format!("~- text/*\r\n{FIELDS}");
+    let page = [&b"Content-Type: text/html\r\n\r\n"[..], &text(3000)].concat();
+    let image = [&b"Content-Type: image/png\r\n\r\n"[..], &text(3000)].concat();
+    let coded = [&b"Content-Type: text/html\r\nContent-Encoding: br\r\n\r\n"[..], &text(3000)].concat();
+    let named = b"X-Sendfile: /file\r\n\r\n".to_vec();
+    let long = format!("X-Long: {}\r\n\r\n", "x".repeat(17 << 10)).into_bytes();
+    let short = b"Content-Type: text/html\r\nVary: Cookie\r\n\r\nshort".to_vec();
+    for (fields, output, declined, varies) in [
+        (&*terms, &page, Some(Declined::Coded), ""),
+        (&terms, &named, Some(Declined::Instruction), ""),
+        (&terms, &long, Some(Declined::Head), ""),
+        (&terms, &image, None, ""),
+        (&terms, &coded, None, ""),
+        (&terms, &short, None, "Vary: Cookie, Accept-Encoding\r\n"),
+        (&for_others, &page, None, "Vary: Accept-Encoding\r\n"),
+        (FIELDS, &page, None, ""),
+    ] {
+        let (_dir, path) = application({
+            let output = output.clone();
+            move |request| request.write_all(&output).unwrap()
+        });
+        let mut server = Server::connect(&path);
+        let client = Client::new();
+        server.pass_with(&client, HTTP_1_1, PATIENT_MS, fields, &[("REQUEST_METHOD", "GET")], b"");
+        let reply = server.reply();
+        assert_eq!((reply.declined, reply.end), (declined, Some(0)), "{fields}");
+        let received = client.received();
+        if declined.is_some() {
+            assert!(received.is_empty() && reply.stdout == *output, "all of it is the server's");
+            continue;
+        }
+        let (head, body) = split(&received);
+        assert!(output.ends_with(&body) && reply.answered.is_some(), "{head}");
+        assert_eq!(head.contains("Vary"), !varies.is_empty(), "{head}");
+        assert!(head.contains(varies), "{head}");
+    }
+    let (_, reply) = output(HTTP_1_1, &named);
+    assert_eq!((reply.declined, reply.stdout), (None, named), "an older server");
 }
 
 #[test]

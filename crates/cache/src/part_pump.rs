@@ -94,7 +94,10 @@ impl Caching<'_> {
             ResponseEvent::Body(bytes) => return self.store_part(part, &bytes),
             ResponseEvent::End { .. } => parts.handle_end(*fill, false),
             ResponseEvent::Failed(_) => parts.handle_end(*fill, true),
-            ResponseEvent::Answering(_) | ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => {
+            ResponseEvent::Answering(_)
+            | ResponseEvent::Stderr(_)
+            | ResponseEvent::Trail(..)
+            | ResponseEvent::Travelled(_) => {
                 if let Some(client) = client {
                     self.cache.tell_client(*client, event);
                 }

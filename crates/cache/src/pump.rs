@@ -90,7 +90,10 @@ impl Caching<'_> {
             }
             ResponseEvent::Interim(head) => cache.inform(fill, head),
             // For the log: of the request that began it.
-            ResponseEvent::Answering(_) | ResponseEvent::Stderr(_) | ResponseEvent::Trail(..) => {
+            ResponseEvent::Answering(_)
+            | ResponseEvent::Stderr(_)
+            | ResponseEvent::Trail(..)
+            | ResponseEvent::Travelled(_) => {
                 cache.tell_first(fill, event);
             }
             // Nothing was offered that these could answer.

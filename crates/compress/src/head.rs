@@ -1,6 +1,7 @@
 //! What the head of a response says of its coding, and what it becomes with one.
 
 use baton_http::origin::ResponseHead;
+use baton_http::response::Codable;
 use baton_http::{Method, RequestHead};
 
 use crate::Rules;
@@ -23,21 +24,11 @@ pub fn judge(
     response: &ResponseHead,
     body_len: Option<u64>,
 ) -> Verdict {
-    let status = response.status().code();
-    let is_whole = !matches!(status, 100..=199 | 204..=206 | 304 | 416);
-    let covers = || response.field("Content-Type").is_some_and(|media_type| rules.covers(media_type));
-    let is_finished = || {
-        let has = |name: &str| response.field(name).is_some();
-        has("Content-Encoding")
-            || has("Content-Range")
-            || response.values("Cache-Control").any(says_no_transform)
-    };
-    if status == 304 && response.field("Content-Type").is_none() {
-        // It stands for a response that may be coded.
-        return Verdict::NotHere;
-    }
-    if request.method == Method::Connect || !is_whole || !covers() || is_finished() {
-        return Verdict::Never;
+    let values = |name: &'static str| response.values(name);
+    match Codable::of(response.status().code(), values, |media_type| rules.covers(media_type)) {
+        Codable::Represents => return Verdict::NotHere,
+        Codable::Covered if request.method != Method::Connect => {}
+        Codable::Covered | Codable::Never => return Verdict::Never,
     }
     // Behind the head of a response to HEAD nothing follows, however long the body is.
     let follows = body_len.filter(|_| request.method != Method::Head);
@@ -63,11 +54,6 @@ pub fn forget_bytes(head: &mut ResponseHead) {
         let is_strong = name.eq_ignore_ascii_case(b"ETag") && value.starts_with(b"\"");
         is_strong.then(|| [b"W/", value].concat())
     });
-}
-
-/// Whether a `Cache-Control` asks everyone on the way to leave the bytes as they are (RFC 9111 section 5.2.2.6).
-pub fn says_no_transform(value: &[u8]) -> bool {
-    baton_http::list_members(value).any(|member| member.eq_ignore_ascii_case(b"no-transform"))
 }
 
 #[cfg(test)]

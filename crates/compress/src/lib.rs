@@ -12,5 +12,5 @@ mod head;
 mod rules;
 
 pub use encoder::{Effort, Encoder, whole};
-pub use head::{Verdict, code, forget_bytes, judge, says_no_transform};
+pub use head::{Verdict, code, forget_bytes, judge};
 pub use rules::Rules;

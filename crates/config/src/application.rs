@@ -177,21 +177,6 @@ settings! {
     }
 }
 
-/// The condition under which `auto` passes clients' sockets to a route's application, for people. `None`: only
-/// the application decides.
-pub fn passfd_condition((is_fastcgi, application): (bool, &Application), is_cached: bool) -> Option<String> {
-    if is_fastcgi && is_cached && matches!(application.transport, Transport::Auto | Transport::PassFd) {
-        return Some("no `passfd`: the shared cache has to see what the application answers".into());
-    }
-    let is_asked = is_fastcgi
-        && application.transport == Transport::Auto
-        && matches!(application.to, Some(Target::Unix(_)));
-    is_asked.then(|| match &application.passfd_users[..] {
-        [] => "no `passfd`: Baton has not started it, and `passfd_users` is empty".into(),
-        users => format!("`passfd` only if {} listens at its socket (`passfd_users`)", users.join(" or ")),
-    })
-}
-
 impl Application {
     /// Folder for its temporary files.
     pub fn temporary_folder(&self) -> PathBuf {

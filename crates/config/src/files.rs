@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_compress::{Rules, says_no_transform};
+use baton_compress::Rules;
 use baton_content::Symlinks;
+use baton_http::response::says_no_transform;
 use baton_http::{Coding, FieldRules, VariableText};
 use baton_pattern::Pattern;
 

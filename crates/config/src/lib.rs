@@ -17,6 +17,7 @@ mod admin;
 mod application;
 mod balancers;
 mod basic_auth;
+mod browser_transport;
 mod cache;
 mod check;
 mod client_addresses;
@@ -103,8 +104,9 @@ mod words;
 
 pub use address::Listen;
 pub use admin::Admin;
-pub use application::{Application, StopSignal, Target, Transport, passfd_condition, target};
+pub use application::{Application, StopSignal, Target, Transport, target};
 pub use basic_auth::BasicAuth;
+pub use browser_transport::{BrowserArrival, browser_transport};
 pub use cache::Cache;
 pub use client_addresses::ClientAddress;
 pub use cluster::{Cluster, ClusterNode, Kept, RouteCluster};

@@ -400,7 +400,6 @@ impl Planner<'_> {
             .map_err(|error| io::Error::other(format!("the application of {}: {error}", settings.name())))?;
         let terms = CgiTerms {
             path: settings.path.clone(),
-            passes_uncoded: application.transport == Transport::PassFd,
             passes_socket: is_fastcgi && matches!(application.transport, Transport::Auto | Transport::PassFd),
             encoded_slashes: application.encoded_slashes,
             keep_passed: application.passfd_keep_alive,

@@ -12,7 +12,7 @@ use baton_site::matcher::Matcher;
 use baton_site::plan;
 use baton_site::plan::Action;
 use baton_telemetry::log::SiteLog;
-use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Server, TicketSecrets, Tickets};
+use baton_tls::{Certificate, ClientPolicy, Identity, Proofs, Protocol, Server, TicketSecrets, Tickets};
 
 use super::config::Config;
 use super::marking::marking;
@@ -36,6 +36,11 @@ impl Config {
     /// Whether any site speaks TLS.
     pub fn has_tls(&self) -> bool {
         self.sites.iter().any(|site| site.settings.listen.iter().any(|listen| listen.tls))
+    }
+
+    /// Whether clients may speak HTTP/2 over TLS.
+    pub fn offers_http2(&self) -> bool {
+        self.tls.protocols.contains(&Protocol::Http2)
     }
 
     /// The certificates of all sites, checked with their keys; what sites demand of clients is checked too.

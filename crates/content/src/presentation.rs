@@ -81,5 +81,5 @@ fn forbids_transformation(config: &TreeConfig, rule: Option<&CacheRule>) -> bool
     let added = config.headers.all().filter(|(name, _)| name.eq_ignore_ascii_case(CACHE_CONTROL));
     let mut values =
         rule.map(|rule| rule.value.as_str()).into_iter().chain(added.filter_map(|(_, value)| value.fixed()));
-    values.any(|value| baton_compress::says_no_transform(value.as_bytes()))
+    values.any(|value| baton_http::response::says_no_transform(value.as_bytes()))
 }

@@ -9,7 +9,7 @@ use crate::record::{
     push_record, push_stream,
 };
 use crate::response::ProtocolStatus;
-use crate::{Answered, Broken, RegionSlice, Rest};
+use crate::{Answered, Broken, Declined, RegionSlice, Rest};
 use std::ops::Range;
 
 /// The next part of the input. Ranges refer to that input and are never empty.
@@ -279,6 +279,11 @@ pub fn push_answered(out: &mut Vec<u8>, id: u16, answered: &Answered) {
 /// Appends `REST`: the following standard output goes to the client unchanged.
 pub fn push_rest(out: &mut Vec<u8>, id: u16, rest: &Rest) {
     handover::push_rest(out, id, rest);
+}
+
+/// Appends `DECLINED`, for a server whose offer says what is coded: others do not know it.
+pub fn push_declined(out: &mut Vec<u8>, id: u16, why: Declined) {
+    handover::push_declined(out, id, why);
 }
 
 /// Appends the answer to [`Part::GetValues`].

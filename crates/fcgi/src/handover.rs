@@ -68,6 +68,19 @@ pub struct Rest {
     pub body_sent: u64,
 }
 
+/// `DECLINED`: why an application that was offered the client's socket leaves the answer to the server. It is for reports
+/// alone: that the socket is declined, the answer itself says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Declined {
+    /// The server codes the body.
+    Coded = 1,
+    /// The head asks the server to act.
+    Instruction = 2,
+    /// The head is malformed, or too long.
+    Head = 3,
+}
+
 /// A record of type 66 to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Notice<'a> {
@@ -75,6 +88,7 @@ pub(crate) enum Notice<'a> {
     Slices(&'a [u8]),
     Answered(Answered),
     Rest(Rest),
+    Declined(Declined),
 }
 
 impl<'a> Notice<'a> {
@@ -105,6 +119,12 @@ impl<'a> Notice<'a> {
                 let (flags, _, status, head_sent, body_sent) = split_report(report)?;
                 Ok(Self::Rest(Rest { may_go_on: flags & MAY_GO_ON != 0, status, head_sent, body_sent }))
             }
+            [DECLINED, why] => Ok(Self::Declined(match why {
+                1 => Declined::Coded,
+                2 => Declined::Instruction,
+                3 => Declined::Head,
+                _ => return Err(Broken::HandOver),
+            })),
             _ => Err(Broken::HandOver),
         }
     }
@@ -155,6 +175,11 @@ pub(crate) fn push_rest(out: &mut Vec<u8>, request_id: u16, rest: &Rest) {
     push_report(out, request_id, [REST, flags, 0], rest.status, (rest.head_sent, rest.body_sent));
 }
 
+pub(crate) fn push_declined(out: &mut Vec<u8>, request_id: u16, why: Declined) {
+    out.extend_from_slice(&header(RecordType::Baton, request_id, 2));
+    out.extend_from_slice(&[DECLINED, why as u8]);
+}
+
 pub(crate) fn push_freed(out: &mut Vec<u8>, request_id: u16, bytes: u32) {
     out.extend_from_slice(&header(RecordType::Baton, request_id, 1 + size_of::<u32>()));
     out.push(FREED);
@@ -199,6 +224,7 @@ const ANSWERED: u8 = 2;
 const REST: u8 = 3;
 const FREED: u8 = 4;
 const GIVE_BACK: u8 = 5;
+const DECLINED: u8 = 6;
 
 const COMPLETE: u8 = 1;
 const MAY_GO_ON: u8 = 2;

@@ -90,7 +90,7 @@ impl<'a> Offer<'a> {
             *slot = Some(number).filter(|number| *number <= max)?;
         }
         let transport = match name {
-            PASSFD | PASSFD_EDITS | PASSFD_JOINS => {
+            PASSFD | PASSFD_EDITS | PASSFD_JOINS | PASSFD_CODES => {
                 Transport::PassFd(Client { minor: u8::from(minor == 1), keep: keep == 1, head: head == 1 })
             }
             SHM if at < size && free <= size => Transport::Shm(Ring { size, at, free }),
@@ -111,6 +111,7 @@ impl<'a> Offer<'a> {
             // A library that does not know of edits declines, as it does with any transport that it does not know.
             Transport::PassFd(_) => match Edits::split(self.fields).0 {
                 edits if edits.is_empty() => PASSFD,
+                edits if edits.coding_terms().is_some() => PASSFD_CODES,
                 edits if edits.joins_any() => PASSFD_JOINS,
                 _ => PASSFD_EDITS,
             },
@@ -150,6 +151,8 @@ const PASSFD: &[u8] = b"passfd";
 const PASSFD_EDITS: &[u8] = b"passfd-edits";
 /// The transport of [`PASSFD_EDITS`], with lists that are joined.
 const PASSFD_JOINS: &[u8] = b"passfd-joins";
+/// The transport of [`PASSFD_JOINS`], with responses that are coded.
+const PASSFD_CODES: &[u8] = b"passfd-codes";
 const SHM: &[u8] = b"shm";
 
 /// The most descriptors that one message can carry (`SCM_MAX_FD`).
@@ -201,6 +204,14 @@ mod tests {
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
         assert!(value.starts_with(b"passfd-joins fds=1"), "nor does one that only knows of the other edits");
+        assert_eq!(Offer::parse(value), Ok(offer));
+
+        let fields = b"~1024 text/*\r\n+Vary: Origin\r\nServer: baton\r\n";
+        let offer = Offer { fields, ..offer };
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        let (_, value) = Params::new(&block).next().unwrap().unwrap();
+        assert!(value.starts_with(b"passfd-codes fds=1"), "nor does one that would send what is to be coded");
         assert_eq!(Offer::parse(value), Ok(offer));
     }
 

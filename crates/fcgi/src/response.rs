@@ -4,7 +4,7 @@ use crate::frames::{Frame, FrameReader};
 use crate::handover::{Notice, slices_in};
 use crate::params::Params;
 use crate::record::{MANAGEMENT_ID, RecordHeader, RecordType, eight_bytes};
-use crate::{Answered, Broken, RegionSlice, Rest};
+use crate::{Answered, Broken, Declined, RegionSlice, Rest};
 use std::ops::Range;
 
 /// Why a request ended, by the protocol (FastCGI 1.0 section 5.5).
@@ -36,6 +36,8 @@ pub enum Part {
     Answered(Answered),
     /// The standard output from here on is the rest of the answer as on the wire.
     Rest(Rest),
+    /// Why the application does not use the client's socket.
+    Declined(Declined),
     /// The request has ended.
     End {
         /// The exit status of the application, in CGI's terms.
@@ -177,6 +179,7 @@ impl ResponseReader {
                 Notice::Slices(_) => Part::Slices,
                 Notice::Answered(answered) => Part::Answered(answered),
                 Notice::Rest(rest) => Part::Rest(rest),
+                Notice::Declined(why) => Part::Declined(why),
             },
             Collected::UnknownType => {
                 let [kind, ..] = eight_bytes(content, RecordType::UnknownType)?;

@@ -8,7 +8,8 @@ use baton_fcgi::frames::{Frame, FrameReader};
 use baton_fcgi::record::{CONTENT_BYTES_MAX, MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_fcgi::response::{ProtocolStatus, ResponseReader};
 use baton_fcgi::{
-    AnswerOutcome, Answered, Broken, RegionSlice, Rest, SLICES_MAX, application, params, request, response,
+    AnswerOutcome, Answered, Broken, Declined, RegionSlice, Rest, SLICES_MAX, application, params, request,
+    response,
 };
 use invariants::{REQUEST_ID, Reading, Seen, add_bytes, read_requests, read_response};
 use proptest::collection::vec;
@@ -76,6 +77,9 @@ fn hand_over_records_look_as_the_protocol_draws_them() {
     let rest = Rest { may_go_on: true, status: 200, head_sent: 1, body_sent: 2 };
     application::push_rest(&mut out, 9, &rest);
     assert_eq!(out[8..], [3, 2, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]);
+    out.clear();
+    application::push_declined(&mut out, 9, Declined::Instruction);
+    assert_eq!(out, [1, 66, 0, 9, 0, 2, 0, 0, 6, 2]);
     out.clear();
     request::push_freed(&mut out, 9, 4096);
     request::push_give_back(&mut out, 9);
@@ -238,6 +242,7 @@ enum Said {
     Slices(Vec<RegionSlice>),
     Answered(Answered),
     Rest(Rest),
+    Declined(Declined),
     OfAnother(Vec<u8>),
 }
 
@@ -272,6 +277,7 @@ fn said() -> impl Strategy<Value = Said> {
         1 => vec(slice, 0..1500).prop_map(Said::Slices),
         1 => answered.prop_map(Said::Answered),
         1 => rest.prop_map(Said::Rest),
+        1 => prop_oneof![Just(Declined::Coded), Just(Declined::Instruction), Just(Declined::Head)].prop_map(Said::Declined),
         1 => vec(any::<u8>(), 1..40).prop_map(Said::OfAnother),
     ]
 }
@@ -313,6 +319,10 @@ proptest! {
                 Said::Rest(rest) => {
                     application::push_rest(&mut out, REQUEST_ID, rest);
                     expected.push(Seen::Part(response::Part::Rest(*rest)));
+                }
+                Said::Declined(why) => {
+                    application::push_declined(&mut out, REQUEST_ID, *why);
+                    expected.push(Seen::Part(response::Part::Declined(*why)));
                 }
                 Said::OfAnother(bytes) => application::push_stdout(&mut out, REQUEST_ID + 1, bytes),
             }

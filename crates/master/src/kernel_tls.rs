@@ -15,6 +15,13 @@ pub struct KernelSealing {
     pub told: String,
 }
 
+impl KernelSealing {
+    /// Why the kernel does not seal.
+    pub fn why_not(&self) -> Option<&str> {
+        self.told.strip_prefix("no: ")
+    }
+}
+
 /// Decides it, by a test that has the kernel load its part of TLS, which workers may not.
 pub fn kernel_sealing(config: &Config) -> KernelSealing {
     let off = |why: &str| KernelSealing { is_on: false, told: format!("no: {why}") };

@@ -219,8 +219,6 @@ pub struct CgiTerms {
     pub path: String,
     /// Whether it may be given the client's socket.
     pub passes_socket: bool,
-    /// Whether it may also have the socket of a client for which this server would code the response.
-    pub passes_uncoded: bool,
     /// Whether it gets paths that no file can have: with encoded slashes, backslashes or control characters.
     pub encoded_slashes: bool,
     /// Whether a connection goes on after its socket was passed to the application.

@@ -7,6 +7,7 @@ use baton_cache::CacheCounters;
 use baton_http::Coding;
 use baton_http::h2::{Bound, Cause, ConnectionError};
 use baton_tls::FailureReason;
+use baton_upstream::AnswerTransport;
 
 use crate::figures::{FigureTally, Row};
 
@@ -138,6 +139,15 @@ metrics! {
     CompressedZstd, "baton_compressed_responses_total", Some(("coding", "zstd")), Counter, "Responses in a content coding that was made on the fly, from the cache or for them alone.";
     CompressionBytesIn, "baton_compression_input_bytes_total", None, Counter, "Bytes that were compressed, as they were before.";
     CompressionBytesOut, "baton_compression_output_bytes_total", None, Counter, "Bytes that compressing them came to.";
+    AnswersUnix, "baton_application_answers_total", Some(("transport", "unix")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersInet, "baton_application_answers_total", Some(("transport", "inet")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersShm, "baton_application_answers_total", Some(("transport", "shm")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersPassFd, "baton_application_answers_total", Some(("transport", "passfd")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersFile, "baton_application_answers_total", Some(("transport", "file")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersDeclinedCompression, "baton_application_answers_total", Some(("transport", "declined-compression")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersDeclinedInstruction, "baton_application_answers_total", Some(("transport", "declined-instruction")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersDeclinedHead, "baton_application_answers_total", Some(("transport", "declined-head")), Counter, "Complete answers of applications, by how they have travelled.";
+    AnswersDeclined, "baton_application_answers_total", Some(("transport", "declined")), Counter, "Complete answers of applications, by how they have travelled.";
     LogLinesLost, "baton_log_lines_lost_total", None, Counter, "Access log lines that could not be written.";
 }
 
@@ -177,6 +187,21 @@ impl Metric {
     pub fn of_cache_word(word: &'static str) -> Option<Self> {
         let all = &Self::ALL[Self::CacheHits as usize..=Self::CachePartial as usize];
         all.iter().find(|metric| metric.label() == Some(("result", word))).copied()
+    }
+
+    /// The counter of answers that have travelled so.
+    pub fn of_transport(transport: AnswerTransport) -> Self {
+        match transport {
+            AnswerTransport::Unix => Self::AnswersUnix,
+            AnswerTransport::Inet => Self::AnswersInet,
+            AnswerTransport::Shm => Self::AnswersShm,
+            AnswerTransport::PassFd => Self::AnswersPassFd,
+            AnswerTransport::File => Self::AnswersFile,
+            AnswerTransport::DeclinedCompression => Self::AnswersDeclinedCompression,
+            AnswerTransport::DeclinedInstruction => Self::AnswersDeclinedInstruction,
+            AnswerTransport::DeclinedHead => Self::AnswersDeclinedHead,
+            AnswerTransport::Declined => Self::AnswersDeclined,
+        }
     }
 
     /// The counter of responses with this status.
@@ -353,6 +378,13 @@ mod tests {
         for word in baton_cache::CacheWord::ALL.map(baton_cache::CacheWord::as_str) {
             let metric = Metric::of_cache_word(word).expect("a counter");
             assert_eq!((metric.name(), metric.label()), (Metric::CacheHits.name(), Some(("result", word))));
+        }
+    }
+
+    #[test]
+    fn transports_have_the_words_of_the_log() {
+        for transport in AnswerTransport::ALL {
+            assert_eq!(Metric::of_transport(transport).label(), Some(("transport", transport.word())));
         }
     }
 

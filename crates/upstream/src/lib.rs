@@ -42,6 +42,7 @@
 
 mod address;
 mod admission;
+mod answer_transport;
 mod attempts;
 mod backlog;
 mod backlog_notice;
@@ -82,6 +83,7 @@ mod trail;
 
 pub use address::{Address, NamedAddress};
 pub use admission::{Admission, StreamedBodies};
+pub use answer_transport::AnswerTransport;
 pub use backlog_notice::{BacklogNotice, BacklogNotices};
 pub use chosen::Chosen;
 pub use client_socket::ClientSocket;

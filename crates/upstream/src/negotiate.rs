@@ -3,13 +3,15 @@
 //! The gateway never asks on a separate connection: programs that know only the role of a responder have died of
 //! `FCGI_GET_VALUES`, and of a connection without a request. To them an offer is one environment variable. The first offer
 //! is of shared memory. Only an application that has taken it up gets clients' sockets, and only if the user that listens
-//! on its socket is trusted with them.
+//! on its socket is trusted with them. Where one answer after the other is compressed by the server, nearly all come through
+//! shared memory: a socket that is declined costs a message, and the files that follow on it cost more.
 
 use std::os::fd::AsFd;
 
+use baton_fcgi::Declined;
 use rustix::net::sockopt::socket_peercred;
 
-use crate::codec::OfferedTransport;
+use crate::codec::{OfferOutcome, OfferedTransport};
 use crate::settings::{TransportChoice, Trust};
 use crate::{Application, Request};
 
@@ -22,6 +24,9 @@ pub(crate) struct Negotiation {
     distrusted: Option<u32>,
     passfd: Learned,
     shm: Learned,
+    /// Answers since the last one on a client's socket, if each of them was compressed or not offered one. It turns around
+    /// at [`COMPRESSED_MAX`].
+    compressed: u32,
 }
 
 /// What was learned about one transport where `auto` chooses.
@@ -43,7 +48,14 @@ impl Negotiation {
             choice => choice,
         };
         let trust = application.settings().passfd_trust.clone();
-        Self { choice, trust, distrusted: None, passfd: Learned::NOTHING, shm: Learned::NOTHING }
+        Self {
+            choice,
+            trust,
+            distrusted: None,
+            passfd: Learned::NOTHING,
+            shm: Learned::NOTHING,
+            compressed: 0,
+        }
     }
 
     /// Whether the application at the other end of a new connection may be passed clients' sockets.
@@ -76,7 +88,9 @@ impl Negotiation {
         let handed = request.pass.is_some() && is_trusted;
         match self.choice {
             TransportChoice::PassFd if handed => OfferedTransport::PassFd,
-            TransportChoice::Auto if handed && self.shm.is_used && now_ms >= self.passfd.due_ms => {
+            TransportChoice::Auto
+                if handed && self.shm.is_used && self.is_worth_a_socket() && now_ms >= self.passfd.due_ms =>
+            {
                 OfferedTransport::PassFd
             }
             // A client whose socket cannot be passed, because it speaks HTTP/2 or is behind TLS, has the next best.
@@ -86,12 +100,26 @@ impl Negotiation {
         }
     }
 
+    /// Whether the next answer may be one that is not compressed: after many that were, one of some is tried.
+    fn is_worth_a_socket(&self) -> bool {
+        self.compressed <= COMPRESSED_MAX
+    }
+
     /// An application has answered a request, with the offered transport or without it.
-    pub(crate) fn note_answer(&mut self, offered: OfferedTransport, was_taken_up: bool, now_ms: u64) {
+    pub(crate) fn note_answer(&mut self, offered: OfferedTransport, outcome: OfferOutcome, now_ms: u64) {
+        match (offered, outcome) {
+            (OfferedTransport::PassFd, OfferOutcome::Declined(Declined::Coded)) => self.compressed += 1,
+            (OfferedTransport::PassFd, _) => self.compressed = 0,
+            (OfferedTransport::Shm, _) if !self.is_worth_a_socket() => self.compressed += 1,
+            _ => {}
+        }
+        if self.compressed == 2 * COMPRESSED_MAX {
+            self.compressed = COMPRESSED_MAX;
+        }
         match offered {
             OfferedTransport::Nothing => {}
-            OfferedTransport::Shm => self.shm.note_answer(was_taken_up, now_ms),
-            OfferedTransport::PassFd => self.passfd.note_answer(was_taken_up, now_ms),
+            OfferedTransport::Shm => self.shm.note_answer(outcome, now_ms),
+            OfferedTransport::PassFd => self.passfd.note_answer(outcome, now_ms),
         }
     }
 
@@ -110,8 +138,8 @@ impl Negotiation {
 impl Learned {
     const NOTHING: Self = Self { is_used: false, declined: 0, due_ms: 0, pause_ms: PAUSE_MS_MIN };
 
-    fn note_answer(&mut self, was_taken_up: bool, now_ms: u64) {
-        if was_taken_up {
+    fn note_answer(&mut self, outcome: OfferOutcome, now_ms: u64) {
+        if outcome != OfferOutcome::Ignored {
             *self = Self { is_used: true, ..Self::NOTHING };
         } else if now_ms >= self.due_ms {
             self.declined += 1;
@@ -132,6 +160,9 @@ impl Learned {
 
 /// After so many declined offers in a row, the application presumably has no library.
 const DECLINED_MAX: u32 = 8;
+
+/// After so many answers in a row that were compressed, one of so many is offered the client's socket.
+const COMPRESSED_MAX: u32 = 8;
 
 /// First pause between offers: an updated application is noticed after this time.
 const PAUSE_MS_MIN: u64 = 60_000;

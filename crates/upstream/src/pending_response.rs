@@ -18,7 +18,7 @@ use baton_shares::ClientKey;
 use crate::chosen::Chosen;
 use crate::spool::{Bounds, Room, Spool};
 use crate::temporary::TemporaryFiles;
-use crate::{Application, Failure, FailureReason, ResponseEvent, Trail};
+use crate::{AnswerTransport, Application, Failure, FailureReason, ResponseEvent, Trail};
 
 /// The part of a response that the session has not taken yet.
 #[derive(Debug)]
@@ -34,6 +34,10 @@ pub(crate) struct PendingResponse {
     trailers: Option<Trailers>,
     half_end: bool,
     trail: Option<(Arc<Application>, Trail)>,
+    /// How the answer has travelled, once it is complete.
+    transport: Option<AnswerTransport>,
+    /// The head has the server send files.
+    names_files: bool,
     /// Which of several origins answers, until the session knows it.
     answering: Option<Arc<Application>>,
     stderr: Vec<u8>,
@@ -78,6 +82,8 @@ impl PendingResponse {
             trailers: None,
             half_end: false,
             trail: None,
+            transport: None,
+            names_files: false,
             answering: None,
             stderr: Vec::new(),
             stderr_bytes: 0,
@@ -126,6 +132,7 @@ impl PendingResponse {
     pub(crate) fn handle_head(&mut self, head: ResponseHead, instruction: Instruction) {
         self.has_head = true;
         self.status = Some(head.status().code());
+        self.names_files = !matches!(instruction, Instruction::None | Instruction::LocalRedirect(_));
         self.head = Some(ResponseEvent::Head(head, instruction));
     }
 
@@ -163,6 +170,11 @@ impl PendingResponse {
     /// The response is over: for the log, how it came.
     pub(crate) fn handle_trail(&mut self, origin: Arc<Application>, trail: Trail) {
         self.trail = Some((origin, trail));
+    }
+
+    /// The answer of an application is complete. `transport`: how its bytes came. Returns how the answer has travelled.
+    pub(crate) fn handle_travelled(&mut self, transport: AnswerTransport) -> AnswerTransport {
+        *self.transport.insert(if self.names_files { AnswerTransport::File } else { transport })
     }
 
     /// Nothing follows in a tunnel, but the other direction goes on.
@@ -322,6 +334,9 @@ impl PendingResponse {
         let ending = self.ending?;
         if let Some((origin, trail)) = self.trail.take() {
             return Some(ResponseEvent::Trail(origin, trail));
+        }
+        if let Some(transport) = self.transport.take() {
+            return Some(ResponseEvent::Travelled(transport));
         }
         Some(match ending {
             Ending::End { app_status } => ResponseEvent::End { app_status },

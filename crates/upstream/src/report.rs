@@ -1,6 +1,6 @@
 //! The numbers of pools on the status page.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::pool::Pool;
 use crate::{FailureReason, Protocol};
@@ -8,10 +8,13 @@ use crate::{FailureReason, Protocol};
 /// One pool.
 pub(crate) fn pool(pool: &Pool) -> Value {
     let tally = &pool.tally;
+    let answers: Map<_, _> =
+        tally.answers.used().map(|(word, count)| (word.to_owned(), count.into())).collect();
     json!({
         "application": pool.application.name(),
         "address": pool.application.shown_address().to_string(),
         "transport": pool.negotiation.label(),
+        "answers": answers,
         "passfd_withheld": pool.negotiation.withheld(),
         "connections": pool.open(),
         "idle": pool.idle(),

@@ -8,7 +8,7 @@ use baton_fcgi::{Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 
 use crate::chosen::Chosen;
-use crate::{Application, Failure, Trail};
+use crate::{AnswerTransport, Application, Failure, Trail};
 
 /// The next piece of an answer. In order: any number of `Interim`, `Head`, any number of `Body`, perhaps `Trailers`, `End`;
 /// or `Switch`, any number of `Body`, perhaps `HalfEnd`, `End`; or `Rest`, any number of `Body`, `End`; or `Answered`.
@@ -39,6 +39,8 @@ pub enum ResponseEvent {
     Rest(Rest),
     /// In front of the last event of a request to an origin: which one had it last, and the way that it took.
     Trail(Arc<Application>, Trail),
+    /// In front of the last event of a request to an application: how its answer has travelled.
+    Travelled(AnswerTransport),
     /// A node was chosen that the request can get to without the gateway, as it was offered. The last event of its request.
     Chosen(Box<Chosen>),
     /// The response is complete. The last event of its request.

@@ -1,6 +1,7 @@
 //! Counters of a pool.
 
 use crate::FailureReason;
+use crate::answer_transport::TransportCounts;
 
 /// Counters of a pool since it was created.
 #[derive(Debug, Default)]
@@ -10,6 +11,7 @@ pub(crate) struct Tally {
     pub(crate) retries: u64,
     pub(crate) failures: u64,
     pub(crate) abandoned: u64,
+    pub(crate) answers: TransportCounts,
     pub(crate) last_failure: Option<FailureReason>,
 }
 

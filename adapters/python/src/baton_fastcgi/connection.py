@@ -26,6 +26,7 @@ from baton_fastcgi.offer import (
     Offer,
     PassFdOffer,
     ShmOffer,
+    declined,
     parse_baton_record,
     parse_offer,
 )
@@ -77,6 +78,8 @@ class Connection:
         self._errors: deque[bytes] = deque()
         self._errors_bytes = 0
         self._sent_errors = False
+        # Why the client's socket is not used for the current request.
+        self._declined: int | None = None
         # The request was answered before all of its body had come.
         self._left_body = False
         self.waiter = make_waiter(self)
@@ -309,9 +312,15 @@ class Connection:
         ends: list[Buffer] = self._take_errors()
         if self._sent_errors:
             ends.append(records.record(records.STDERR, self._request_id))
+        if self._declined is not None:
+            ends.append(declined(self._request_id, self._declined))
         ends.append(records.end_request(self._request_id, app_status, records.REQUEST_COMPLETE))
         self._forget()
         return ends
+
+    def note_declined(self, why: int) -> None:
+        """The client's socket is not used for the current request; the server is told why."""
+        self._declined = why
 
     def _forget(self) -> None:
         if self._request is not None:
@@ -322,6 +331,7 @@ class Connection:
         self._params = None
         self._is_taken = False
         self._sent_errors = False
+        self._declined = None
 
     # ----- output
 

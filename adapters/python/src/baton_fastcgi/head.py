@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from baton_fastcgi.edits import Edits, Field
 from baton_fastcgi.offer import PassFdOffer
-
-Field = tuple[bytes, bytes]
 
 # Limit of a server for the head of a CGI response.
 HEAD_BYTES_MAX = 16 * 1024
@@ -111,7 +110,7 @@ class HttpHead:
     may_go_on: bool
 
 
-def http_head(head: Head, offer: PassFdOffer) -> HttpHead:
+def http_head(head: Head, offer: PassFdOffer, edits: Edits) -> HttpHead:
     """The head for the client: section 4 of the hand-over protocol, the same bytes as the server would make."""
     status = b"HTTP/1.1 %d %s\r\n" % (head.status, head.reason)
     is_unknown = head.has_body and head.content_length is None and not offer.head
@@ -123,26 +122,8 @@ def http_head(head: Head, offer: PassFdOffer) -> HttpHead:
     elif not offer.minor:
         ends += b"Connection: keep-alive\r\n"
     own = [field for field in head.fields if not field[0].lower().startswith(_FOR_SERVER)]
-    fields, own, defaults = _edited(own, offer.fields)
-    wire = b"".join((status, fields, *_lines(own), defaults, _length_line(head), ends, b"\r\n"))
+    wire = b"".join((status, edits.fields, *edits.apply(own), _length_line(head), ends, b"\r\n"))
     return HttpHead(wire, is_chunked, may_go_on)
-
-
-def _edited(own: list[Field], offered: bytes) -> tuple[bytes, list[Field], bytes]:
-    """Applies the edits before the offered fields: drops fields, adds missing defaults."""
-    dropped: set[bytes] = set()
-    defaults: list[bytes] = []
-    while offered[:1] in (b"/", b"?"):
-        line, _, offered = offered.partition(b"\r\n")
-        if line.startswith(b"/"):
-            dropped.add(line[1:].lower())
-        else:
-            defaults.append(line[1:])
-    if dropped:
-        own = [field for field in own if field[0].lower() not in dropped]
-    names = {name.lower() for name, _ in own}
-    missing = [line + b"\r\n" for line in defaults if line.partition(b":")[0].lower() not in names]
-    return offered, own, b"".join(missing)
 
 
 def _lines(fields: Iterable[Field]) -> list[bytes]:

@@ -29,6 +29,12 @@ _ANSWERED = 2
 _REST = 3
 _FREED = 4
 _GIVE_BACK = 5
+_DECLINED = 6
+
+# Why the client's socket is declined: the server codes the body, the head asks it to act, the head is too long.
+DECLINED_CODED = 1
+DECLINED_INSTRUCTION = 2
+DECLINED_HEAD = 3
 
 _IS_COMPLETE = 1
 _MAY_GO_ON = 2
@@ -82,7 +88,7 @@ def parse_offer(value: bytes) -> Offer:
                 raise BrokenProtocolError(f"an offer with {word!r}")
             numbers[name] = int(number)
     descriptors = numbers.get(b"fds", 0)
-    if transport in (b"passfd", b"passfd-edits") and descriptors == 1:
+    if transport in _PASSFD and descriptors == 1:
         return PassFdOffer(
             descriptors=1,
             minor=1 if numbers.get(b"minor", 0) else 0,
@@ -99,6 +105,7 @@ def parse_offer(value: bytes) -> Offer:
     return UnknownOffer(descriptors)
 
 
+_PASSFD = frozenset((b"passfd", b"passfd-edits", b"passfd-joins", b"passfd-codes"))
 _OFFER_WORDS = frozenset((b"fds", b"minor", b"keep", b"head", b"patience", b"size", b"at", b"free"))
 
 
@@ -126,6 +133,11 @@ def answered(request_id: int, progress: Progress, *, outcome: int, may_go_on: bo
 def rest(request_id: int, progress: Progress, *, may_go_on: bool) -> bytes:
     """The rest of the answer is handed back to the server."""
     return _report(_REST, request_id, _MAY_GO_ON if may_go_on else 0, 0, progress)
+
+
+def declined(request_id: int, why: int) -> bytes:
+    """Says why the client's socket is not used; for a server whose offer says what is coded."""
+    return record(BATON, request_id, bytes((_DECLINED, why)))
 
 
 def _report(kind: int, request_id: int, flags: int, outcome: int, progress: Progress) -> bytes:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from baton_fastcgi.connection import Connection
+from baton_fastcgi.edits import CodedFor, Edits
 from baton_fastcgi.files import File, FileRange, Part, allowed_roots, name_for_server, name_map, open_file
-from baton_fastcgi.head import HEAD_BYTES_MAX, Head, cgi_head, http_head, make_head
+from baton_fastcgi.head import HEAD_BYTES_MAX, Head, HttpHead, cgi_head, http_head, make_head
+from baton_fastcgi.offer import DECLINED_CODED, DECLINED_HEAD, DECLINED_INSTRUCTION, PassFdOffer
 from baton_fastcgi.outlet import Outlet, PlainOutlet
 from baton_fastcgi.passfd import ClientOutlet
 from baton_fastcgi.records import Buffer
@@ -152,12 +154,15 @@ class Response:
         connection, request = self._connection, self._request
         client, offer = request.take_client(), request.passfd
         if client is not None and offer is not None:
-            client_head = None if head.instructs_server else http_head(head, offer)
-            if client_head is not None and len(client_head.wire) <= HEAD_BYTES_MAX:
+            edits = Edits.parse(offer.fields)
+            client_head = _client_head(head, offer, edits)
+            if isinstance(client_head, HttpHead):
                 self._outlet = ClientOutlet(connection, request, client, offer, head.status, client_head)
                 return
             # Declined: ordinary FastCGI from the first byte on.
             client.close()
+            if edits.terms is not None:
+                connection.note_declined(client_head)
         wire = cgi_head(head)
         region = connection.region if request.may_use_region else None
         if region is not None and region.free_bytes >= ROOM_BYTES_MIN:
@@ -183,6 +188,20 @@ class Response:
             self._missing_bytes -= count
             allowed.append(part)
         return allowed
+
+
+def _client_head(head: Head, offer: PassFdOffer, edits: Edits) -> HttpHead | int:
+    """The head for the client, or why the server must answer."""
+    if head.instructs_server:
+        return DECLINED_INSTRUCTION
+    if edits.terms is not None:
+        coded_for = edits.terms.judge(head.status, head.fields, head.content_length)
+        if coded_for is CodedFor.THIS_ONE:
+            return DECLINED_CODED
+        if coded_for is CodedFor.OTHERS:
+            edits.say_varies()
+    client_head = http_head(head, offer, edits)
+    return client_head if len(client_head.wire) <= HEAD_BYTES_MAX else DECLINED_HEAD
 
 
 def _opened(part: Buffer | FileRange | File, stack: ExitStack) -> Part:

@@ -16,7 +16,8 @@ mod reasons;
 mod records;
 mod ring;
 
-use baton_fcgi::application::{push_end, push_slices, push_stderr};
+use baton_fcgi::Declined;
+use baton_fcgi::application::{push_declined, push_end, push_slices, push_stderr};
 use baton_fcgi::offer::{Offer, Transport};
 use baton_fcgi::record::{HEADER_BYTES, RecordHeader, RecordType};
 use baton_fcgi::response::ProtocolStatus;
@@ -62,6 +63,8 @@ pub struct Answer {
     window: usize,
     ring: Ring,
     passed: PassedSocket,
+    /// Why the client's socket was not used.
+    declined: Option<Declined>,
     held: Held,
     /// For the error log, and not sent yet.
     errors: Vec<u8>,
@@ -100,6 +103,7 @@ impl Answer {
             filled: 0,
             ring: Ring::default(),
             passed: PassedSocket::default(),
+            declined: None,
             held: Held::default(),
             errors: Vec::new(),
             errors_sent: false,
@@ -112,6 +116,7 @@ impl Answer {
     pub fn begin(&mut self, request_id: u16, offer: Option<&[u8]>, descriptors: &mut Descriptors) {
         self.request_id = request_id;
         (self.filled, self.window) = (0, CONTENT_BYTES);
+        self.declined = None;
         self.held.note_heard();
         self.errors.clear();
         self.errors_sent = false;
@@ -291,6 +296,9 @@ impl Answer {
         if way != ActiveTransport::PassFd {
             self.records.extend_from_slice(&end_of(RecordType::Stdout, self.request_id));
         }
+        if let Some(why) = self.declined.take() {
+            push_declined(&mut self.records, self.request_id, why);
+        }
         push_end(&mut self.records, self.request_id, app_status, ProtocolStatus::RequestComplete);
         write_stdout(link.socket(), self.request_id, &[&self.buffer[collected]], &self.records)
             .map_err(Ended::ConnectionLost)
@@ -339,7 +347,8 @@ impl Answer {
                 // The head must be contiguous to be parsed; the body after it need not be copied.
                 Ok(Pushed::NeedsMore) if !data.is_empty() => self.collect(&mut data, HEAD_LOOK_BYTES),
                 Ok(Pushed::NeedsMore) => return Ok(()),
-                Ok(Pushed::Declined) => {
+                Ok(Pushed::Declined(reason)) => {
+                    self.declined = Some(reason).filter(|_| self.passed.takes_reasons());
                     self.way = ActiveTransport::Plain;
                     return self.send(link, data, why);
                 }

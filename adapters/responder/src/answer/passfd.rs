@@ -5,8 +5,8 @@ use std::io::IoSlice;
 
 use baton_fcgi::application::{push_answered, push_rest};
 use baton_fcgi::cgi::{CgiHead, Instruction, find_end};
-use baton_fcgi::{AnswerOutcome, Answered, Rest, offer};
-use baton_http::response::{Framing, LAST_CHUNK, push_chunk_head};
+use baton_fcgi::{AnswerOutcome, Answered, Declined, Rest, offer};
+use baton_http::response::{CodedFor, Edits, Framing, LAST_CHUNK, push_chunk_head};
 
 use super::reasons::{Ended, Why};
 use super::records::write_stdout;
@@ -61,7 +61,7 @@ pub(super) enum Pushed {
     /// The head is incomplete: repeat with the same and more output.
     NeedsMore,
     /// The server must answer: all output goes there, from its first byte on.
-    Declined,
+    Declined(Declined),
 }
 
 impl Default for PassedSocket {
@@ -107,15 +107,15 @@ impl PassedSocket {
             let Some(end) = find_end(collected, *searched) else {
                 if collected.len() >= HEAD_BYTES_MAX || why == Why::Last {
                     self.stage = Stage::Idle;
-                    return Ok(Pushed::Declined);
+                    return Ok(Pushed::Declined(Declined::Head));
                 }
                 *searched = collected.len();
                 return Ok(Pushed::NeedsMore);
             };
             let body_len = (why == Why::Last).then(|| (collected.len() - end + data.len()) as u64);
-            if !self.accept(&collected[..end], body_len) {
+            if let Err(why) = self.accept(&collected[..end], body_len) {
                 self.stage = Stage::Idle;
-                return Ok(Pushed::Declined);
+                return Ok(Pushed::Declined(why));
             }
             end
         } else {
@@ -133,17 +133,25 @@ impl PassedSocket {
         length.is_some_and(|length| length <= bytes.saturating_sub(end as u64))
     }
 
-    /// Parses the application's head, and builds that of the response. Returns false if the server must act on it.
-    fn accept(&mut self, text: &[u8], body_len: Option<u64>) -> bool {
+    /// Parses the application's head, and builds that of the response, unless the server must act on it.
+    fn accept(&mut self, text: &[u8], body_len: Option<u64>) -> Result<(), Declined> {
         let mut buffer = std::mem::take(&mut self.text);
         buffer.clear();
         buffer.extend_from_slice(text);
-        let Ok(head) = CgiHead::parse(buffer) else { return false };
+        let head = CgiHead::parse(buffer).map_err(|_| Declined::Head)?;
         if *head.instruction() != Instruction::None {
-            return false;
+            return Err(Declined::Instruction);
+        }
+        let follows = body_len.filter(|_| !self.about.head);
+        let length = head.content_length().or(follows);
+        let terms = Edits::split(&self.fields).0.coding_terms();
+        match terms.map(|terms| terms.judge(head.status(), head.fields(), length)) {
+            Some(CodedFor::ThisOne) => return Err(Declined::Coded),
+            Some(CodedFor::Others) => drop(self.fields.splice(0..0, VARIES.iter().copied())),
+            Some(CodedFor::None) | None => {}
         }
         let Stage::Head { client, .. } = std::mem::replace(&mut self.stage, Stage::Idle) else {
-            return false;
+            return Err(Declined::Head);
         };
         self.stage = Stage::Client(client);
         self.status = head.status();
@@ -156,7 +164,7 @@ impl PassedSocket {
         self.head.clear();
         head.push_http_head(&mut self.head, self.framing, self.about, &self.fields);
         self.text = head.into_buffer();
-        true
+        Ok(())
     }
 
     /// Frames a piece of the body, in two parts, and sends it to the client or the server.
@@ -267,6 +275,11 @@ impl PassedSocket {
         Ok(())
     }
 
+    /// Whether the server reads why its offer was declined.
+    pub(super) fn takes_reasons(&self) -> bool {
+        Edits::split(&self.fields).0.coding_terms().is_some()
+    }
+
     /// Whether the client got no answer: no head was ever complete.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.stage, Stage::Head { .. })
@@ -303,6 +316,9 @@ fn skip<const N: usize>(mut pieces: [&[u8]; N], mut taken: usize) -> [&[u8]; N] 
     }
     pieces
 }
+
+/// An edit of the head of a response that other clients get in a coding.
+const VARIES: &[u8] = b"+Vary: Accept-Encoding\r\n";
 
 const CHUNK_END: &[u8] = b"\r\n";
 const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::response::{Part, ResponseReader};
-use baton_fcgi::{Answered, Rest, params, request};
+use baton_fcgi::{Answered, Declined, Rest, params, request};
 use baton_responder::{Request, Responder};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tempfile::TempDir;
@@ -88,6 +88,7 @@ pub(crate) struct Reply {
     pub(crate) stderr: Vec<u8>,
     pub(crate) answered: Option<Answered>,
     pub(crate) rest: Option<Rest>,
+    pub(crate) declined: Option<Declined>,
     /// Standard output after `rest`.
     pub(crate) wire: Vec<u8>,
     /// The application's exit status; `None` if the connection ended without.
@@ -129,9 +130,22 @@ impl Server {
         variables: &[(&str, &str)],
         body: &[u8],
     ) {
+        self.pass_with(client, about, patience_ms, FIELDS, variables, body);
+    }
+
+    /// The same with these edits and fields in the offer.
+    pub(crate) fn pass_with(
+        &mut self,
+        client: &Client,
+        about: offer::Client,
+        patience_ms: u32,
+        fields: &str,
+        variables: &[(&str, &str)],
+        body: &[u8],
+    ) {
         let mut block_with_offer = Vec::new();
         let transport = Transport::PassFd(about);
-        Offer { transport, fds: 1, patience_ms, fields: FIELDS.as_bytes() }.push(&mut block_with_offer);
+        Offer { transport, fds: 1, patience_ms, fields: fields.as_bytes() }.push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         self.send(&block_with_offer, body, Some(client.far.as_fd()));
     }
@@ -242,6 +256,7 @@ impl Server {
                 Part::Slices => self.take_slices(reply),
                 Part::Answered(answered) => reply.answered = Some(answered),
                 Part::Rest(rest) => reply.rest = Some(rest),
+                Part::Declined(why) => reply.declined = Some(why),
                 Part::End { app_status, .. } => reply.end = Some(app_status),
                 Part::Values | Part::UnknownType(_) => {}
             }

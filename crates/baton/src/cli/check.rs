@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries, passfd_condition};
+use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries};
 use baton_dns::Names;
 use baton_engine::{Topology, topology};
 use baton_report::{counted, days};
 use clap::Args;
 
+use super::browser_advice;
 use super::cluster_advice;
 use super::config_file::{ConfigFile, load};
 use super::handoff_advice;
@@ -95,10 +96,9 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
             ));
         }
         for route in &site.routes {
-            let application = route.settings.application();
-            let is_cached = route.settings.cache.is_some();
-            if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
-                out.push_str(&format!("    {}: {condition}\n", route.settings.name()));
+            let is_https = site.settings.listen.iter().any(|listen| listen.tls);
+            if let Some(transport) = browser_advice::transport(config, route, is_https) {
+                out.push_str(&format!("    {}: {transport}\n", route.settings.name()));
             }
             for line in origin_advice::lines(config, route, names) {
                 out.push_str(&format!("    {line}\n"));

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 the configuration is bad, or what was asked for failed; 2 the command line was not understood.
 
+mod browser_advice;
 mod bug_report;
 mod check;
 mod child;

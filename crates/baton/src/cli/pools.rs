@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// Heads of the columns, and the keys of what stands in them.
-pub(super) const COLUMNS: [(&str, &str); 11] = [
+pub(super) const COLUMNS: [(&str, &str); 12] = [
     ("application", "name"),
     ("processes", "processes"),
     ("idle", "idle"),
@@ -18,6 +18,7 @@ pub(super) const COLUMNS: [(&str, &str); 11] = [
     ("requests", "requests"),
     ("failures", "failures"),
     ("transport", "transport"),
+    ("answers", "answers"),
 ];
 
 /// The rows: applications that the server started, then others by address.
@@ -69,6 +70,8 @@ pub(super) fn processes(status: &Value) -> Vec<Value> {
 struct PoolReport {
     sums: [u64; SUMS.len()],
     transports: Vec<String>,
+    /// Complete answers, by how they have travelled.
+    answers: BTreeMap<String, u64>,
     withheld: Option<String>,
 }
 
@@ -85,16 +88,28 @@ impl PoolReport {
         {
             self.transports.push(transport.to_owned());
         }
+        for (transport, count) in pool["answers"].as_object().into_iter().flatten() {
+            *self.answers.entry(transport.clone()).or_default() += count.as_u64().unwrap_or(0);
+        }
         self.withheld = self.withheld.take().or_else(|| pool["passfd_withheld"].as_str().map(str::to_owned));
     }
 
     fn row(self, name: String) -> Value {
-        let mut row = json!({ "name": name, "transport": self.transports, "passfd_withheld": self.withheld });
+        let answers = shares(&self.answers);
+        let mut row = json!({ "name": name, "transport": self.transports, "answers": answers, "passfd_withheld": self.withheld });
         for (key, sum) in SUMS.into_iter().zip(self.sums) {
             row[key] = json!(sum);
         }
         row
     }
+}
+
+/// Each transport with its part of the answers, the largest first: `passfd 75 %`.
+fn shares(answers: &BTreeMap<String, u64>) -> Vec<String> {
+    let all: u64 = answers.values().sum();
+    let mut answers: Vec<_> = answers.iter().filter(|(_, count)| **count > 0).collect();
+    answers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    answers.iter().map(|(transport, count)| format!("{transport} {} %", *count * 100 / all)).collect()
 }
 
 /// Finds what the loops of an engine tell, however many there are of them.
@@ -126,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_all_loops_tell_is_added_up() {
-        let pool = |address: &str, idle: u64, transport: &str| json!({ "address": address, "idle": idle, "busy": 1, "waiting": 0, "requests": 10, "failures": 2, "transport": transport });
+        let pool = |address: &str, idle: u64, transport: &str| json!({ "address": address, "idle": idle, "busy": 1, "waiting": 0, "requests": 10, "failures": 2, "transport": transport, "answers": { transport: 6, "shm": 2 } });
         let process = |pid: u32, state: &str| json!({ "pid": pid, "state": state, "requests": 5 });
         let status = json!({
             "applications": [
@@ -144,9 +159,12 @@ mod tests {
         let rows = rows(&status);
         let told = |row: usize, key: &str| rows[row][key].to_string();
         let row = |row: usize| COLUMNS.map(|(_, key)| told(row, key)).join(" ");
-        assert_eq!(row(0), r#""app (leaving)" 2 8 3 0 3 4 1 30 6 ["passfd","plain"]"#);
-        assert_eq!(row(1), r#""new" 1 0 0 0 0 0 0 0 0 []"#);
-        assert_eq!(row(2), r#""unix:/b" null 5 1 0 null null null 10 2 ["plain"]"#);
+        assert_eq!(
+            row(0),
+            r#""app (leaving)" 2 8 3 0 3 4 1 30 6 ["passfd","plain"] ["plain 50 %","passfd 25 %","shm 25 %"]"#
+        );
+        assert_eq!(row(1), r#""new" 1 0 0 0 0 0 0 0 0 [] []"#);
+        assert_eq!(row(2), r#""unix:/b" null 5 1 0 null null null 10 2 ["plain"] ["plain 75 %","shm 25 %"]"#);
         assert_eq!(rows.len(), 3);
         let processes = processes(&status);
         let process = |row: usize| PROCESS_COLUMNS.map(|(_, key)| processes[row][key].to_string()).join(" ");

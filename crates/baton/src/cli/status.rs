@@ -271,10 +271,10 @@ worker 0
 
         status["applications"] = json!([{ "name": "app", "address": "unix:/a", "processes": [{ "pid": 9, "state": "busy", "requests": 11 }],
             "restarts": 1, "recycled": 2, "killed": 3, "leaving": false }]);
-        status["workers"][0]["engine"]["applications"] = json!([{ "address": "unix:/a", "idle": 2, "busy": 1, "waiting": 0, "requests": 12, "failures": 0, "transport": "shm" }]);
+        status["workers"][0]["engine"]["applications"] = json!([{ "address": "unix:/a", "idle": 2, "busy": 1, "waiting": 0, "requests": 12, "failures": 0, "transport": "shm", "answers": { "shm": 9, "unix": 3 } }]);
         let rows = "\n\
-application  processes  idle  busy  waiting  restarts  recycled  killed  requests  failures  transport
-        app          1     2     1        0         1         2       3        12         0        shm
+application  processes  idle  busy  waiting  restarts  recycled  killed  requests  failures  transport              answers
+        app          1     2     1        0         1         2       3        12         0        shm  shm 75 %, unix 25 %
 
 process  application  state  requests
       9          app   busy        11
@@ -283,7 +283,7 @@ process  application  state  requests
         assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));
 
         status["workers"][0]["engine"]["applications"][0]["passfd_withheld"] = json!("because");
-        let rows = rows.replace("shm\n", "shm\napp: no passfd: because\n");
+        let rows = rows.replace("unix 25 %\n", "unix 25 %\napp: no passfd: because\n");
         assert_eq!(for_humans(&status), format!("{before}{rows}{after}"));
     }
 }

@@ -216,7 +216,7 @@ const WORKERS: [(&str, &str); 7] = [
     ("req/s", "rate"),
     ("restarts", "restarts"),
 ];
-const POOLS: [(&str, &str); 7] = [
+const POOLS: [(&str, &str); 8] = [
     ("application", "name"),
     ("processes", "processes"),
     ("idle", "idle"),
@@ -224,6 +224,7 @@ const POOLS: [(&str, &str); 7] = [
     ("waiting", "waiting"),
     ("failures", "failures"),
     ("transport", "transport"),
+    ("answers", "answers"),
 ];
 const ORIGINS: [(&str, &str); 5] = [
     ("origin", "origin"),
@@ -265,6 +266,14 @@ mod tests {
             "origins": [{ "origin": "http://o", "state": "drained", "in_flight": 1, "requests": 5, "failures": 0 }],
             "cluster": { "nodes": [{ "name": "n", "state": "up", "weight": 1, "load": 2, "requests": 3, "failures": 4 }] },
         })
+    }
+
+    #[test]
+    fn a_frame_says_how_answers_travel() {
+        let mut now = status(300, "200");
+        now["workers"][0]["engine"]["applications"] = json!([{ "address": "unix:/a", "transport": "passfd", "answers": { "passfd": 3, "declined-compression": 1 } }]);
+        let frame = frame(&now, &status(100, "200"), 1_000);
+        assert!(frame.contains("passfd 75 %, "), "{frame}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ macro_rules! by_name {
 }
 
 mod answers;
+mod browsers;
 mod cut;
 mod descriptors;
 mod failures;

@@ -84,21 +84,32 @@ fn cgi_scripts_answer_the_same_by_every_way() {
     );
 }
 
+/// Perl's responder with the drop-in, at a socket in the folder.
+pub(crate) fn start_perl(folder: &Folder, socket: &str) -> Program {
+    let mut perl = Command::new("perl");
+    perl.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_applications/responder.pl"));
+    start(perl, folder, &folder.base().join(socket), true)
+}
+
+/// Starts a program that listens at a socket as its standard input.
+fn start(mut command: Command, folder: &Folder, socket: &Path, has_dropin: bool) -> Program {
+    let listener = UnixListener::bind(socket).expect("a socket");
+    fs::set_permissions(socket, Permissions::from_mode(0o666)).expect("permissions");
+    // Not cargo's: CGI scripts inherit the environment.
+    command.env_clear().env("PATH", "/usr/bin:/bin");
+    if has_dropin {
+        command.env("LD_LIBRARY_PATH", built::dropin());
+    }
+    command.stdin(OwnedFd::from(listener));
+    Program::start(&mut command, folder, &socket.with_extension("log"))
+}
+
 impl Pair {
     fn start(prefix: &'static str, command: impl Fn() -> Command) -> Self {
         let folder = Folder::new();
         let programs = LIBRARIES.map(|library| {
             let socket = folder.base().join(format!("{library}.sock"));
-            let listener = UnixListener::bind(&socket).expect("a socket");
-            fs::set_permissions(&socket, Permissions::from_mode(0o666)).expect("permissions");
-            let mut command = command();
-            // Not cargo's: CGI scripts inherit the environment.
-            command.env_clear().env("PATH", "/usr/bin:/bin");
-            if library == "dropin" {
-                command.env("LD_LIBRARY_PATH", built::dropin());
-            }
-            command.stdin(OwnedFd::from(listener));
-            Program::start(&mut command, &folder, &folder.base().join(format!("{library}.log")))
+            start(command(), &folder, &socket, library == "dropin")
         });
         Self { folder, prefix, _programs: programs }
     }

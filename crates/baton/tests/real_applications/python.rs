@@ -88,13 +88,21 @@ fn compare(framework: &Framework) {
     }
 }
 
+/// Flask's application at a socket in the folder.
+pub(crate) fn start_flask(folder: &Folder, socket: &str) -> Program {
+    start_at(&FLASK, folder, &folder.base().join(socket))
+}
+
 fn start(framework: &Framework, folder: &Folder) -> Program {
+    start_at(framework, folder, &folder.base().join(framework.name).with_extension("sock"))
+}
+
+fn start_at(framework: &Framework, folder: &Folder, socket: &Path) -> Program {
     let package = built::repository().join("adapters/python");
     let file = folder.base().join("file.bin");
     fs::write(&file, pattern(FILE_BYTES, 3)).expect("a file");
     // The distribution's, which has its packages.
     let mut command = Command::new("/usr/bin/python3");
-    let socket = folder.base().join(framework.name).with_extension("sock");
     command
         .args(["-B", "-m", "baton_fastcgi", "--processes", "0", "--mode", "666", "--chdir"])
         .arg(package.join("tests"))
@@ -108,7 +116,7 @@ fn start(framework: &Framework, folder: &Folder) -> Program {
     }
     let log = folder.base().join("python.log");
     let program = Program::start(&mut command, folder, &log);
-    wait_for_listener(&socket);
+    wait_for_listener(socket);
     program
 }
 

@@ -9,10 +9,11 @@ use std::process::Command;
 
 use crate::common::folder::Folder;
 use crate::common::protocol::Protocol;
-use crate::common::server::Server;
+use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
 use crate::program::{Program, installed, wait_for_listener};
 use crate::wiki;
+use crate::{libfcgi, python};
 
 /// Tells what runs: the file, and what it is told.
 const SCRIPT: &str = "<?php header('Content-Type: text/plain');
@@ -36,6 +37,7 @@ fn placed(name: &str, folder: &Folder) -> String {
     recipe(name)
         .replace("listen = [\":80\"]", "listen = [\"127.0.0.1:0\"]")
         .replace("/run/php/php-fpm.sock", &format!("{base}/php.sock"))
+        .replace("unix:/run/p", &format!("unix:{base}/p"))
         .replace("/run/gunicorn.sock", &format!("{base}/gunicorn.sock"))
         .replace("127.0.0.1:3000", "127.0.0.1:1")
         .replace("\"/srv/", &format!("\"{base}/srv/"))
@@ -83,6 +85,7 @@ fn every_recipe_passes_the_check() {
         "project/public/x",
         "project/static/x",
         "project/media/x",
+        "www/x",
     ]);
     let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes");
     let names = fs::read_dir(recipes).expect("recipes").map(|entry| entry.expect("a recipe").path());
@@ -96,6 +99,35 @@ fn every_recipe_passes_the_check() {
         let output = Command::new(env!("CARGO_BIN_EXE_baton")).arg("check").arg("-c").arg(&file).output();
         let output = output.expect("baton runs");
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Goal: with the lines of *Faster*, a browser's image comes from each application itself. Method: php-fpm, a WSGI application and a
+/// program with libfcgi, started as the page says; the log says how the last answer of each has travelled.
+#[test]
+fn faster() {
+    let folder = tree(&[]);
+    folder.write(
+        "../srv/www/index.php",
+        "<?php header('Content-Type: image/png'); echo str_repeat('i', 5000);",
+    );
+    let _fpm = Fpm::start(&folder, "php", Aid::Preload, POOL);
+    let _python = python::start_flask(&folder, "python.sock");
+    let _program = libfcgi::start_perl(&folder, "program.sock");
+    // The tests' user listens in place of root.
+    let text = placed("faster", &folder).replace("[\"root\"]", "[\"{user}\"]");
+    let log = "[log]\naccess = \"{base}/access.log\"\nformat = \"json\"\nflush_ms = 10\n";
+    let server = Server::run(folder, &format!("processes = 1\n{log}{text}"));
+    for path in ["/", "/python/size/5000", "/program/bytes?5000"] {
+        wait_until(path, || {
+            let fields = "Accept-Encoding: gzip\r\n";
+            let answer = server.agent().ask_host("www.example.org", "GET", path, fields);
+            assert_eq!(answer.status, 200, "{path}");
+            let log = fs::read_to_string(server.folder().base().join("access.log")).unwrap_or_default();
+            let line =
+                log.lines().rfind(|line| line.contains(&format!("GET {path} HTTP/"))).unwrap_or_default();
+            line.contains("\"transport\":\"passfd\"")
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use FCGI;
 my %environment;
 my $request = FCGI::Request(\*STDIN, \*STDOUT, \*STDERR, \%environment);
 while ($request->Accept() >= 0) {
-    my ($path) = $environment{REQUEST_URI} =~ m{^/([a-z]*)};
+    my ($path) = $environment{REQUEST_URI} =~ m{^/(?:program/)?([a-z]*)};
     my $size = $environment{QUERY_STRING} =~ /^\d+$/ ? $environment{QUERY_STRING} : 0;
     if ($path eq 'variables') {
         print "Content-Type: text/plain\r\n\r\n", map { "$_=$environment{$_}\n" } sort keys %environment;

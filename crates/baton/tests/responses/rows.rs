@@ -37,8 +37,6 @@ pub(crate) fn duty(kind: Kind, rule: Rule) -> Duty {
             Exempt("The server writes its body, which is shorter than 1 KiB."),
         (K::ZeroCopy, R::Compression) =>
             Exempt("Its files leave by reference."),
-        (K::Passfd, R::Compression) =>
-            Exempt("`transport = \"passfd\"` says so: the bytes must not pass through the server."),
 
         (K::File | K::Part | K::Parts | K::NotModified | K::PreconditionFailed | K::RangeNotSatisfiable | K::ErrorPage
             | K::OwnErrorPage | K::Redirect | K::Fixed | K::Listing | K::RefusedInput | K::SlowBody | K::RefusedByGuard

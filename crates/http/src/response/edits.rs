@@ -5,9 +5,12 @@
 //!   /Name            the application's fields of this name are dropped
 //!   ?Name: value     this field is added where the application has none of this name, those that are dropped not counted
 //!   +Name: value     this member joins the list that the application's fields of this name are, in one line
+//!   ~1024 text/*     changes no field: which responses are coded (`CodingTerms`)
 //! ```
 
+use super::CodingTerms;
 use crate::fields::{field_parts, is_same_field, list_members};
+use crate::push_decimal;
 use crate::reply::push_line;
 
 /// The lines, each with its CR LF. Most heads have none of a kind, and are asked of it for each field.
@@ -16,18 +19,20 @@ pub struct Edits<'a> {
     lines: &'a [u8],
     has_drops: bool,
     has_joins: bool,
+    has_codes: bool,
 }
 
 impl<'a> Edits<'a> {
     /// Splits response fields into the edits in front and the rest.
     pub fn split(fields: &'a [u8]) -> (Self, &'a [u8]) {
-        let (mut len, mut has_drops, mut has_joins) = (0, false, false);
-        while let [kind @ (DROP | DEFAULT | JOIN), ..] = fields[len..] {
+        let (mut len, mut has_drops, mut has_joins, mut has_codes) = (0, false, false, false);
+        while let [kind @ (DROP | DEFAULT | JOIN | CODES), ..] = fields[len..] {
             has_drops |= kind == DROP;
             has_joins |= kind == JOIN;
+            has_codes |= kind == CODES;
             len += memchr::memchr(b'\n', &fields[len..]).map_or(fields.len() - len, |end| end + 1);
         }
-        (Self { lines: &fields[..len], has_drops, has_joins }, &fields[len..])
+        (Self { lines: &fields[..len], has_drops, has_joins, has_codes }, &fields[len..])
     }
 
     /// Whether nothing is changed.
@@ -38,6 +43,11 @@ impl<'a> Edits<'a> {
     /// Whether a list of the application's is joined.
     pub const fn joins_any(self) -> bool {
         self.has_joins
+    }
+
+    /// Which responses are coded, if any are.
+    pub fn coding_terms(self) -> Option<CodingTerms<'a>> {
+        if self.has_codes { self.lines(CODES).next().map(CodingTerms::parse) } else { None }
     }
 
     /// Appends the application's lines as they are to be: all at once, if they stay where they are.
@@ -143,6 +153,20 @@ pub fn push_default(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
     push_edit(DEFAULT, name, value.as_ref(), out);
 }
 
+/// Appends an edit: what is coded. `min_bytes`: `None`: nothing is for this client.
+pub fn push_coding_terms(out: &mut Vec<u8>, min_bytes: Option<u64>, types: &[String]) {
+    out.push(CODES);
+    match min_bytes {
+        Some(bytes) => push_decimal(out, bytes),
+        None => out.push(b'-'),
+    }
+    for pattern in types {
+        out.push(b' ');
+        out.extend_from_slice(pattern.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
 fn push_edit(kind: u8, name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.push(kind);
     for part in [name.as_bytes(), b": ", value, b"\r\n"] {
@@ -168,3 +192,33 @@ fn push_new_members(list: &[u8], out: &mut Vec<u8>, start: usize) {
 const DROP: u8 = b'/';
 const DEFAULT: u8 = b'?';
 const JOIN: u8 = b'+';
+const CODES: u8 = b'~';
+
+#[cfg(test)]
+mod tests {
+    use super::super::CodedFor;
+    use super::*;
+
+    #[test]
+    fn what_is_coded_is_no_edit_of_a_field() {
+        let types = ["text/*".to_owned(), "*+json".to_owned()];
+        let mut offered = Vec::new();
+        push_coding_terms(&mut offered, Some(1024), &types);
+        push_drop(&mut offered, "X-A");
+        offered.extend_from_slice(b"Server: baton\r\n");
+        assert!(offered.starts_with(b"~1024 text/* *+json\r\n/X-A\r\n"));
+        let (edits, fields) = Edits::split(&offered);
+        assert_eq!(fields, b"Server: baton\r\n");
+        let own = [(&b"Content-Type"[..], &b"text/css"[..])];
+        let terms = edits.coding_terms().expect("terms");
+        assert_eq!(terms.judge(200, own.into_iter(), None), CodedFor::ThisOne);
+        let mut out = Vec::new();
+        edits.push_fields(own.into_iter(), &mut out);
+        assert_eq!(out, b"Content-Type: text/css\r\n");
+
+        let mut offered = Vec::new();
+        push_coding_terms(&mut offered, None, &types);
+        assert_eq!(offered, b"~- text/* *+json\r\n");
+        assert!(Edits::split(b"/X-A\r\n").0.coding_terms().is_none());
+    }
+}

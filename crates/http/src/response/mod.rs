@@ -5,11 +5,13 @@
 //! (`docs/handover-protocol.md`, section 4).
 
 mod chunk;
+mod codable;
 mod edits;
 mod framing;
 mod head;
 
 pub use chunk::{LAST_CHUNK, push_chunk_head};
-pub use edits::{Edits, push_default, push_drop, push_join};
+pub use codable::{Codable, CodedFor, CodingTerms, is_type_among, says_no_transform};
+pub use edits::{Edits, push_coding_terms, push_default, push_drop, push_join};
 pub use framing::{Client, Framing};
 pub use head::{HeadLines, push_head, push_head_of_fields};

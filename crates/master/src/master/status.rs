@@ -50,14 +50,15 @@ impl Master {
             let values = self.workers.counters().map(|counters| counters.get(metric));
             values.fold(0, u64::wrapping_add)
         };
-        let of_cache = Metric::ALL.iter().filter(|metric| metric.name() == Metric::CacheHits.name());
-        let shared_cache: Map<_, _> = of_cache
-            .map(|&metric| (metric.label().unwrap_or_default().1.to_owned(), sum(metric).into()))
-            .collect();
+        let by_label = |one: Metric| -> Map<_, _> {
+            let all = Metric::ALL.iter().filter(|metric| metric.name() == one.name());
+            all.map(|&metric| (metric.label().unwrap_or_default().1.to_owned(), sum(metric).into())).collect()
+        };
         json!({
             "sent_bytes": sum(Metric::BytesSent),
             "log_lines_lost": sum(Metric::LogLinesLost),
-            "shared_cache": shared_cache,
+            "shared_cache": by_label(Metric::CacheHits),
+            "answers": by_label(Metric::AnswersUnix),
             "process": { "cpu_seconds": cpu_seconds, "resident_bytes": resident_bytes, "open_fds": open_fds, "threads": threads },
         })
     }

@@ -199,9 +199,6 @@ impl DelegatedRequest {
         // What the application says to the client itself, the cache would not see: neither what it could store, nor that
         // a POST has changed something.
         let rules = self.rules();
-        let would_be_coded = rules
-            .compress
-            .is_some_and(|rules| head.range.is_none() && rules.choose(head.accept_encoding).is_some());
         // Its fields are told before its status is known.
         let mut variables = rules.headers.into_iter().flat_map(FieldRules::variables);
         let tells_status = variables.any(|one| *one == Variable::UpstreamStatus);
@@ -209,12 +206,15 @@ impl DelegatedRequest {
             && !tells_status
             && !self.intercepts_any()
             && rest.is_none()
-            && delegate.cache.is_none()
-            && (terms.passes_uncoded || !would_be_coded);
+            && delegate.cache.is_none();
         let client = may_pass.then(|| env.reply.client_to_pass()).flatten();
         let pass_terms = client.map(|Client { minor, keep, head: is_head }| {
             let keep = keep && terms.keep_passed;
             let mut fields = Vec::new();
+            // What is coded, the application leaves to this server.
+            if let Some(coded) = rules.compress {
+                coded.push_terms(&head, &mut fields);
+            }
             let facts = rules.has_variables().then(|| self.facts(env.client, &head));
             let rules = Rules { variables: &facts, ..rules };
             rules.push_fields(Author::of(delegate), env.ctx.clock.stamp(), &mut fields);

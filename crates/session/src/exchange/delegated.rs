@@ -333,6 +333,7 @@ impl Delegated {
                 env.ctx.tally.add(Metric::OriginRetries, u64::from(trail.tries.saturating_sub(1)));
                 record.note_trail(origin, trail);
             }
+            Some(ResponseEvent::Travelled(transport)) => record.note_transport(transport),
             Some(ResponseEvent::Answering(origin)) => self.origin.notes.upstream = Some(origin),
             Some(ResponseEvent::Chosen(chosen)) => return self.leave_to_node(env, chosen, record),
             Some(ResponseEvent::Body(body)) => return self.take_body(env, body, record),

@@ -10,7 +10,7 @@ use baton_telemetry::clock::Clock;
 use baton_telemetry::figures::Row;
 use baton_telemetry::log::{AccessLogs, Ending, NotedRequest, OriginPart, Outcome};
 use baton_telemetry::metrics::{Metric, Tally};
-use baton_upstream::{Application, Request, Trail};
+use baton_upstream::{AnswerTransport, Application, Request, Trail};
 
 use super::guarded::Identity;
 use crate::context::Context;
@@ -55,6 +55,8 @@ pub(crate) struct Record {
     pub(super) is_end_queued: bool,
     /// What the shared cache did, in a word.
     pub(super) cache: Option<&'static str>,
+    /// How the answer of an application has travelled.
+    pub(super) transport: Option<AnswerTransport>,
     /// Who has answered elsewhere, by HTTP.
     pub(super) origin: Option<Box<OriginRecord>>,
 }
@@ -90,6 +92,7 @@ impl Record {
             is_closed: false,
             is_end_queued: false,
             cache: None,
+            transport: None,
             origin: None,
         }
     }
@@ -97,6 +100,11 @@ impl Record {
     /// What the shared cache has done.
     pub(super) fn note_cache(&mut self, word: &'static str) {
         self.cache = Some(word);
+    }
+
+    /// An application has answered.
+    pub(super) fn note_transport(&mut self, transport: AnswerTransport) {
+        self.transport = Some(transport);
     }
 
     /// An origin has answered, or failed to.
@@ -259,6 +267,9 @@ impl Record {
         if let Some(metric) = self.cache.and_then(Metric::of_cache_word) {
             ctx.tally.add(metric, 1);
         }
+        if let Some(transport) = self.transport {
+            ctx.tally.add(Metric::of_transport(transport), 1);
+        }
         let real = self.identity.as_ref().and_then(|identity| identity.address);
         self.note_answered(&ctx.clock);
         let ended_us = ctx.clock.exact_us();
@@ -287,6 +298,7 @@ impl Record {
             trace_id: self.mark.as_ref().and_then(|mark| mark.trace_id()),
             outcome,
             cache: self.cache,
+            transport: self.transport,
             origin: self.origin.as_ref().map(|record| OriginPart {
                 name: record.origin.name(),
                 node: record.origin.settings().node.as_deref(),

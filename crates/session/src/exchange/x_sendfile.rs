@@ -6,9 +6,10 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use baton_compress::{forget_bytes, says_no_transform};
+use baton_compress::forget_bytes;
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, View};
 use baton_http::origin::ResponseHead;
+use baton_http::response::says_no_transform;
 use baton_http::{AcceptedCodings, Status, is_same_field};
 use baton_response::{Author, Body, Response};
 use baton_site::plan::Delegate;

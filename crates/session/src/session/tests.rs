@@ -39,7 +39,6 @@ fn sharing_terms(path: &str) -> CgiTerms {
     CgiTerms {
         path: path.into(),
         passes_socket: true,
-        passes_uncoded: true,
         encoded_slashes: true,
         keep_passed: true,
         document_root: None,

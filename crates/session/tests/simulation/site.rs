@@ -152,7 +152,6 @@ impl Folder {
                     internal: vec![(INTERNAL.into(), Arc::clone(&tree))],
                     path: path.into(),
                     passes_socket: true,
-                    passes_uncoded: true,
                     encoded_slashes: true,
                     keep_passed: true,
                     document_root: None,

@@ -58,6 +58,8 @@ fields! {
     Outcome = "outcome",
     /// what the shared cache did
     Cache = "cache",
+    /// how the answer of an application has travelled: see docs/applications.md
+    Transport = "transport",
     /// the origin that was asked, how often, and how long it took
     Origin = "origin",
     /// id of the request, see `request_id` of the site
@@ -123,7 +125,7 @@ impl From<LogField> for LineField {
 
 impl LogField {
     /// What JSON says if the configuration does not choose.
-    pub(super) const USUAL: [LineField; 17] = [
+    pub(super) const USUAL: [LineField; 18] = [
         LineField::Known(Self::Time),
         LineField::Known(Self::Peer),
         LineField::Known(Self::User),
@@ -136,6 +138,7 @@ impl LogField {
         LineField::Known(Self::UpstreamUs),
         LineField::Known(Self::Outcome),
         LineField::Known(Self::Cache),
+        LineField::Known(Self::Transport),
         LineField::Known(Self::Origin),
         LineField::Known(Self::RequestId),
         LineField::Known(Self::TraceId),

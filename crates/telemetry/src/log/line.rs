@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use baton_http::Stamp;
 use baton_report::utc_bytes;
-use baton_upstream::Trail;
+use baton_upstream::{AnswerTransport, Trail};
 
 use super::field::{LineField, LogField};
 use super::outcome::Outcome;
@@ -60,6 +60,8 @@ pub struct Ending<'a> {
     pub outcome: Outcome,
     /// What the shared cache did.
     pub cache: Option<&'static str>,
+    /// How the answer of an application has travelled.
+    pub transport: Option<AnswerTransport>,
     /// The origin that was asked.
     pub origin: Option<OriginPart<'a>>,
 }
@@ -98,7 +100,7 @@ impl LineFormat {
     }
 }
 
-static USUAL: [LineField; 17] = LogField::USUAL;
+static USUAL: [LineField; 18] = LogField::USUAL;
 
 /// All that a line can say.
 struct Said<'a> {
@@ -144,6 +146,9 @@ impl<'a> Said<'a> {
             LogField::UpstreamUs => number(ending.upstream_us),
             LogField::Outcome => Value::Word(ending.outcome.word()),
             LogField::Cache => ending.cache.map_or(Value::Absent, Value::Word),
+            LogField::Transport => {
+                ending.transport.map_or(Value::Absent, |transport| Value::Word(transport.word()))
+            }
             LogField::Origin => ending.origin.as_ref().map_or(Value::Absent, Value::Origin),
             LogField::RequestId => ending.request_id.map_or(Value::Absent, Value::Word),
             LogField::TraceId => ending.trace_id.map_or(Value::Absent, Value::Word),
@@ -407,6 +412,7 @@ mod tests {
             ended_unix_ms: 784_111_777_123,
             outcome: Outcome::Complete,
             cache: None,
+            transport: Some(AnswerTransport::DeclinedCompression),
             origin: None,
         }
     }

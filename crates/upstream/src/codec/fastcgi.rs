@@ -8,13 +8,13 @@ use baton_fcgi::request;
 use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 
 use super::cgi_output::CgiOutput;
-use super::turn::{Ended, OfferedTransport, Turn};
+use super::turn::{Ended, OfferOutcome, OfferedTransport, Turn};
 use crate::passfd::PassedSocket;
 use crate::pending_response::PendingResponse;
 use crate::send_queue::{Descriptor, SendQueue};
 use crate::shm::SharedRegion;
 use crate::temporary::TemporaryFiles;
-use crate::{FailureReason, RequestId};
+use crate::{AnswerTransport, FailureReason, RequestId};
 
 /// FastCGI on a connection.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct FastCgi {
     id: u16,
     request_id: Option<RequestId>,
     offered: OfferedTransport,
-    took_offer_up: bool,
+    outcome: OfferOutcome,
     /// The application has used the hand-over protocol on this connection.
     speaks_passfd: bool,
 }
@@ -49,7 +49,7 @@ impl Default for FastCgi {
             id: 0,
             request_id: None,
             offered: OfferedTransport::Nothing,
-            took_offer_up: false,
+            outcome: OfferOutcome::Ignored,
             speaks_passfd: false,
         }
     }
@@ -60,7 +60,7 @@ impl FastCgi {
         let Turn { request, offered, block, patience_ms, .. } = turn;
         self.output = CgiOutput::begin(request, turn.memory);
         self.request_id = Some(turn.request_id);
-        (self.offered, self.took_offer_up) = (offered, false);
+        (self.offered, self.outcome) = (offered, OfferOutcome::Ignored);
         // Alternates, so that late records of the previous request are never taken for those of this one.
         self.id = if self.id == 1 { 2 } else { 1 };
         self.reader.begin(self.id);
@@ -129,6 +129,13 @@ impl FastCgi {
                     self.take_client_back()?;
                     response.handle_rest(rest)?;
                 }
+                Part::Declined(why) => {
+                    if self.offered != OfferedTransport::PassFd {
+                        return Err(FailureReason::Broken(Broken::HandOver));
+                    }
+                    self.note_output();
+                    (self.speaks_passfd, self.outcome) = (true, OfferOutcome::Declined(why));
+                }
                 Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
                     self.note_output();
                     self.output.finish(response)?;
@@ -152,7 +159,7 @@ impl FastCgi {
     }
 
     fn note_passfd(&mut self) {
-        (self.speaks_passfd, self.took_offer_up) = (true, true);
+        (self.speaks_passfd, self.outcome) = (true, OfferOutcome::TakenUp);
     }
 
     /// The application gives the client's socket back.
@@ -191,9 +198,20 @@ impl FastCgi {
         Ok(())
     }
 
-    /// The transport offered with the current request, and whether the application took it up.
-    pub(crate) fn offer(&self) -> (OfferedTransport, bool) {
-        (self.offered, self.took_offer_up)
+    /// The transport offered with the current request, and what became of that.
+    pub(crate) fn offer(&self) -> (OfferedTransport, OfferOutcome) {
+        (self.offered, self.outcome)
+    }
+
+    /// How the answer has travelled; `None`: as without an offer.
+    pub(super) fn travelled(&self) -> Option<AnswerTransport> {
+        match (self.offered, self.outcome) {
+            (OfferedTransport::PassFd, OfferOutcome::TakenUp) => Some(AnswerTransport::PassFd),
+            (OfferedTransport::PassFd, OfferOutcome::Declined(why)) => Some(why.into()),
+            (OfferedTransport::PassFd, OfferOutcome::Ignored) => Some(AnswerTransport::Declined),
+            (OfferedTransport::Shm, OfferOutcome::TakenUp) => Some(AnswerTransport::Shm),
+            (OfferedTransport::Shm | OfferedTransport::Nothing, _) => None,
+        }
     }
 
     /// Whether the application has used the hand-over protocol on this connection.

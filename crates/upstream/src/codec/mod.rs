@@ -15,7 +15,7 @@ mod scgi;
 mod turn;
 
 pub(crate) use fastcgi::FastCgi;
-pub(crate) use turn::{Ended, OfferedTransport, StreamEnd, Turn};
+pub(crate) use turn::{Ended, OfferOutcome, OfferedTransport, StreamEnd, Turn};
 
 use baton_buf::Buffer;
 use http1::Http1;
@@ -24,7 +24,7 @@ use scgi::Scgi;
 use crate::pending_response::PendingResponse;
 use crate::send_queue::SendQueue;
 use crate::temporary::TemporaryFiles;
-use crate::{FailureReason, Protocol, Settings};
+use crate::{AnswerTransport, FailureReason, Protocol, Settings};
 
 /// The protocol of a connection, and where in it the connection is.
 #[derive(Debug)]
@@ -106,6 +106,15 @@ impl Codec {
             // An application that closes without reading the whole body resets the connection.
             Self::Scgi(codec) => codec.handle_end(response),
             Self::Http1(codec) => codec.handle_end(response, is_reset),
+        }
+    }
+
+    /// How the bytes of an answer have come, `plain` without an offer; `None`: from an origin.
+    pub(crate) fn travelled(&self, plain: AnswerTransport) -> Option<AnswerTransport> {
+        match self {
+            Self::FastCgi(codec) => Some(codec.travelled().unwrap_or(plain)),
+            Self::Scgi(_) => Some(plain),
+            Self::Http1(_) => None,
         }
     }
 

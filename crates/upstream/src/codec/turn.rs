@@ -1,5 +1,7 @@
 //! What a codec is given, and what it returns.
 
+use baton_fcgi::Declined;
+
 use crate::pending_response::PendingResponse;
 use crate::{FailureReason, Request, RequestId};
 
@@ -9,6 +11,16 @@ pub(crate) enum OfferedTransport {
     Nothing,
     Shm,
     PassFd,
+}
+
+/// What became of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfferOutcome {
+    /// The answer says nothing of it.
+    Ignored,
+    TakenUp,
+    /// The application knows it, and has a reason against it for this answer.
+    Declined(Declined),
 }
 
 /// A request that is about to be sent, and how.

@@ -23,11 +23,11 @@ pub(crate) use self::phase::{Phase, Serving};
 pub(crate) use self::reading::ReadOutcome;
 
 use crate::channel::Channel;
-use crate::codec::{Codec, FastCgi, OfferedTransport, Turn};
+use crate::codec::{Codec, FastCgi, OfferOutcome, OfferedTransport, Turn};
 use crate::passfd::PassedSocket;
 use crate::send_queue::SendQueue;
 use crate::shm::SharedRegion;
-use crate::{Application, ClientEnds, FailureReason, Request, RequestId};
+use crate::{AnswerTransport, Application, ClientEnds, FailureReason, Request, RequestId};
 
 /// A connection to an application.
 #[derive(Debug)]
@@ -342,9 +342,15 @@ impl Connection {
         }
     }
 
-    /// The transport offered with the current request, and whether the application took it up.
-    pub(crate) fn offer(&mut self) -> (OfferedTransport, bool) {
-        self.fastcgi().map_or((OfferedTransport::Nothing, false), |codec| codec.offer())
+    /// The transport offered with the current request, and what became of that.
+    pub(crate) fn offer(&mut self) -> (OfferedTransport, OfferOutcome) {
+        self.fastcgi().map_or((OfferedTransport::Nothing, OfferOutcome::Ignored), |codec| codec.offer())
+    }
+
+    /// How the bytes of the answer have come; `None`: from an origin.
+    pub(crate) fn travelled(&self) -> Option<AnswerTransport> {
+        let plain = if self.other_end.is_local { AnswerTransport::Unix } else { AnswerTransport::Inet };
+        self.codec.travelled(plain)
     }
 
     /// Tells the application to give the client's socket back, if it has it.

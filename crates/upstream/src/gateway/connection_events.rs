@@ -124,8 +124,11 @@ impl Gateway {
             }
             ReadOutcome::Done { reusable } => {
                 if let Some(pool) = self.pools.get_mut(connection.pool) {
-                    let (offered, was_taken_up) = connection.offer();
-                    pool.negotiation.note_answer(offered, was_taken_up, now_ms);
+                    let (offered, outcome) = connection.offer();
+                    pool.negotiation.note_answer(offered, outcome, now_ms);
+                    if let Some(transport) = connection.travelled() {
+                        pool.tally.answers.add(exchange.response.handle_travelled(transport));
+                    }
                 }
                 self.exchanges.finish(request_id);
                 return self.release(id, reusable, now_ms);

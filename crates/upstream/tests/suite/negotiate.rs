@@ -77,6 +77,50 @@ fn what_is_declined_again_and_again_is_not_offered() {
     }
 }
 
+/// An application that declines because the server compresses knows the offer. It gets one with one of eight answers; the
+/// report says how they travelled.
+#[test]
+fn what_is_compressed_travels_by_shared_memory_mostly() {
+    let app = App::start(|peer| {
+        while let Some(mut asked) = peer.request() {
+            match std::mem::take(&mut asked.offer) {
+                Offered::Shm(ring) => peer.share_and_end(&asked, &ring, HELLO),
+                Offered::PassFd { client, .. } => {
+                    drop(client);
+                    let mut out = Vec::new();
+                    baton_fcgi::application::push_declined(&mut out, asked.id, baton_fcgi::Declined::Coded);
+                    peer.write(&out);
+                    peer.answer_at_once(&asked, HELLO)
+                }
+                Offered::Nothing => panic!("no offer"),
+            };
+        }
+    });
+    let application = with(&app, |_| {});
+    let mut driver = Driver::new();
+    ask(&mut driver, &application, 41);
+    // The first tells of the library. Eight more are declined; then one of eight is.
+    let answers = driver.report("answers");
+    assert_eq!(answers, serde_json::json!({ "shm": 1 + 4 * 7, "declined-compression": 8 + 4 }));
+}
+
+/// A reason for declining what was not offered is no part of the protocol.
+#[test]
+fn a_reason_without_an_offer_is_refused() {
+    let app = App::start(|peer| {
+        while let Some(asked) = peer.request() {
+            let mut out = Vec::new();
+            baton_fcgi::application::push_declined(&mut out, asked.id, baton_fcgi::Declined::Coded);
+            peer.write(&out);
+            peer.answer_at_once(&asked, HELLO);
+        }
+    });
+    let application = with(&app, |settings| settings.transport = TransportChoice::Plain);
+    let mut driver = Driver::new();
+    let got = driver.ask(0, get(&application));
+    assert!(matches!(got.ending, Some(Ending::Failed(_))), "{got:?}");
+}
+
 /// An application gets clients' sockets only if a trusted user listens on its socket, or if the configuration names
 /// `passfd`. The report says why an application that supports them does not get them.
 #[test]

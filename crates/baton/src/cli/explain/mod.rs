@@ -19,9 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use baton_config::{
-    AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value, passfd_condition,
-};
+use baton_config::{AccessLog, Config, ConfigSource, Destination, PemFiles, Resources, Site, Value};
 use baton_engine::ListenAddress;
 use baton_http::origin::HostRule;
 use baton_http::{HeadLimits, RequestHead};
@@ -37,6 +35,7 @@ use self::forwarded::Forwarded;
 use self::lines::{Lines, field};
 use self::target::{Target, split};
 use self::way::End;
+use super::browser_advice;
 use super::check::described;
 use super::command_line::{CommandLine, parse_header};
 use super::config_file::{ConfigFile, load};
@@ -203,10 +202,9 @@ impl Explain {
                 }
             }
         }
-        let application = configured.and_then(|route| route.settings.application());
-        let is_cached = configured.is_some_and(|route| route.settings.cache.is_some());
-        if let Some(condition) = application.and_then(|one| passfd_condition(one, is_cached)) {
-            lines.add("transport", condition);
+        let transport = configured.and_then(|route| browser_advice::transport(config, route, is_https));
+        if let Some(transport) = transport {
+            lines.add("transport", transport);
         }
         if delegated && let Action::Scripts(..) = route.action {
             lines.add("file", "a script, which is run".into());

@@ -212,6 +212,7 @@ impl Driver {
                 ResponseEvent::Trailers(trailers) => got.trailers = Some(trailers),
                 ResponseEvent::HalfEnd => got.is_half_over = true,
                 ResponseEvent::Trail(_, trail) => got.trail = Some(trail),
+                ResponseEvent::Travelled(_) => {}
                 ResponseEvent::CacheNote(word) => panic!("{word}: there is no cache"),
                 ResponseEvent::Rest(rest) => {
                     assert!(got.head.is_none() && got.body.is_empty());
