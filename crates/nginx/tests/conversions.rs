@@ -278,7 +278,7 @@ fn what_cannot_be_guarded_is_closed() {
         "deny all;",
         "allow 10.0.0.1; deny 10.0.0.0/8;",
         "limit_except GET { allow 10.0.0.1; deny all; }",
-        "if ($ssl_client_verify != SUCCESS) { return 403; }",
+        "if ($ssl_client_serial != 1) { return 403; }",
     ] {
         let closed =
             "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n";

@@ -154,7 +154,7 @@ mod tests {
     fn judged(guards: &Guards, line: &str, is_preflight: bool, is: Authentication<'_>) -> Option<String> {
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-        let view = RequestView { head: &head, address: Some(CLIENT.into()) };
+        let view = RequestView { head: &head, address: Some(CLIENT.into()), has_certificate: false };
         match judge(guards, AccessRequest { view, is_preflight, now_ms: 1_000 }, is) {
             Ok(_) => None,
             Err(Rejection::Refusal(page)) => {
