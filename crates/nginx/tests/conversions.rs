@@ -325,10 +325,12 @@ fn passwords() {
         "root = \"/srv\"\n[[site.route]]\nregex = \"\\\\.php$\"\nfastcgi = { to = \"unix:/p\", body_bytes_max = 1048576, scripts = \
          [\".php\"] }\ndeny = [\"10.0.0.1\"]\n",
     );
-    // An address or a password, or a password that no file has.
-    for place in
-        ["satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;", "auth_basic x;"]
-    {
+    becomes(
+        "root /srv; satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;",
+        "allow = [\"10.0.0.0/8\"]\nbasic_auth = { realm = \"x\", file = \"/u\" }\nsatisfy = \"any\"\nroot = \"/srv\"\n",
+    );
+    // A password or an address that no rule names, or a password that no file has.
+    for place in ["satisfy any; deny 10.0.0.1; auth_basic x; auth_basic_user_file /u;", "auth_basic x;"] {
         let text = format!("server {{ listen 80; root /srv; location /x/ {{ {place} }} }}");
         let converted = converted(&text);
         assert!(

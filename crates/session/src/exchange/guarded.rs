@@ -70,7 +70,7 @@ pub(super) fn judge<'a>(
 ) -> Result<Option<Box<str>>, Rejection<'a>> {
     let AccessRequest { view, is_preflight, now_ms } = access_request;
     let refused = |page| Err(Rejection::Refusal(page));
-    if guards.access.as_ref().is_some_and(|access| !access.admits(view.address)) {
+    if !guards.admits(view.address) {
         return refused(Page::error(Status::FORBIDDEN));
     }
     if guards.denied.as_ref().is_some_and(|denied| denied.holds(&view)) {
@@ -103,7 +103,7 @@ pub(super) fn judge<'a>(
     {
         return refused(Page::method_refused(methods.all()));
     }
-    let Some(auth) = &guards.basic_auth else { return Ok(None) };
+    let Some(auth) = guards.users_for(view.address) else { return Ok(None) };
     let user = match authentication {
         Authentication::Verified(user) => user,
         Authentication::New | Authentication::Redirected | Authentication::Rewritten { .. } => {
