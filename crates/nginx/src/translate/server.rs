@@ -91,11 +91,7 @@ impl<'t> Translator<'t> {
             site.has_fallback = true;
         }
         self.error_pages(&scope, &site, &mut keys);
-        if scope.word("access_log") == Some("off") {
-            keys.set("access_log", false);
-        } else if let Some(log) = own.find("access_log") {
-            self.note(log, Weight::Remark, "all sites share one access log");
-        }
+        self.log_of_site(&scope, &own, &mut keys);
         let cases = self.cases("/", &Spot::whole(server, &scope), &site);
         let mut routes = self.routes(server, &scope, &site);
         let sent: Vec<_> = moved.iter().map(|(host, _)| host.as_str()).collect();

@@ -368,7 +368,7 @@ fn no_file(
 fn logged(config: &Config, site: &Site) -> String {
     match (&site.settings.access_log, &config.log.access) {
         (AccessLog::Off, _) => "off for this site".into(),
-        (AccessLog::Own(own), _) => own.file.display().to_string(),
+        (AccessLog::Own(own), _) => own.file.to_string(),
         (_, Destination::Off) => "off".into(),
         (_, Destination::Stdout) => "standard output".into(),
         (_, Destination::Stderr) => "standard error".into(),
