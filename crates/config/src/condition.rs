@@ -10,7 +10,7 @@ use baton_pattern::{GlobExtent, TextPatterns};
 use baton_site::condition::{Condition, Subject, Test, Wanted};
 
 use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
-use super::kind::{Kind, ListOf, Or, Reading};
+use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::schema::Schema;
 use super::setting::{Inline, Section, settings};
@@ -36,6 +36,8 @@ settings! {
         /// The client's program (`User-Agent`), by a part of its name in upper or lower case: `["GPTBot", "ccbot"]`, or
         /// `{ file = "/etc/baton/crawlers.txt" }` with a name in each line.
         user_agent: Option<Texts> = None, Or("any", USER_AGENT);
+        /// Whether the client has a certificate of the authorities that `client_certificates` names.
+        client_certificate: Option<bool> = None, Or("any", Flag);
     }
 }
 
@@ -64,6 +66,10 @@ impl When {
         if let Some(texts) = &self.user_agent {
             test(Subject::Header("User-Agent".into()), "user_agent".into(), &texts.wanted, texts.write());
         }
+        if let Some(is_there) = self.client_certificate {
+            let wanted = if is_there { Wanted::Present } else { Wanted::Absent };
+            test(Subject::ClientCertificate, "client_certificate".into(), &wanted, is_there.into());
+        }
         Arc::new(Condition::new(tests))
     }
 }
@@ -87,6 +93,9 @@ impl fmt::Display for When {
         }
         if let Some(texts) = &self.user_agent {
             tested.push(format!("user_agent {}", texts.write()));
+        }
+        if let Some(is_there) = self.client_certificate {
+            tested.push(format!("client_certificate {is_there}"));
         }
         f.write_str(&tested.join(", "))
     }

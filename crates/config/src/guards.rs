@@ -13,6 +13,17 @@ use super::kind::{Bytes, Kind, ListOf, Or, Reading};
 use super::method_name::MethodName;
 use super::rate_limit::RateLimit;
 use super::setting::{Inline, Section, Table, settings};
+use super::words::{Word, words};
+
+words! {
+    /// Which of its guards a client has to satisfy.
+    Satisfy {
+        /// both
+        All = "all",
+        /// one of them: who is at such an address needs no password, and who has a password may be anywhere
+        Any = "any",
+    }
+}
 
 settings! {
     /// What guards a site. A route inherits unset keys from its site.
@@ -34,6 +45,9 @@ settings! {
         /// Users that have to say their name and password: `{ users = { ada = "$2y$12$…" }, file = "/etc/baton/htpasswd" }`. Others:
         /// 401. `off`: none, also below a site that has some.
         basic_auth: Option<BasicAuth> = None, Or("off", BasicAuthKind);
+        /// Where there are both, what a client has to have: an address that `allow` names, and `deny` does not, or a
+        /// password.
+        satisfy: Satisfy = Satisfy::All, Word::<Satisfy>::new();
         /// Bytes of a request body. Beyond it: 413. `auto`: `limits.body_bytes_max`; where an application or an origin answers,
         /// what its own `body_bytes_max` says, which has precedence in any case.
         body_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
@@ -59,7 +73,23 @@ impl Guards {
             let complaint = complaint.at(place, "there is no `basic_auth` here");
             reading.complain(complaint.help("add `basic_auth`, or count by `address`"));
         }
+        if let Some(place) = table.span_of("satisfy").filter(|_| guards.satisfy == Satisfy::Any) {
+            let missing = match (guards.allow.is_some(), guards.basic_auth.is_some()) {
+                (true, true) => None,
+                (false, true) => Some("`allow` names no address here"),
+                (_, false) => Some("there is no `basic_auth` here"),
+            };
+            if let Some(missing) = missing {
+                let complaint = Complaint::new("`satisfy` has nothing to choose from").at(place, missing);
+                reading
+                    .complain(complaint.help("write it where addresses and a password guard the same place"));
+            }
+        }
         guards
+    }
+
+    fn restricts_addresses(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
     }
 
     fn check_addresses(&self, table: &Table<'_>, reading: &mut Reading<'_>) {
@@ -110,27 +140,33 @@ impl Guards {
 
     /// What the engine makes of it, but for users and rates.
     pub(crate) fn plan(&self) -> guards::Guards {
-        let restricts = self.allow.is_some() || !self.deny.is_empty();
         guards::Guards {
-            access: restricts.then(|| Access {
+            access: self.restricts_addresses().then(|| Access {
                 allow: self.allow.as_deref().map(address_set),
                 deny: address_set(&self.deny),
             }),
             denied: self.deny_when.as_ref().map(When::plan),
             methods: self.methods.as_deref().map(AllowedMethods::new),
             body_bytes_max: self.body_bytes_max,
+            is_either: self.satisfy == Satisfy::Any,
             ..guards::Guards::default()
         }
     }
 
     /// What of them holds where clients are sent to TLS: no password is asked for in clear, and a request is counted once.
     pub(crate) fn before_tls(&self) -> Self {
-        Self { basic_auth: None, rate_limit: None, cors: None, methods: None, ..self.clone() }
+        let mut rules =
+            Self { basic_auth: None, rate_limit: None, cors: None, methods: None, ..self.clone() };
+        // A password may let in there what an address does not here.
+        if self.satisfy == Satisfy::Any && self.basic_auth.is_some() {
+            (rules.allow, rules.deny) = (None, Vec::new());
+        }
+        rules
     }
 
     /// Whether some clients are kept out.
     pub(crate) fn keeps_out(&self) -> bool {
-        self.allow.is_some() || !self.deny.is_empty() || self.deny_when.is_some() || self.basic_auth.is_some()
+        self.restricts_addresses() || self.deny_when.is_some() || self.basic_auth.is_some()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[log]`: the logs and their files.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use baton_telemetry::log::LineField;
@@ -53,7 +54,7 @@ impl Kind for AccessDestination {
     }
 
     fn write(&self, value: &Destination) -> toml::Value {
-        write(value)
+        value.write()
     }
 }
 
@@ -78,7 +79,7 @@ impl Kind for ErrorDestination {
     }
 
     fn write(&self, value: &Destination) -> toml::Value {
-        write(value)
+        value.write()
     }
 }
 
@@ -95,13 +96,25 @@ fn read_stream_or_file(
     }
 }
 
-fn write(value: &Destination) -> toml::Value {
-    match value {
-        Destination::Off => "off".into(),
-        Destination::Stdout => "stdout".into(),
-        Destination::Stderr => "stderr".into(),
-        Destination::File(path) => FilePath.write(path),
-        Destination::Syslog(daemon) => Syslog.write(daemon),
+impl Destination {
+    /// As it is written.
+    pub(crate) fn write(&self) -> toml::Value {
+        match self {
+            Self::File(path) => FilePath.write(path),
+            other => other.to_string().into(),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Stdout => f.write_str("stdout"),
+            Self::Stderr => f.write_str("stderr"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Syslog(daemon) => daemon.fmt(f),
+        }
     }
 }
 

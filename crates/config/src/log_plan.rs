@@ -1,6 +1,6 @@
 //! The access logs of a server and its sites: how their lines look, who writes where, and what contradicts itself.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -21,16 +21,26 @@ impl LogSettings {
     pub fn lines(&self) -> LineFormat {
         self.format.lines(self.fields.as_deref())
     }
+}
 
-    /// How lines are sent if the server's access log is a syslog daemon.
+impl Destination {
+    /// How lines are sent if this is a syslog daemon.
     pub fn syslog(&self) -> Option<SyslogForm> {
-        match &self.access {
-            Destination::Syslog(SyslogDaemon::Local(path)) => Some(SyslogForm::Local(path.clone())),
-            Destination::Syslog(SyslogDaemon::Remote { .. }) => {
+        match self {
+            Self::Syslog(SyslogDaemon::Local(path)) => Some(SyslogForm::Local(path.clone())),
+            Self::Syslog(SyslogDaemon::Remote { .. }) => {
                 let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
                 Some(SyslogForm::Remote { host })
             }
-            Destination::Off | Destination::Stdout | Destination::Stderr | Destination::File(_) => None,
+            Self::Off | Self::Stdout | Self::Stderr | Self::File(_) => None,
+        }
+    }
+
+    /// What tells it from other logs, between master and workers: the path of a file, the text for a daemon.
+    fn name(&self) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            other => other.to_string().into(),
         }
     }
 }
@@ -50,7 +60,7 @@ impl AccessLog {
     /// There can be no further thread.
     pub(crate) fn plan(&self, log: &LogSettings, resources: &Resources) -> io::Result<SiteLog> {
         Ok(match (self, &resources.site_logs) {
-            (Self::Own(own), Some(logs)) => logs.log(&own.file, &own.lines(log))?,
+            (Self::Own(own), Some(logs)) => logs.log(&own.file.name(), &own.lines(log), own.file.syslog())?,
             // Without them, the plan is only inspected.
             (Self::Off | Self::Own(_), _) => SiteLog::Off,
             (Self::Server, _) => SiteLog::Main,
@@ -59,9 +69,9 @@ impl AccessLog {
 }
 
 impl Config {
-    /// The files of the logs that sites have for themselves.
-    pub fn site_logs(&self) -> BTreeSet<&PathBuf> {
-        self.own_logs().map(|(_, own)| &own.file).collect()
+    /// The logs that sites have for themselves, by their names.
+    pub fn site_logs(&self) -> BTreeMap<PathBuf, &Destination> {
+        self.own_logs().map(|(_, own)| (own.file.name(), &own.file)).collect()
     }
 
     fn own_logs(&self) -> impl Iterator<Item = (usize, &OwnLog)> {
@@ -100,7 +110,7 @@ impl Conflicts<'_> {
                 );
             }
             let lines = own_log.lines(log);
-            let file = own_log.file.display();
+            let file = &own_log.file;
             let other =
                 own[..at].iter().find(|(_, other)| other.file == own_log.file && other.lines(log) != lines);
             let server = [Step::Key("log"), Step::Key("access")];
@@ -109,7 +119,10 @@ impl Conflicts<'_> {
                     .at(self.raw.span(path), "this one")
                     .at(self.raw.span(other), "and this one");
                 found.push(complaint.help("give them different files, or the same `format` and `fields`"));
-            } else if log.access == Destination::File(own_log.file.clone()) && self.is_sound(&server) {
+            } else if matches!(own_log.file, Destination::File(_))
+                && log.access == own_log.file
+                && self.is_sound(&server)
+            {
                 let complaint = Complaint::new(format!("{file} is the access log of the server"))
                     .at(self.raw.span(path), "would be opened once more")
                     .at(self.raw.span(&server), "here");

@@ -113,13 +113,15 @@ pub enum Variable {
     SslProtocol,
     /// `$ssl_client_subject`: the subject of the client's certificate.
     SslClientSubject,
+    /// `$ssl_client_verify`: `SUCCESS` if the client has a certificate, which is accepted then; `NONE` if it has none.
+    SslClientVerify,
     /// `$1`, `$name`: what a group of the route's pattern has matched.
     Group(String),
 }
 
 impl Variable {
     /// All that have a name of their own.
-    pub const NAMED: [(&'static str, Self); 14] = [
+    pub const NAMED: [(&'static str, Self); 15] = [
         ("client_ip", Self::ClientIp),
         ("scheme", Self::Scheme),
         ("host", Self::Host),
@@ -134,6 +136,7 @@ impl Variable {
         ("upstream_status", Self::UpstreamStatus),
         ("ssl_protocol", Self::SslProtocol),
         ("ssl_client_subject", Self::SslClientSubject),
+        ("ssl_client_verify", Self::SslClientVerify),
     ];
 
     /// The one with this name. A name that is not known is a group.
@@ -150,7 +153,10 @@ impl Variable {
     /// Whether the client can choose its text.
     pub fn is_of_client(&self) -> bool {
         !self.is_of_answer()
-            && !matches!(self, Self::ClientIp | Self::Scheme | Self::RequestId | Self::SslProtocol)
+            && !matches!(
+                self,
+                Self::ClientIp | Self::Scheme | Self::RequestId | Self::SslProtocol | Self::SslClientVerify
+            )
     }
 }
 
@@ -193,7 +199,7 @@ const fn near(name: &'static str, here: &'static str, in_log: &'static str) -> O
 }
 
 /// Durations in logs are in microseconds here, and `$uri` is decoded there.
-const OF_NGINX: [OfNginx; 29] = [
+const OF_NGINX: [OfNginx; 30] = [
     same("args", "query", ""),
     same("host", "host", "host"),
     same("query_string", "query", ""),
@@ -202,6 +208,7 @@ const OF_NGINX: [OfNginx; 29] = [
     same("request_uri", "uri", "target"),
     same("scheme", "scheme", ""),
     same("ssl_client_s_dn", "ssl_client_subject", ""),
+    same("ssl_client_verify", "ssl_client_verify", ""),
     same("ssl_protocol", "ssl_protocol", ""),
     same("upstream_addr", "upstream", "origin"),
     same("upstream_cache_status", "cache_status", "cache"),

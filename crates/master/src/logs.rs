@@ -33,14 +33,16 @@ impl Logs {
     /// The first log that cannot be opened, with the likely cause.
     pub(super) fn open(config: &Config) -> Result<Self, OperatorError> {
         let LogSettings { access, error, .. } = &config.log;
-        Ok(Self { access: open("access", access)?, error: open("error", error)?, sites: open_sites(config)? })
+        let sites = open_sites(config, &BTreeMap::new())?;
+        Ok(Self { access: open("access", access)?, error: open("error", error)?, sites })
     }
 
-    /// Opens the log files again, by name: after a rename, or because the configuration names others.
+    /// Opens the log files again, by name: after a rename, or because the configuration names others. A syslog daemon that
+    /// has a socket keeps it.
     ///
     /// # Errors
     /// The first log that cannot be opened; the old ones stay in use.
-    pub(super) fn reopened(config: &Config) -> Result<Self, OperatorError> {
+    pub(super) fn reopened(&self, config: &Config) -> Result<Self, OperatorError> {
         let LogSettings { access, error, .. } = &config.log;
         let again = |what, destination: &Destination| match destination {
             Destination::File(path) => open_file(what, path).map(Some),
@@ -49,7 +51,7 @@ impl Logs {
         Ok(Self {
             access: again("access", access)?,
             error: again("error", error)?,
-            sites: open_sites(config)?,
+            sites: open_sites(config, &self.sites)?,
         })
     }
 
@@ -108,8 +110,19 @@ impl Logs {
     }
 }
 
-fn open_sites(config: &Config) -> Result<BTreeMap<PathBuf, OwnedFd>, OperatorError> {
-    config.site_logs().into_iter().map(|path| Ok((path.clone(), open_file("access", path)?))).collect()
+/// `known`: logs that are open.
+fn open_sites(
+    config: &Config,
+    known: &BTreeMap<PathBuf, OwnedFd>,
+) -> Result<BTreeMap<PathBuf, OwnedFd>, OperatorError> {
+    let mut sites = BTreeMap::new();
+    for (name, destination) in config.site_logs() {
+        let socket = known.get(&name).filter(|_| destination.syslog().is_some());
+        let kept = socket.and_then(|socket| socket.try_clone().ok());
+        let file = kept.map_or_else(|| open("access", destination), |socket| Ok(Some(socket)))?;
+        sites.extend(file.map(|file| (name, file)));
+    }
+    Ok(sites)
 }
 
 /// Each path may have 4 KiB, a message has 64.

@@ -238,6 +238,42 @@ fn what_holds_for_the_whole_server() {
     assert_eq!((notes.len(), notes[0].weight), (1, Weight::LeftOut), "no server: {notes:?}");
 }
 
+/// Goal: each server has the log that it names, or the one of all; a daemon is named as Baton does, and what is lost is said.
+#[test]
+fn logs() {
+    let text = "http { access_log syslog:server=unix:/dev/log; error_log syslog:server=unix:/dev/log; \
+                map $http_user_agent $wanted { ~Monitor 0; default 1; } \
+                server { listen 80; root /a; access_log syslog:server=unix:/dev/log; } \
+                server { listen 81; root /b; access_log /var/log/b combined buffer=8k; } \
+                server { listen 82; root /c; access_log syslog:server=[::1]:5514,nohostname combined if=$wanted; } \
+                server { listen 83; root /d; access_log off; } }";
+    assert_eq!(
+        tables(text),
+        "[log]\naccess = \"syslog\"\nerror = \"stderr\"\n[[site]]\nlisten = [\"0.0.0.0:80\"]\nroot = \"/a\"\n\
+         [[site]]\nlisten = [\"0.0.0.0:81\"]\nroot = \"/b\"\naccess_log = \"/var/log/b\"\n\
+         [[site]]\nlisten = [\"0.0.0.0:82\"]\nroot = \"/c\"\naccess_log = \"syslog://[::1]:5514\"\n\
+         access_log_when = { header = { User-Agent = \"!~Monitor\" } }\n\
+         [[site]]\nlisten = [\"0.0.0.0:83\"]\nroot = \"/d\"\naccess_log = false\n",
+    );
+    assert!(
+        converted(text).notes.iter().all(|note| note.weight == Weight::Remark),
+        "{:?}",
+        converted(text).notes
+    );
+    for log in [
+        "access_log syslog:server=a,facility=local0;",
+        "access_log syslog:server=a,tag=shop;",
+        "access_log syslog:server=unix:log;",
+        "access_log /var/log/a main;",
+        "access_log /var/log/a combined if=$unknown;",
+        "access_log /var/log/a; access_log /var/log/b;",
+        "access_log /var/log/$host;",
+    ] {
+        let notes = converted(&format!("server {{ listen 80; root /srv; {log} }}")).notes;
+        assert_eq!(notes.iter().filter(|note| note.weight == Weight::LeftOut).count(), 1, "{log}: {notes:?}");
+    }
+}
+
 /// Goal: what is left out is said, with its place and its weight, in the report and in the result.
 #[test]
 fn what_is_left_out_is_said() {
@@ -278,7 +314,7 @@ fn what_cannot_be_guarded_is_closed() {
         "deny all;",
         "allow 10.0.0.1; deny 10.0.0.0/8;",
         "limit_except GET { allow 10.0.0.1; deny all; }",
-        "if ($ssl_client_verify != SUCCESS) { return 403; }",
+        "if ($ssl_client_serial != 1) { return 403; }",
     ] {
         let closed =
             "[[site.route]]\npath = \"/a/\"\nrespond = { status = 403 }\n[[site.route]]\nexact = \"/a\"\n";
@@ -325,10 +361,12 @@ fn passwords() {
         "root = \"/srv\"\n[[site.route]]\nregex = \"\\\\.php$\"\nfastcgi = { to = \"unix:/p\", body_bytes_max = 1048576, scripts = \
          [\".php\"] }\ndeny = [\"10.0.0.1\"]\n",
     );
-    // An address or a password, or a password that no file has.
-    for place in
-        ["satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;", "auth_basic x;"]
-    {
+    becomes(
+        "root /srv; satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;",
+        "allow = [\"10.0.0.0/8\"]\nbasic_auth = { realm = \"x\", file = \"/u\" }\nsatisfy = \"any\"\nroot = \"/srv\"\n",
+    );
+    // A password or an address that no rule names, or a password that no file has.
+    for place in ["satisfy any; deny 10.0.0.1; auth_basic x; auth_basic_user_file /u;", "auth_basic x;"] {
         let text = format!("server {{ listen 80; root /srv; location /x/ {{ {place} }} }}");
         let converted = converted(&text);
         assert!(

@@ -296,7 +296,8 @@ impl Exchange {
 
     /// The request, as conditions see it.
     fn view<'h>(&self, client: &Transport, head: &'h RequestHead<'h>) -> RequestView<'h> {
-        RequestView { head, address: self.address(client).map(|address| address.ip()) }
+        let address = self.address(client).map(|address| address.ip());
+        RequestView { head, address, has_certificate: client.has_certificate() }
     }
 
     /// The client's address: that of the connection, or what a trusted proxy says; `None`: a Unix socket.

@@ -238,6 +238,11 @@ impl Transport {
         }
     }
 
+    /// Whether the client has a certificate that was accepted.
+    pub(crate) fn has_certificate(&self) -> bool {
+        self.tls().is_some_and(|facts| facts.client_certificate.is_some())
+    }
+
     /// Has a connection in clear count as one over TLS.
     pub(crate) fn rehearse_tls(&mut self) {
         self.rehearses_tls = true;

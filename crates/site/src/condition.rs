@@ -1,7 +1,7 @@
 //! Conditions on requests: what routes, guards, caches and logs can depend on beside the path.
 //!
 //! A condition is a list of tests, all of which have to hold. A test is about one part of the request: a field, a cookie, a
-//! parameter of the query, the method, the client's address. It wants one of some values, or none of some others.
+//! parameter of the query, the method, the client's address or certificate. It wants one of some values, or none of some others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,6 +42,8 @@ pub enum Subject {
     Method,
     /// The client's address.
     From,
+    /// The client's certificate.
+    ClientCertificate,
 }
 
 /// What a test wants.
@@ -74,6 +76,8 @@ pub struct RequestView<'a> {
     pub head: &'a RequestHead<'a>,
     /// The client's address; `None`: a Unix socket.
     pub address: Option<IpAddr>,
+    /// Whether the client has a certificate, which the site's authorities have issued.
+    pub has_certificate: bool,
 }
 
 impl<'a> RequestView<'a> {
@@ -151,6 +155,7 @@ impl Subject {
                 })
             }
             Self::Method => wants(view.method()),
+            Self::ClientCertificate => view.has_certificate && wants(b""),
             // It has a set of its own.
             Self::From => false,
         }
@@ -202,7 +207,11 @@ mod tests {
         let text = format!("{line} HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
         let condition = Condition::new(vec![Test { subject, wanted, text: String::new() }]);
-        condition.holds(&RequestView { head: &head, address: Some("192.0.2.1".parse().unwrap()) })
+        condition.holds(&RequestView {
+            head: &head,
+            address: Some("192.0.2.1".parse().unwrap()),
+            has_certificate: false,
+        })
     }
 
     #[test]

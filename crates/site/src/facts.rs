@@ -76,6 +76,11 @@ impl VariableSource for RequestFacts<'_> {
             }
             Variable::SslProtocol => self.tls.map_or("", |tls| tls.version.name()),
             Variable::SslClientSubject => certificate().map_or("", |own| own.subject.as_str()),
+            Variable::SslClientVerify => match self.tls {
+                Some(tls) if tls.client_certificate.is_some() => "SUCCESS",
+                Some(_) => "NONE",
+                None => "",
+            },
             Variable::Group(name) => return self.push_group(name, out),
         };
         out.extend_from_slice(text.as_bytes());
@@ -124,7 +129,7 @@ mod tests {
             ("$method $path", "/a%20b?c", "GET /a%20b"),
             ("[$query]", "/", "[]"),
             ("$request_id $cache_status $upstream $upstream_status", "/", "0a hit http://o 203"),
-            ("$ssl_protocol$ssl_client_subject", "/", ""),
+            ("$ssl_protocol$ssl_client_subject$ssl_client_verify", "/", ""),
             ("$user: $2", "/ann/b/c", "ann: b/c"),
             ("$1", "/a%0D%0Ab/", "a%0D%0Ab"),
             ("$1", "/none", ""),

@@ -598,7 +598,8 @@ mod tests {
             let text = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
             let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
             let site = &plan.sites()[0];
-            let route = site.route(&RequestView { head: &head, address: None }, &mut Vec::new());
+            let route = site
+                .route(&RequestView { head: &head, address: None, has_certificate: false }, &mut Vec::new());
             route.map(|index| site.routes[index.unwrap()].matcher.path().to_owned())
         };
         let path_of = |path: &str| routed(path).unwrap();

@@ -35,7 +35,7 @@ error: `$remote_addr` is no variable
   |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ has $remote_addr
   |
   = help: did you mean `$client_ip`?
-  = help: known are $client_ip, $scheme, $host, $method, $uri, $path, $query, $request_id, $cache_status, $upstream, $upstream_status, $ssl_protocol, $ssl_client_subject; `$$` is a dollar
+  = help: known are $client_ip, $scheme, $host, $method, $uri, $path, $query, $request_id, $cache_status, $upstream, $upstream_status, $ssl_protocol, $ssl_client_subject, $ssl_client_verify; `$$` is a dollar
 "#,
     );
 }

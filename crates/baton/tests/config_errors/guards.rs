@@ -134,3 +134,46 @@ error: `site.proxy_protocol.from` is empty
 "#,
     );
 }
+
+/// A choice between an address and a password needs both; a route takes what it lacks from its site.
+#[test]
+fn a_choice_of_one() {
+    refused(
+        r#"[[site]]
+root = "www"
+allow = ["10.0.0.0/8"]
+
+[[site.route]]
+path = "/a"
+satisfy = "any"
+
+[[site.route]]
+path = "/b"
+allow = "all"
+basic_auth = { users = { ada = "$2y$04$Vn0ZbcLMWXmVyLcJpGJxdO9vzN7nkGoMVkaqhqe960XkJvGM441Km" } }
+satisfy = "any"
+
+[[site.route]]
+path = "/c"
+basic_auth = { users = { ada = "$2y$04$Vn0ZbcLMWXmVyLcJpGJxdO9vzN7nkGoMVkaqhqe960XkJvGM441Km" } }
+satisfy = "any"
+"#,
+        r#"
+error: `satisfy` has nothing to choose from
+ --> baton.toml:7:11
+  |
+7 | satisfy = "any"
+  |           ^^^^^ there is no `basic_auth` here
+  |
+  = help: write it where addresses and a password guard the same place
+
+error: `satisfy` has nothing to choose from
+  --> baton.toml:13:11
+   |
+13 | satisfy = "any"
+   |           ^^^^^ `allow` names no address here
+   |
+   = help: write it where addresses and a password guard the same place
+"#,
+    );
+}

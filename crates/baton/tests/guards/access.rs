@@ -59,21 +59,34 @@ fn a_denied_address_is_denied_where_its_network_is_allowed() {
     assert!(get("127.9.2.3").starts_with("HTTP/1.1 403 "));
 }
 
+/// A site that sends clients to TLS, with these guards, and a password.
+fn sends_to_tls(guards: &str) -> Server {
+    let folder = Folder::new();
+    certificate::install(folder.base());
+    let configuration = "[[site]]\nlisten = ['127.0.0.1:0', '127.0.0.2:0 tls']\nroot = '{root}'\nredirect_https = true\n\
+         headers = { X-Own = '1' }\nbasic_auth = { users = { ada = '$2y$04$abcdefghijklmnopqrstuuRnnl1gHh6kDfcVkhpTUTFcmVTCp4SPe' } }\n\
+         tls = { certificate = '{base}/localhost.pem', key = '{base}/localhost.key' }\n";
+    Server::run(folder, &format!("{configuration}{guards}"))
+}
+
 /// The route that sends clients to TLS is none of the configuration, and is guarded by the site all the same.
 #[test]
 fn a_client_that_is_denied_is_not_sent_to_tls() {
-    let folder = Folder::new();
-    certificate::install(folder.base());
-    let server = Server::run(
-        folder,
-        "[[site]]\nlisten = ['127.0.0.1:0', '127.0.0.2:0 tls']\nroot = '{root}'\nredirect_https = true\ndeny = ['127.9.2.3']\n\
-         headers = { X-Own = '1' }\nbasic_auth = { users = { ada = '$2y$04$abcdefghijklmnopqrstuuRnnl1gHh6kDfcVkhpTUTFcmVTCp4SPe' } }\n\
-         tls = { certificate = '{base}/localhost.pem', key = '{base}/localhost.key' }",
-    );
+    let server = sends_to_tls("deny = ['127.9.2.3']");
     let denied = get_from(server.address(), "127.9.2.3", "/");
     assert!(denied.starts_with("HTTP/1.1 403 ") && denied.contains("X-Own: 1"), "{denied}");
     let sent = get_from(server.address(), "127.1.2.3", "/");
     assert!(sent.starts_with("HTTP/1.1 308 "), "no password is asked for in clear: {sent}");
+}
+
+/// A client that may yet say a password is sent to where it is asked for one.
+#[test]
+fn a_client_with_a_choice_is_sent_to_tls() {
+    let server = sends_to_tls("allow = ['127.1.2.3']\nsatisfy = 'any'");
+    for client in ["127.1.2.3", "127.9.2.3"] {
+        let sent = get_from(server.address(), client, "/");
+        assert!(sent.starts_with("HTTP/1.1 308 "), "{client}: {sent}");
+    }
 }
 
 /// Clients of a Unix socket have no address: only `unix:` means them.

@@ -70,7 +70,8 @@ pub(crate) fn furnished() -> Folder {
         folder.write(name, format!("<?php header('X-Script: ' . basename(__FILE__)); echo {shown};"));
     }
     folder.write("gone.php", "<?php http_response_code(404); echo 'of the script';");
-    let users = "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdOzBuTS8nPMlVDhZMLM5VCKGsKYLD0Hhy\n";
+    // Her password is `lovelace`.
+    let users = "ada:$2y$04$Vn0ZbcLMWXmVyLcJpGJxdO9vzN7nkGoMVkaqhqe960XkJvGM441Km\n";
     fs::write(folder.base().join("htpasswd"), users).expect("a file");
     folder
 }

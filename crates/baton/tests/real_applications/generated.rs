@@ -122,6 +122,8 @@ fn content(rng: &mut Rng, sign: &str, place: &str) -> Vec<String> {
         "allow all;",
         "limit_except GET { deny all; }",
         "auth_basic closed; auth_basic_user_file {htpasswd};",
+        "satisfy any; allow 127.0.0.1; deny all; auth_basic closed; auth_basic_user_file {htpasswd};",
+        "satisfy any; allow 192.0.2.0/24; deny all; auth_basic closed; auth_basic_user_file {htpasswd};",
         "if ($http_x_test = 1) { return 403; }",
         "if ($http_x_test) { return 302 /elsewhere; }",
         "if ($http_x_test !~ ^2) { return 405; }",

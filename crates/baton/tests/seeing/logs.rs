@@ -244,3 +244,60 @@ fn a_syslog_daemon_gets_lines() {
     server.get("/found");
     assert!(line(&daemon).ends_with("]: 404 /found"));
 }
+
+/// Goal: sites have logs at daemons, each in its format; a reload does not need the daemon, and adds one. Method: a socket on
+/// this host, which is gone during the reload, and one for UDP.
+#[test]
+fn sites_log_to_syslog_daemons() {
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
+    let patience = Some(std::time::Duration::from_secs(20));
+    let folder = Folder::new();
+    folder.write("small.txt", "small");
+    let path = folder.base().join("syslog");
+    let remote = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    remote.set_read_timeout(patience).expect("a timeout");
+    let listen = || {
+        let daemon = UnixDatagram::bind(&path).expect("a socket");
+        let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs::set_permissions(&path, everyone).expect("permissions");
+        daemon.set_read_timeout(patience).expect("a timeout");
+        daemon
+    };
+    let site = |host: &str, log: &str| {
+        format!("[[site]]\nhosts = ['{host}']\n{{listen}}\nroot = '{{root}}'\naccess_log = {log}\n")
+    };
+    let daemon = listen();
+    let server = Server::run(
+        folder,
+        &(String::from("[log]\nflush_ms = 1\n[[site]]\n{listen}\nroot = '{root}'\n")
+            + &site("one.example", "{ file = 'syslog:{base}/syslog', format = 'one $target' }")),
+    );
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let local = |daemon: &UnixDatagram| {
+        let mut bytes = [0; 1024];
+        let length = daemon.recv(&mut bytes).expect("a line");
+        text(&bytes[..length])
+    };
+    let ask = |host: &str| assert_eq!(server.agent().ask_host(host, "GET", "/small.txt", "").status, 200);
+    ask("one.example");
+    let line = local(&daemon);
+    assert!(line.starts_with("<190>baton[") && line.ends_with("]: one /small.txt"), "{line}");
+
+    drop(daemon);
+    fs::remove_file(&path).expect("removed");
+    let file = server.folder().base().join("baton.toml");
+    let address = remote.local_addr().expect("an address");
+    let more = site("two.example", &format!("{{ file = 'syslog://{address}', format = 'two $target' }}"));
+    let more = more.replace("{listen}", "listen = '127.0.0.1:0'").replace("{root}", "/usr/share");
+    let mut file = fs::File::options().append(true).open(file).expect("the file");
+    writeln!(file, "{more}").expect("written");
+    server.ctl(&["reload"]);
+    assert_eq!(server.agent().ask_host("two.example", "GET", "/", "").status, 404);
+    let mut bytes = [0; 1024];
+    let length = remote.recv(&mut bytes).expect("a line");
+    assert!(text(&bytes[..length]).ends_with(" access - two /"), "{}", text(&bytes[..length]));
+    let daemon = listen();
+    ask("one.example");
+    assert!(local(&daemon).ends_with("]: one /small.txt"));
+}

@@ -96,7 +96,7 @@ impl Master {
             all_counters: self.workers.counters().collect(),
             log: self.logs.access_for_worker()?.map(|file| LogSettings {
                 file,
-                syslog: self.config.log.syslog(),
+                syslog: self.config.log.access.syslog(),
                 lines: self.config.log.lines(),
                 buffer_bytes: self.config.log.buffer_bytes as usize,
                 flush_ms: self.config.log.flush_ms,
@@ -275,7 +275,7 @@ impl Master {
                 Ok(orders) => return self.begin_purge(orders, requester, now),
                 Err(why) => Answer::Error(why),
             },
-            Command::ReopenLogs => match Logs::reopened(&self.config) {
+            Command::ReopenLogs => match self.logs.reopened(&self.config) {
                 Ok(logs) => {
                     let reopened: Vec<&str> = logs.names().collect();
                     let answer = Answer::Ok(json!({ "reopened": reopened }));

@@ -28,7 +28,6 @@ use crate::certificates::Certificates;
 use crate::channel::ToWorker;
 use crate::control::Answer;
 use crate::listeners::{Listeners, Listening, listen_addresses};
-use crate::logs::Logs;
 use crate::management::Requester;
 use crate::phase::Phase;
 use crate::reloads::{Change, Reload, Subject};
@@ -126,7 +125,7 @@ impl Master {
         let acme = config.acme_settings().map_err(|trouble| trouble.to_string())?;
         let documents =
             self.documents.settings_of(&config, &certificates).map_err(|trouble| trouble.to_string())?;
-        let logs = Logs::reopened(&config).map_err(|trouble| trouble.to_string())?;
+        let logs = self.logs.reopened(&config).map_err(|trouble| trouble.to_string())?;
         self.applications.prepare(&config, &self.startup.user, now).map_err(|trouble| trouble.to_string())?;
         self.origins.begin(&config);
         let text = self.applications.settled(&config, self.workers.count()).to_toml();

@@ -29,6 +29,9 @@ impl Translator<'_> {
 
     /// The values of `when` for the requests whose variable is as wanted.
     pub(super) fn conditions_on(&self, variable: &str, wanted: &Wanted<'_>) -> Option<Vec<Keys>> {
+        if variable == "$ssl_client_verify" {
+            return on_certificate(wanted);
+        }
         if let Some(part) = RequestPart::named(variable) {
             return part.when(wanted.values());
         }
@@ -36,6 +39,14 @@ impl Translator<'_> {
         let part = RequestPart::named(map.argument(0))?;
         part.when(values_of_map(map, wanted)?)
     }
+}
+
+/// A certificate is accepted, or there is none: others end the handshake. In clear, nginx has nothing there.
+fn on_certificate(wanted: &Wanted<'_>) -> Option<Vec<Keys>> {
+    let [is_accepted, is_none, is_clear] = ["SUCCESS", "NONE", ""].map(|value| wanted.holds(value));
+    let mut when = Keys::default();
+    when.set("client_certificate", is_accepted);
+    (is_accepted != is_none && is_none == is_clear).then(|| vec![when])
 }
 
 /// What an `if` wants of a variable.

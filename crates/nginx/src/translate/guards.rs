@@ -1,6 +1,6 @@
 //! What guards a server or a location: who may ask.
 
-use super::passwords::without_counterpart;
+use super::passwords::{beside_addresses, without_counterpart};
 use super::route::closed_with;
 use super::scope::Scope;
 use super::translator::Translator;
@@ -29,6 +29,13 @@ pub(super) enum Access {
     Some(Keys),
     /// No client: the answer that all get.
     Closed(Keys),
+}
+
+impl Access {
+    /// Whether it names clients that are let in.
+    fn names_clients(&self) -> bool {
+        matches!(self, Self::Some(keys) if keys.get("allow").is_some())
+    }
 }
 
 impl Translator<'_> {
@@ -64,7 +71,17 @@ impl Translator<'_> {
         if let Some(keys) = by_map {
             return Access::Some(keys);
         }
-        let rules = scope.all(&["allow", "deny"]);
+        let access = self.rules_of_addresses(&scope.all(&["allow", "deny"]));
+        // Only some addresses can be one of two.
+        if let Some(password) = beside_addresses(scope).filter(|_| !access.names_clients()) {
+            self.close(password);
+            return Access::Closed(closed_with(403));
+        }
+        access
+    }
+
+    /// What rules about addresses say.
+    fn rules_of_addresses(&mut self, rules: &[&Directive]) -> Access {
         // What comes behind `all` has no effect.
         let end = rules.iter().position(|rule| rule.argument(0) == "all");
         let is_closed_else = end.is_some_and(|end| rules[end].name == "deny");

@@ -23,8 +23,17 @@ pub(super) fn is_about_file(pattern: &str, name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| before_ending(pattern, ending).is_some())
 }
 
-/// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`.
-fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
+/// The part of an expression in front of an ending: `^/a/.*` of `^/a/.*\.(php|cgi)$`, and of `^/a/.*(?i:\.php$)`, as one within a
+/// location is written.
+fn before_ending(pattern: &str, ending: &str) -> Option<String> {
+    let folded = pattern.strip_suffix(')').and_then(|pattern| pattern.rsplit_once("(?i:"));
+    match folded.filter(|(_, inner)| inner.ends_with('$')) {
+        Some((outer, inner)) => plain_before_ending(inner, ending).map(|start| format!("{outer}{start}")),
+        None => plain_before_ending(pattern, ending).map(str::to_owned),
+    }
+}
+
+fn plain_before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
     let pattern = pattern.strip_suffix('$').or_else(|| pattern.strip_suffix("(/|$)")).unwrap_or(pattern);
     match pattern.strip_suffix(')') {
         Some(group) => {
@@ -32,5 +41,25 @@ fn before_ending<'r>(pattern: &'r str, ending: &str) -> Option<&'r str> {
             names.trim_start_matches("?:").split('|').any(|name| name == ending).then_some(start)
         }
         None => pattern.strip_suffix(ending)?.strip_suffix("\\."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_about_endings() {
+        for (pattern, expected) in [
+            (r"^/a/.*\.html$", Some("^/a/.*")),
+            (r"^/a/.*\.(css|html)$", Some("^/a/.*")),
+            (r"^/a.*(?i:\.html$)", Some("^/a.*")),
+            (r"^/a/.*(?i:\.(css|html)$)", Some("^/a/.*")),
+            (r"^/a/.*(?i:x.*\.html$)", Some("^/a/.*x.*")),
+            (r"^/a/.*(?i:\.css$)", None),
+            (r"^/a/(?i:b)", None),
+        ] {
+            assert_eq!(before_ending(pattern, "html").as_deref(), expected, "{pattern}");
+        }
     }
 }

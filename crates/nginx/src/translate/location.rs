@@ -8,7 +8,7 @@ use super::conditions::Wanted;
 use super::error_page::page_of;
 use super::expression::{may_match, quoted, restricted, widened};
 use super::guards::Access;
-use super::passwords::PASSWORDS;
+use super::passwords::{PASSWORDS, beside_addresses};
 use super::route::{
     By, CASES, Content, Level, Route, closed_with, encoded, place_of, redirection, rewritten_to,
 };
@@ -71,6 +71,8 @@ pub(super) struct Surroundings<'t> {
     pub(super) is_guarded: bool,
     /// Whether the site asks for passwords.
     pub(super) has_users: bool,
+    /// Whether an address is enough in the place of a password.
+    pub(super) is_choice: bool,
     pub(super) has_fallback: bool,
     /// Targets of `error_page`.
     pub(super) error_pages: Vec<String>,
@@ -341,6 +343,10 @@ impl<'t> Translator<'t> {
                 None if site.has_users => allowed.set("basic_auth", "off"),
                 None => {}
             }
+        }
+        let is_choice = beside_addresses(&spot.scope).is_some();
+        if is_choice != site.is_choice {
+            allowed.set("satisfy", if is_choice { "any" } else { "all" });
         }
         if let Some(limit) =
             (!spot.own.all(&["limit_req"]).is_empty()).then(|| self.rate(&spot.scope)).flatten()

@@ -378,7 +378,7 @@ fn says_only_fields(keys: &Keys) -> bool {
     MORE_THAN_FIELDS.iter().all(|key| keys.get(key).is_none())
 }
 
-const MORE_THAN_FIELDS: [&str; 15] = [
+const MORE_THAN_FIELDS: [&str; 16] = [
     CASES,
     "allow",
     "basic_auth",
@@ -393,5 +393,6 @@ const MORE_THAN_FIELDS: [&str; 15] = [
     "respond",
     "rewrite",
     "root",
+    "satisfy",
     "scgi",
 ];

@@ -12,6 +12,7 @@ mod guards;
 mod index_files;
 mod listen;
 mod location;
+mod logs;
 mod matching;
 mod passwords;
 mod path_maps;

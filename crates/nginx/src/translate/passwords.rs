@@ -30,10 +30,13 @@ impl Translator<'_> {
 
 /// What asks for a password at a place, and cannot be translated.
 pub(super) fn without_counterpart<'t>(scope: &Scope<'t>) -> Option<&'t Directive> {
-    let password = asked(scope)?;
-    // An address or a password; for Baton it is both.
+    asked(scope).filter(|_| file(scope).is_none())
+}
+
+/// What asks for a password at a place where an address is enough.
+pub(super) fn beside_addresses<'t>(scope: &Scope<'t>) -> Option<&'t Directive> {
     let is_choice = scope.word("satisfy") == Some("any") && !scope.all(&["allow", "deny"]).is_empty();
-    (is_choice || file(scope).is_none()).then_some(password)
+    asked(scope).filter(|_| is_choice)
 }
 
 fn asked<'t>(scope: &Scope<'t>) -> Option<&'t Directive> {

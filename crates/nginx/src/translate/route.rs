@@ -221,7 +221,7 @@ impl Route {
 }
 
 /// Keys that keep some requests from being answered.
-const GUARDS: [&str; 6] = ["allow", "deny", "basic_auth", "rate_limit", "methods", CASES];
+const GUARDS: [&str; 7] = ["allow", "deny", "basic_auth", "satisfy", "rate_limit", "methods", CASES];
 
 /// A key that no configuration has: what some requests of a route get instead, each with its `when`. Whatever stands for a route
 /// with its keys has them, too; they are written as routes in front of it.

@@ -10,6 +10,7 @@ use super::index_files::{guard_of_folders, is_about_file};
 use super::listen::Listens;
 use super::location::{Matcher, Spot, Surroundings};
 use super::matching::arranged;
+use super::passwords::beside_addresses;
 use super::route::{By, CASES, Level, Route, closed_with, redirection, rewritten_to};
 use super::scope::Scope;
 use super::translator::Translator;
@@ -54,6 +55,7 @@ impl<'t> Translator<'t> {
             is_closed: matches!(access, Access::Closed(_)),
             is_guarded: matches!(access, Access::Some(_)),
             has_users: false,
+            is_choice: false,
             has_fallback: false,
             error_pages: error_pages(&scope),
         };
@@ -69,6 +71,10 @@ impl<'t> Translator<'t> {
         if let Some(users) = self.users(&scope).filter(|_| !site.is_closed) {
             keys.set("basic_auth", users);
             site.has_users = true;
+            site.is_choice = beside_addresses(&scope).is_some();
+            if site.is_choice {
+                keys.set("satisfy", "any");
+            }
         }
         if let Some(methods) = self.methods(&own) {
             keys.set("methods", methods);
@@ -85,11 +91,7 @@ impl<'t> Translator<'t> {
             site.has_fallback = true;
         }
         self.error_pages(&scope, &site, &mut keys);
-        if scope.word("access_log") == Some("off") {
-            keys.set("access_log", false);
-        } else if let Some(log) = own.find("access_log") {
-            self.note(log, Weight::Remark, "all sites share one access log");
-        }
+        self.log_of_site(&scope, &own, &mut keys);
         let cases = self.cases("/", &Spot::whole(server, &scope), &site);
         let mut routes = self.routes(server, &scope, &site);
         let sent: Vec<_> = moved.iter().map(|(host, _)| host.as_str()).collect();

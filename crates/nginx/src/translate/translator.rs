@@ -14,6 +14,8 @@ pub(super) struct Translator<'t> {
     /// Variables of maps that have become something else.
     pub(super) used_maps: HashSet<String>,
     pub(super) ports: Ports,
+    /// Where the server's access log goes.
+    pub(super) server_log: Option<String>,
     pub(super) notes: Vec<Note>,
     /// All notes, so that each is said once.
     said: HashSet<Note>,
@@ -31,7 +33,15 @@ pub(super) struct OfHttp<'t> {
 
 impl<'t> Translator<'t> {
     pub(super) fn new(includes: &'t mut dyn Includes, of_http: OfHttp<'t>, ports: Ports) -> Self {
-        Self { includes, of_http, used_maps: HashSet::new(), ports, notes: Vec::new(), said: HashSet::new() }
+        Self {
+            includes,
+            of_http,
+            used_maps: HashSet::new(),
+            ports,
+            server_log: None,
+            notes: Vec::new(),
+            said: HashSet::new(),
+        }
     }
 
     /// Says which maps are left out, once all servers are translated.

@@ -123,29 +123,6 @@ impl Translator<'_> {
         }
         keys
     }
-
-    fn log(&mut self, scope: &Scope<'_>) -> Keys {
-        let mut keys = Keys::default();
-        if let Some(log) = scope.find("access_log") {
-            match (log.argument(0), log.argument(1)) {
-                ("off", _) => {}
-                (path, "" | "combined") if path.starts_with('/') => keys.set("access", path),
-                (path, _) if path.starts_with('/') => {
-                    self.note(log, Weight::LeftOut, "the format of this log is left out: it is \"combined\"");
-                    keys.set("access", path);
-                }
-                _ => self.leave_out(log),
-            }
-        }
-        if let Some(log) = scope.find("error_log") {
-            match log.argument(0) {
-                "stderr" => keys.set("error", "stderr"),
-                path if path.starts_with('/') => keys.set("error", path),
-                _ => self.leave_out(log),
-            }
-        }
-        keys
-    }
 }
 
 /// Longer heads than usual, which one location may need, are allowed everywhere.

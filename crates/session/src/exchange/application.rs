@@ -112,7 +112,8 @@ impl DelegatedRequest {
     /// Whether a rule keeps the request from the shared cache.
     pub(super) fn bypasses_cache(&self, client: &Transport) -> bool {
         let address = self.client_address(client).map(|address| address.ip());
-        bypasses_cache(self.route(), &RequestView { head: &self.head.get(), address })
+        let has_certificate = client.has_certificate();
+        bypasses_cache(self.route(), &RequestView { head: &self.head.get(), address, has_certificate })
     }
 
     /// Whether some responses give way to pages of the server.

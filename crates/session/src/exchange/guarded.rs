@@ -70,7 +70,7 @@ pub(super) fn judge<'a>(
 ) -> Result<Option<Box<str>>, Rejection<'a>> {
     let AccessRequest { view, is_preflight, now_ms } = access_request;
     let refused = |page| Err(Rejection::Refusal(page));
-    if guards.access.as_ref().is_some_and(|access| !access.admits(view.address)) {
+    if !guards.admits(view.address) {
         return refused(Page::error(Status::FORBIDDEN));
     }
     if guards.denied.as_ref().is_some_and(|denied| denied.holds(&view)) {
@@ -103,7 +103,7 @@ pub(super) fn judge<'a>(
     {
         return refused(Page::method_refused(methods.all()));
     }
-    let Some(auth) = &guards.basic_auth else { return Ok(None) };
+    let Some(auth) = guards.users_for(view.address) else { return Ok(None) };
     let user = match authentication {
         Authentication::Verified(user) => user,
         Authentication::New | Authentication::Redirected | Authentication::Rewritten { .. } => {
@@ -154,7 +154,7 @@ mod tests {
     fn judged(guards: &Guards, line: &str, is_preflight: bool, is: Authentication<'_>) -> Option<String> {
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-        let view = RequestView { head: &head, address: Some(CLIENT.into()) };
+        let view = RequestView { head: &head, address: Some(CLIENT.into()), has_certificate: false };
         match judge(guards, AccessRequest { view, is_preflight, now_ms: 1_000 }, is) {
             Ok(_) => None,
             Err(Rejection::Refusal(page)) => {

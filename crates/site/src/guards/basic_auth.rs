@@ -202,7 +202,10 @@ mod tests {
             let login = STANDARD.encode(format!("ada:{password}"));
             let text = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n\r\n");
             let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();
-            auth.standing(&RequestView { head: &head, address: Some([192, 0, 2, host].into()) }, now_ms)
+            auth.standing(
+                &RequestView { head: &head, address: Some([192, 0, 2, host].into()), has_certificate: false },
+                now_ms,
+            )
         };
         let standing = |password: &str, now_ms| standing_from(1, password, now_ms);
         let mut right: Vec<_> = (0..64).map(|_| standing("a:b", 5)).collect();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::line::LineFormat;
+use super::syslog::SyslogForm;
 use super::writer::{LogSettings, LogWriter};
 use crate::metrics::Counters;
 
@@ -38,7 +39,7 @@ pub struct SiteLogs {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Files for logs that the next plan may need.
+    /// Files and sockets for logs that the next plan may need.
     files: HashMap<PathBuf, OwnedFd>,
     open: Vec<(PathBuf, LineFormat, Weak<SiteLogFile>)>,
 }
@@ -49,7 +50,7 @@ impl SiteLogs {
         Self { counters, buffer_bytes, flush_ms, state: Mutex::default() }
     }
 
-    /// The next plan may need the log at this path.
+    /// The next plan may need the log with this name, which is a path unless it is a syslog daemon's.
     pub fn put(&self, path: PathBuf, file: OwnedFd) {
         self.lock().files.insert(path, file);
     }
@@ -65,11 +66,11 @@ impl SiteLogs {
         Ok(())
     }
 
-    /// The log at this path.
+    /// The log with this name. `syslog`: how lines are sent, if it is a daemon's.
     ///
     /// # Errors
     /// Its file was never put here, or there can be no further thread.
-    pub fn log(&self, path: &Path, lines: &LineFormat) -> io::Result<SiteLog> {
+    pub fn log(&self, path: &Path, lines: &LineFormat, syslog: Option<SyslogForm>) -> io::Result<SiteLog> {
         let mut state = self.lock();
         state.open.retain(|(.., log)| log.strong_count() > 0);
         let known = state.open.iter().find(|(own, format, _)| own == path && format == lines);
@@ -81,7 +82,7 @@ impl SiteLogs {
         let file = file.ok_or_else(|| io::Error::other(format!("the log {} is missing", path.display())))?;
         let settings = LogSettings {
             file,
-            syslog: None,
+            syslog,
             lines: lines.clone(),
             buffer_bytes: self.buffer_bytes,
             flush_ms: self.flush_ms,
@@ -120,12 +121,12 @@ mod tests {
         let logs = SiteLogs::new(Counters::allocate(1).unwrap().remove(0), 1024, 1000);
         let lines = LineFormat::default();
         let path = Path::new("/log");
-        assert!(logs.log(path, &lines).is_err());
+        assert!(logs.log(path, &lines, None).is_err());
         logs.put(path.into(), tempfile::tempfile().unwrap().into());
-        let SiteLog::Own(first) = logs.log(path, &lines).unwrap() else { panic!("no log") };
-        let SiteLog::Own(second) = logs.log(path, &lines).unwrap() else { panic!("no log") };
+        let SiteLog::Own(first) = logs.log(path, &lines, None).unwrap() else { panic!("no log") };
+        let SiteLog::Own(second) = logs.log(path, &lines, None).unwrap() else { panic!("no log") };
         assert!(Arc::ptr_eq(&first, &second));
         drop((first, second));
-        assert!(logs.log(path, &lines).is_err(), "no plan had it any more");
+        assert!(logs.log(path, &lines, None).is_err(), "no plan had it any more");
     }
 }

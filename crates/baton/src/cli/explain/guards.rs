@@ -70,15 +70,16 @@ pub(super) fn refuse(
             lines.add("rate", format!("{verdict}: {when}"));
         }
     }
-    if guards.basic_auth.is_some() {
+    let users = guards.users_for(client);
+    if guards.basic_auth.is_some() && users.is_none() {
+        lines.add("password", "not asked for: the address is enough (satisfy = \"any\")".into());
+    }
+    if users.is_some() {
         lines.add("password", "asked for: -H 'Authorization: Basic …' explains for a user".into());
     }
     let refuses_get = guards.methods.as_ref().is_some_and(|methods| !methods.contains(b"GET"));
-    let is_unknown = guards.basic_auth.is_some() && response.starts_with("HTTP/1.1 401");
-    is_denied
-        || refuses_get
-        || is_unknown
-        || guards.access.as_ref().is_some_and(|access| !access.admits(client))
+    let is_unknown = users.is_some() && response.starts_with("HTTP/1.1 401");
+    is_denied || refuses_get || is_unknown || !guards.admits(client)
 }
 
 fn verdict(access: &Access, client: IpAddr) -> String {

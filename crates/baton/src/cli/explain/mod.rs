@@ -142,14 +142,14 @@ impl Explain {
             return Ok(lines.finish(&head));
         };
         let address = guards::client_behind(&mut lines, planned, client, &asked);
-        let view = RequestView { head: &asked, address };
+        let view = RequestView { head: &asked, address, has_certificate: false };
         let Some(End { route, configured, target, rewrites }) = way::follow(&mut lines, planned, site, &view)
         else {
             return Ok(lines.finish(&head));
         };
         let (path, query) = split(&target);
         let asked = asked.with_target(path.as_bytes(), query.map(str::as_bytes));
-        let view = RequestView { head: &asked, address };
+        let view = RequestView { head: &asked, address, has_certificate: false };
         if guards::refuse(&mut lines, route.guards.as_deref(), &view, &head) {
             return Ok(lines.finish(&head));
         }
@@ -366,7 +366,7 @@ fn no_file(
 fn logged(config: &Config, site: &Site) -> String {
     match (&site.settings.access_log, &config.log.access) {
         (AccessLog::Off, _) => "off for this site".into(),
-        (AccessLog::Own(own), _) => own.file.display().to_string(),
+        (AccessLog::Own(own), _) => own.file.to_string(),
         (_, Destination::Off) => "off".into(),
         (_, Destination::Stdout) => "standard output".into(),
         (_, Destination::Stderr) => "standard error".into(),
