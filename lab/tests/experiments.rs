@@ -41,8 +41,8 @@ fn every_experiment_runs_in_cells_of_a_tenth_of_a_second() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("only root may") {
-            left_out(&format!("{name} needs root"));
+        if let Some(what) = ["only root may", "more CPUs than"].into_iter().find(|what| said.contains(what)) {
+            left_out(&format!("{name}: {what} …"));
             continue;
         }
         said.lines().filter(|line| line.contains("left out: ")).for_each(left_out);
