@@ -320,6 +320,11 @@ impl Used<'_> {
         let disk = self.disk_bytes.map(|bytes| bytes as f64 / 1e6 / span.as_secs_f64());
         values.extend(disk.map(|rate| (Quantity::DiskMegabytes, rate)));
         self.stage.not_here.or_tell(&self.readings, requests, span, values);
+        let share = |name| values.get(&name).copied();
+        let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
+        if let Some((kernel, user)) = copies {
+            values.insert(Quantity::CopyUs, (kernel + user) / 100.0 * per_request(self.cpu()));
+        }
     }
 
     /// How many of the server's CPUs other processes used, and a hypervisor.
