@@ -27,9 +27,16 @@ pub(super) struct Expanded<'a> {
     pub(super) is_between: bool,
 }
 
+/// A value of each parameter so far.
+#[derive(Clone, Default)]
+struct Choice<'a> {
+    values: Vec<(String, Spanned<DeValue<'a>>)>,
+    is_between: bool,
+}
+
 /// The variants of a table, the last parameter changing first.
 pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded<'a>>, Complaint> {
-    let mut choices: Vec<(Vec<(String, Spanned<DeValue<'a>>)>, bool)> = vec![(Vec::new(), false)];
+    let mut choices: Vec<Choice<'a>> = vec![Choice::default()];
     if let Some(sweep) = table.get_mut().remove("sweep") {
         let span = sweep.span();
         let DeValue::Table(sweep) = sweep.into_inner() else {
@@ -41,17 +48,20 @@ pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded
                 return Err((span, format!("the values of {} are a list", name.get_ref())));
             };
             let so_far = std::mem::take(&mut choices);
-            for (choice, is_between) in so_far {
+            for Choice { values: before, is_between } in so_far {
                 for (number, value) in values.iter().enumerate() {
                     let more = (name.get_ref().clone().into_owned(), value.clone());
                     let is_number = matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_));
                     let is_inner = is_number && number > 0 && number + 1 < values.len();
-                    choices.push((choice.iter().cloned().chain([more]).collect(), is_between || is_inner));
+                    choices.push(Choice {
+                        values: before.iter().cloned().chain([more]).collect(),
+                        is_between: is_between || is_inner,
+                    });
                 }
             }
         }
     }
-    let one = |(choice, is_between): (Vec<(String, Spanned<DeValue<'a>>)>, bool)| {
+    let one = |Choice { values: choice, is_between }: Choice<'a>| {
         let mut variant = table.clone();
         let mut parameters = Parameters::new();
         for (name, value) in &choice {
