@@ -66,6 +66,8 @@ pub(crate) enum Quantity {
     SystemCalls,
     KernelCopyShare,
     UserCopyShare,
+    /// Of server and application, in either mode.
+    CopyUs,
     IoWait,
     FileCacheBytes,
     MemoryBytes,
@@ -154,6 +156,7 @@ impl Quantity {
             Self::SystemCalls => "system calls/request",
             Self::KernelCopyShare => "% of CPU time in copies between user and kernel",
             Self::UserCopyShare => "% of CPU time in copies within user mode",
+            Self::CopyUs => "CPU µs/request in copies",
             Self::IoWait => "CPUs that wait for a disk",
             Self::FileCacheBytes => "bytes of files in memory",
             Self::MemoryBytes => "bytes of memory",

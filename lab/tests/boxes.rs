@@ -58,7 +58,7 @@ fn wait_until(what: &str, reached: impl Fn() -> bool) {
 fn a_share_of_a_cpu_is_used_up() {
     let folder = tempfile::tempdir().unwrap();
     let Some(boxes) = boxes("cpu = 0.1", 0, folder.path(), |_| {}) else { return };
-    let server_box = boxes.make("spins", folder.path()).unwrap();
+    let server_box = boxes.make("spins", folder.path(), None).unwrap();
     assert_eq!(server_box.throttled(), 0);
     let program = run("while :; do :; done", &server_box, folder.path());
     wait_until("it is throttled", || server_box.throttled() > 3);
@@ -68,13 +68,14 @@ fn a_share_of_a_cpu_is_used_up() {
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
 }
 
-/// Goal: memory is a share of the requested set, and a program that takes more is killed. Method: a string of 64 MB in 20 % of 100 MB.
+/// Goal: memory is a share of the requested set, where one box may have its own, and a program that takes more is killed.
+/// Method: a string of 64 MB in 20 % of 100 MB, while other boxes would have all of it.
 #[test]
 fn memory_runs_out() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = "memory = \"20 % of the requested set\"";
+    let settings = "memory = \"200 % of the requested set\"";
     let Some(boxes) = boxes(settings, 100 << 20, folder.path(), |_| {}) else { return };
-    let server_box = boxes.make("takes", folder.path()).unwrap();
+    let server_box = boxes.make("takes", folder.path(), Some(MemoryBound::PercentOfSet(20.0))).unwrap();
     assert_eq!(server_box.memory_kills(), 0);
     let program = run("text=$(head -c 64000000 /dev/zero | tr '\\\\0' x) || :", &server_box, folder.path());
     wait_until("it is killed", || server_box.memory_kills() > 0);
@@ -91,7 +92,7 @@ fn a_disk_is_slow_and_its_cache_bounded() {
     let settings = "memory = \"12 MiB\"\ndisk_mb_s = 8\nread_ahead_kb = 64";
     let fill = |root: &Path| fs::write(root.join("file"), vec![7; BYTES as usize]).unwrap();
     let Some(boxes) = boxes(settings, BYTES, folder.path(), fill) else { return };
-    let server_box = boxes.make("reads", folder.path()).unwrap();
+    let server_box = boxes.make("reads", folder.path(), None).unwrap();
     let begin = Instant::now();
     let before = server_box.disk_bytes().unwrap().unwrap();
     let program =

@@ -66,6 +66,13 @@ impl RequestList {
         self
     }
 
+    /// These requests by this method, with a body of so many bytes. More fields come before.
+    #[must_use]
+    pub fn with_body(mut self, method: &str, bytes: usize) -> Self {
+        self.targets.add_body(method, bytes);
+        self
+    }
+
     /// Passes over so many requests.
     pub fn skip(&mut self, count: usize) {
         self.order.next = (self.order.next + count) % self.order.numbers.len();

@@ -95,6 +95,15 @@ impl Targets {
         }
     }
 
+    /// All of them by this method, with a body of so many bytes.
+    pub(super) fn add_body(&mut self, method: &str, bytes: usize) {
+        self.add_fields(&format!("Content-Length: {bytes}\r\n"));
+        for prepared in &mut self.prepared {
+            prepared.wire.splice(.."GET".len(), method.bytes());
+            prepared.wire.resize(prepared.wire.len() + bytes, b'b');
+        }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.prepared.len()
     }
@@ -171,6 +180,15 @@ mod tests {
         let mut targets = one(LoadRequest::page("/a", None), false);
         targets.add_fields("X-A: 1\r\n");
         assert!(targets.bytes(0).ends_with(b"\r\nUser-Agent: baton-load\r\nX-A: 1\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_body_follows_its_length() {
+        let mut targets = one(LoadRequest::page("/a", None), false);
+        targets.add_body("PUT", 3);
+        let text = String::from_utf8(targets.bytes(0).to_vec()).unwrap();
+        assert!(text.starts_with("PUT /a HTTP/1.1\r\n"), "{text}");
+        assert!(text.ends_with("\r\nContent-Length: 3\r\n\r\nbbb"), "{text}");
     }
 
     #[test]

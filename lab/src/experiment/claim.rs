@@ -54,6 +54,8 @@ pub(crate) enum Aggregate {
     Median(String),
     /// Below the line, for an axis of numbers.
     Area(String),
+    /// The largest of all lines at a place.
+    Best(Scalar),
 }
 
 impl ClaimText {
@@ -88,7 +90,7 @@ impl Statement {
     /// The lines that it names.
     pub(crate) fn lines(&self) -> Vec<&str> {
         match self {
-            Self::Ratio(pair, _) => pair.iter().map(Aggregate::line).collect(),
+            Self::Ratio(pair, _) => pair.iter().filter_map(Aggregate::line).collect(),
             Self::Order(lines) | Self::Equal(lines, _) => lines.iter().map(String::as_str).collect(),
             Self::Monotone(line, _) | Self::Peak(line, _) => vec![line],
         }
@@ -96,9 +98,11 @@ impl Statement {
 }
 
 impl Aggregate {
-    pub(crate) fn line(&self) -> &str {
+    /// The line that it is of, unless it is of all.
+    pub(crate) fn line(&self) -> Option<&str> {
         match self {
-            Self::Peak(line) | Self::At(line, _) | Self::Median(line) | Self::Area(line) => line,
+            Self::Peak(line) | Self::At(line, _) | Self::Median(line) | Self::Area(line) => Some(line),
+            Self::Best(_) => None,
         }
     }
 }
@@ -107,18 +111,20 @@ impl FromStr for Aggregate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is none of peak(line), at(line, x), median(line), area(line)");
+        let wrong =
+            || format!("`{text}` is none of peak(line), at(line, x), median(line), area(line), best(x)");
         let (name, rest) = text.split_once('(').ok_or_else(wrong)?;
         let line = rest.strip_suffix(')').ok_or_else(wrong)?.trim();
         match name.trim() {
             "peak" => Ok(Self::Peak(line.to_owned())),
             "median" => Ok(Self::Median(line.to_owned())),
             "area" => Ok(Self::Area(line.to_owned())),
+            "best" => Ok(Self::Best(line.into())),
             "at" => {
                 let (line, x) = line.rsplit_once(',').ok_or_else(wrong)?;
                 Ok(Self::At(line.trim().to_owned(), x.trim().into()))
             }
-            unknown => match likely(unknown, ["peak", "at", "median", "area"]) {
+            unknown => match likely(unknown, ["peak", "at", "median", "area", "best"]) {
                 Some(meant) => Err(format!("`{unknown}` is not known: did you mean `{meant}`?")),
                 None => Err(wrong()),
             },
@@ -133,6 +139,7 @@ impl fmt::Display for Aggregate {
             Self::At(line, x) => write!(f, "at({line}, {x})"),
             Self::Median(line) => write!(f, "median({line})"),
             Self::Area(line) => write!(f, "area({line})"),
+            Self::Best(x) => write!(f, "best({x})"),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::scalar::Scalar;
 use super::sweep::Parameters;
 use crate::meters::MeterName;
 use crate::quantity::Quantity;
-use crate::rig::BoxSettings;
+use crate::rig::{BoxSettings, MemoryBound};
 use crate::servers::Ability;
 
 /// The part of a file that is no list of variants.
@@ -127,6 +127,11 @@ pub(crate) struct ContenderText {
     pub(crate) set: BTreeMap<String, toml::Value>,
     /// The program behind it, with a pool of its own.
     pub(crate) application: Option<ApplicationText>,
+    /// Memory of its box, in place of that which all have.
+    pub(crate) memory: Option<MemoryBound>,
+    /// What is measured of it, beside that which is measured of all.
+    #[serde(default)]
+    pub(crate) meters: Vec<MeterName>,
     /// Loads that it gets; none: all.
     #[serde(default)]
     pub(crate) only: Vec<Spanned<String>>,
@@ -160,6 +165,8 @@ pub(crate) struct FigureText {
     pub(crate) only: Parameters,
     /// A line to which the others are compared within each round.
     pub(crate) reference: Option<Spanned<String>>,
+    /// A place of the axis: published values are drawn in the measure in which the one there stands for ours.
+    pub(crate) published_as: Option<Scalar>,
 }
 
 /// A published value.

@@ -54,9 +54,21 @@ pub(crate) struct ClosedText {
     /// More fields of each request.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, String>,
+    /// A body of each request.
+    pub(crate) upload: Option<UploadText>,
+    /// With `ask = "script"`: only its beginning, until the files that it asks for are so large.
+    pub(crate) set_mib: Option<f64>,
     /// The client sleeps when it has nothing to do, so that an origin on its CPU can run.
     #[serde(default)]
     pub(crate) sleep: bool,
+}
+
+/// What clients send.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UploadText {
+    pub(crate) method: String,
+    pub(crate) bytes: usize,
 }
 
 /// A load at a steady rate, alone first, then beside another.
@@ -132,8 +144,8 @@ impl LoadText {
             Self::Paced(load) => load.ask.paths(),
             Self::SlowReaders(load) => load.ask.paths(),
             Self::Stepped { path, .. } | Self::Traced { path, .. } => vec![path],
-            // Scripts ask for files.
-            Self::Sessions(_) => vec!["/"],
+            // The site knows what its script needs.
+            Self::Sessions(_) => Vec::new(),
             Self::Handshakes { .. } | Self::IdleTls { .. } => {
                 needs.insert(Ability::Tls);
                 Vec::new()
@@ -163,7 +175,7 @@ impl Ask {
 }
 
 /// What answers at this path: `lab/src/servers` has the table.
-fn ability_of(path: &str) -> Ability {
+pub(crate) fn ability_of(path: &str) -> Ability {
     let before_query = path.split('?').next().unwrap_or(path);
     match before_query.split('/').nth(1) {
         _ if before_query.ends_with(".php") => Ability::Php,
@@ -182,5 +194,5 @@ fn one() -> usize {
     1
 }
 
-/// Sequences of a site: its mix; files that are not in memory; files that always are.
-pub(crate) const SEQUENCES: [&str; 3] = ["mix", "cold", "resident"];
+/// Sequences of a site: its mix; files that are not in memory; files that always are; the script of a site after a source.
+pub(crate) const SEQUENCES: [&str; 4] = ["mix", "cold", "resident", "script"];

@@ -22,10 +22,14 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::meters::MeterName;
+use crate::rig::allowed_cpus;
+
 pub(crate) use claim::{Aggregate, Statement};
 pub(crate) use contents::{ContenderText, FigureText, Head, OwnSite, SiteText};
 pub(crate) use load_text::{
     Ask, Beside, ClosedText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES, SlowReadersText,
+    ability_of,
 };
 pub use mistake::Mistake;
 pub(crate) use mistake::likely;
@@ -57,6 +61,8 @@ fn folder_of(build: &Path) -> String {
 pub(crate) struct Variant<T> {
     pub(crate) name: String,
     pub(crate) parameters: Parameters,
+    /// Whether a number of it lies between others of its sweep.
+    is_between: bool,
     pub(crate) what: T,
 }
 
@@ -178,6 +184,16 @@ impl Experiment {
         self
     }
 
+    /// Enough to see that it works: the first and the last of each sweep's numbers, and no samples, whose reports take seconds.
+    pub(crate) fn thinned(mut self) -> Self {
+        let is_brief = |meter: &MeterName| *meter != MeterName::Copies;
+        self.head.meters.retain(is_brief);
+        self.loads.retain(|load| !load.is_between);
+        self.contenders.retain(|contender| !contender.is_between);
+        self.contenders.iter_mut().for_each(|contender| contender.what.meters.retain(is_brief));
+        self
+    }
+
     /// The name that two builds would share.
     pub(crate) fn shared_name(builds: &[PathBuf]) -> Option<String> {
         let names: Vec<String> = builds.iter().map(|build| folder_of(build)).collect();
@@ -186,7 +202,11 @@ impl Experiment {
 
     /// Why it cannot be run here as this user.
     pub(crate) fn hindrance(&self) -> Option<&'static str> {
-        self.needs_root().filter(|_| !getuid().is_root())
+        let has_cpus = allowed_cpus().is_ok_and(|cpus| cpus.len() >= self.head.cpus);
+        match self.needs_root() {
+            Some(why) if !getuid().is_root() => Some(why),
+            _ => (!has_cpus).then_some("its server needs more CPUs than this machine has"),
+        }
     }
 
     /// Why it needs root, if it does.
@@ -331,9 +351,10 @@ fn variants<T: DeserializeOwned>(
         let DeValue::Table(table) = item.into_inner() else {
             return Err(at(span, "this is a table".to_owned()));
         };
-        for (mut parameters, mut table) in
+        for expanded in
             sweep::expand(Spanned::new(span.clone(), table)).map_err(|(span, what)| at(span, what))?
         {
+            let sweep::Expanded { mut parameters, mut table, is_between } = expanded;
             let name = table.get_mut().remove("name");
             let name = name.and_then(|name| Scalar::of(name.get_ref()));
             let name = name.ok_or_else(|| at(span.clone(), "`name` is missing".to_owned()))?;
@@ -341,7 +362,7 @@ fn variants<T: DeserializeOwned>(
                 return Err(at(span, format!("there are two of the name `{name}`")));
             }
             parameters.insert(kind.to_owned(), name.clone());
-            found.push(Variant { name: name.0, parameters, what: typed(table, file, text)? });
+            found.push(Variant { name: name.0, parameters, is_between, what: typed(table, file, text)? });
         }
     }
     Ok(found)
@@ -358,29 +379,67 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 22] = files![
+static FILES: [(&str, &str); 60] = files![
+    "affinity",
     "applications",
     "architectures",
+    "auto",
+    "auto-disk",
+    "banking",
+    "by-reference",
     "cache",
+    "caches",
+    "clients",
     "cluster",
     "cluster-faults",
     "compression",
     "copies",
+    "dataset",
     "disk",
     "documents",
+    "ecommerce",
+    "fcgi-copies",
+    "fcgi-processors",
+    "fcgi-static",
     "files",
+    "footprint",
     "front-cost",
     "guards",
     "handshakes",
     "idle",
     "instructions",
+    "knot-cache",
     "log",
+    "memory-ample",
+    "memory-half",
+    "memory-scarce",
+    "memory-sizes",
+    "mp-ample",
+    "mp-disk",
+    "mp-matrix",
+    "mp-profile",
+    "mp-sizes",
+    "packets",
     "php",
+    "php-compute",
+    "php-sizes",
+    "policies",
+    "profile",
+    "profiler",
     "proxy",
     "restart",
+    "scalability",
+    "send-buffer",
+    "sendfile-b",
     "sendfile-nb",
     "slow-readers",
+    "support",
+    "surge",
     "tls",
+    "traces",
+    "tune-matrix",
+    "uploads",
+    "warm-cache",
 ];
 
 #[cfg(test)]
@@ -448,6 +507,14 @@ order = ['baton', 'nginx']
         let text = SMALL.replace("server = '{server}'\n", "server = '{server}'\nonly = ['1 KB']\n");
         let small = Experiment::parse("small", "small.toml", &text).unwrap();
         assert_eq!(small.cells().count(), 2);
+    }
+
+    #[test]
+    fn numbers_between_others_are_thinned_out_and_words_are_not() {
+        let text = SMALL.replace("[1, 16]", "[1, 4, 16]").replace("['nginx', ", "['nginx', 'caddy', ");
+        let thinned = Experiment::parse("small", "small.toml", &text).unwrap().thinned();
+        assert_eq!(thinned.loads.iter().map(|load| &*load.name).collect::<Vec<_>>(), ["1 KB", "16 KB"]);
+        assert_eq!(thinned.contenders.len(), 3);
     }
 
     #[test]

@@ -19,11 +19,24 @@ pub(crate) type Parameters = BTreeMap<String, Scalar>;
 /// Something wrong at these bytes.
 pub(super) type Complaint = (Range<usize>, String);
 
+/// One of the tables that a table with a sweep stands for.
+pub(super) struct Expanded<'a> {
+    pub(super) parameters: Parameters,
+    pub(super) table: Spanned<DeTable<'a>>,
+    /// Whether a number lies between the first and the last of its values.
+    pub(super) is_between: bool,
+}
+
+/// A value of each parameter so far.
+#[derive(Clone, Default)]
+struct Choice<'a> {
+    values: Vec<(String, Spanned<DeValue<'a>>)>,
+    is_between: bool,
+}
+
 /// The variants of a table, the last parameter changing first.
-pub(super) fn expand<'a>(
-    mut table: Spanned<DeTable<'a>>,
-) -> Result<Vec<(Parameters, Spanned<DeTable<'a>>)>, Complaint> {
-    let mut choices: Vec<Vec<(String, Spanned<DeValue<'a>>)>> = vec![Vec::new()];
+pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded<'a>>, Complaint> {
+    let mut choices: Vec<Choice<'a>> = vec![Choice::default()];
     if let Some(sweep) = table.get_mut().remove("sweep") {
         let span = sweep.span();
         let DeValue::Table(sweep) = sweep.into_inner() else {
@@ -35,15 +48,20 @@ pub(super) fn expand<'a>(
                 return Err((span, format!("the values of {} are a list", name.get_ref())));
             };
             let so_far = std::mem::take(&mut choices);
-            for choice in so_far {
-                for value in values.iter() {
+            for Choice { values: before, is_between } in so_far {
+                for (number, value) in values.iter().enumerate() {
                     let more = (name.get_ref().clone().into_owned(), value.clone());
-                    choices.push(choice.iter().cloned().chain([more]).collect());
+                    let is_number = matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_));
+                    let is_inner = is_number && number > 0 && number + 1 < values.len();
+                    choices.push(Choice {
+                        values: before.iter().cloned().chain([more]).collect(),
+                        is_between: is_between || is_inner,
+                    });
                 }
             }
         }
     }
-    let one = |choice: Vec<(String, Spanned<DeValue<'a>>)>| {
+    let one = |Choice { values: choice, is_between }: Choice<'a>| {
         let mut variant = table.clone();
         let mut parameters = Parameters::new();
         for (name, value) in &choice {
@@ -54,7 +72,7 @@ pub(super) fn expand<'a>(
         for (_, value) in variant.get_mut().iter_mut() {
             fill(value, &choice, &parameters)?;
         }
-        Ok((parameters, variant))
+        Ok(Expanded { parameters, table: variant, is_between })
     };
     choices.into_iter().map(one).collect()
 }
@@ -118,9 +136,9 @@ pub(crate) fn replace_words<E>(
     Ok(filled)
 }
 
-/// Words that are known when a contender starts: the folders of the site, of what was built with the server, and of our
-/// `libfcgi` under the distribution's name.
-pub(crate) const PLACES: [&str; 3] = ["root", "build", "drop_in"];
+/// Words that are known when a contender starts: the folders of the site, of all that runs, of what was built with the server,
+/// and of our `libfcgi` under the distribution's name.
+pub(crate) const PLACES: [&str; 4] = ["root", "folder", "build", "drop_in"];
 
 #[cfg(test)]
 mod tests {
@@ -128,9 +146,9 @@ mod tests {
 
     fn variants(text: &str) -> Result<Vec<(Parameters, String)>, String> {
         let table = DeTable::parse(text).unwrap();
-        let shown = |(parameters, table): (Parameters, Spanned<DeTable<'_>>)| {
-            let name = table.get_ref().get("name").map(|name| format!("{:?}", name.get_ref()));
-            (parameters, name.unwrap_or_default())
+        let shown = |expanded: Expanded<'_>| {
+            let name = expanded.table.get_ref().get("name").map(|name| format!("{:?}", name.get_ref()));
+            (expanded.parameters, name.unwrap_or_default())
         };
         expand(table).map(|all| all.into_iter().map(shown).collect()).map_err(|(_, what)| what)
     }
@@ -144,6 +162,14 @@ mod tests {
         let all = variants("name = '{a}'\nsweep.a = [7]").unwrap();
         assert!(all[0].1.contains("Integer"), "{all:?}");
         assert_eq!(all[0].0["a"].number(), Some(7.0));
+    }
+
+    #[test]
+    fn numbers_between_others_are_known() {
+        let table = DeTable::parse("sweep.a = [1, 2, 3]\nsweep.b = ['x', 'y', 'z']").unwrap();
+        let all = expand(table).map_err(|(_, what)| what).unwrap();
+        let between = all.iter().filter(|expanded| expanded.is_between);
+        assert_eq!((all.len(), between.count()), (9, 3));
     }
 
     #[test]

@@ -126,17 +126,17 @@ impl Boxes {
         Ok(Self { settings, set_bytes, groups, image, made: AtomicU32::new(0) })
     }
 
-    /// A box of this name; its disk is mounted in the folder.
+    /// A box of this name; its disk is mounted in the folder. `memory`: instead of that of all.
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
-    pub fn make(&self, name: &str, folder: &Path) -> Result<ServerBox> {
+    pub fn make(&self, name: &str, folder: &Path, memory: Option<MemoryBound>) -> Result<ServerBox> {
         let volume = match &self.image {
             Some(image) => Some(image.mount(&folder.join("root"), self.settings.read_ahead_kb)?),
             None => None,
         };
         let bounds = Bounds {
-            memory_bytes: self.settings.memory.map(|memory| memory.bytes(self.set_bytes)),
+            memory_bytes: memory.or(self.settings.memory).map(|memory| memory.bytes(self.set_bytes)),
             disk: volume.as_ref().zip(self.settings.disk_mb_s).map(|(volume, rate)| DiskBound {
                 device: volume.device,
                 read_bytes_per_s: (rate * 1e6) as u64,

@@ -1,5 +1,7 @@
 //! Whether a claim holds: from the values of rounds, compared within each round.
 
+use std::collections::BTreeMap;
+
 use baton_figures::{Better, Claim, Interval, Paired, Verdict};
 
 use super::series::{Series, pairs};
@@ -146,7 +148,10 @@ fn intervals(name: &str, series: &[Series]) -> Vec<(Scalar, Interval)> {
 
 /// The aggregate of each round that has every place of the line.
 fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
-    let Some(series) = series.iter().find(|series| series.line == aggregate.line()) else {
+    if let Aggregate::Best(x) = aggregate {
+        return best(x, series);
+    }
+    let Some(series) = series.iter().find(|series| Some(&*series.line) == aggregate.line()) else {
         return Vec::new();
     };
     if let Aggregate::At(_, x) = aggregate {
@@ -169,10 +174,22 @@ fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
                 };
                 Some((0..xs.len() - 1).map(strip).sum())
             }
-            Aggregate::Peak(_) | Aggregate::At(..) => values.into_iter().reduce(f64::max),
+            Aggregate::Peak(_) | Aggregate::At(..) | Aggregate::Best(_) => {
+                values.into_iter().reduce(f64::max)
+            }
         }
     };
     first.iter().filter_map(|(round, _)| Some((*round, of_round(*round)?))).collect()
+}
+
+/// The largest value of each round at a place.
+fn best(x: &Scalar, series: &[Series]) -> Vec<(usize, f64)> {
+    let mut found = BTreeMap::new();
+    for (round, value) in series.iter().filter_map(|series| series.at(x)?.rounds()).flatten() {
+        let largest = found.entry(*round).or_insert(*value);
+        *largest = value.max(*largest);
+    }
+    found.into_iter().collect()
 }
 
 fn shown(ratio: Interval) -> String {
@@ -220,6 +237,7 @@ mod tests {
             ratio("at(a, 2)", "at(b, 2)", [2.9, 3.1]),
             ratio("median(a)", "median(b)", [1.9, 2.1]),
             ratio("area(a)", "area(b)", [1.8, 1.9]),
+            ratio("at(b, 3)", "best(3)", [0.98, 1.0]),
             Statement::Order(words(&["a", "b"])),
             Statement::Monotone("b".into(), true),
             Statement::Peak("a".into(), [2.0, 2.0]),
@@ -230,6 +248,7 @@ mod tests {
         }
         let fails = [
             ratio("peak(a)", "peak(b)", [1.6, 2.0]),
+            ratio("at(b, 2)", "best(2)", [0.95, 1.0]),
             Statement::Order(words(&["b", "a"])),
             Statement::Monotone("a".into(), true),
             Statement::Monotone("b".into(), false),

@@ -14,7 +14,7 @@ use super::record::Outcome;
 use super::stage::{Contestant, Stage};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
 use crate::load::{Expects, Failure, Load, LoadReport, LoadSettings, RequestList};
-use crate::meters::{Meters, Reading, Watched};
+use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
 use crate::rig::{CpuTicks, ServerBox};
@@ -70,11 +70,17 @@ pub(super) fn closed(
         ..plain(server, turn.duration)
     };
     let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let mut requests = stage.site.requests(&load.ask, turn.number)?;
+    let mut requests = match load.set_mib {
+        Some(mib) => stage.site.in_script(mib, turn.number)?,
+        None => stage.site.requests(&load.ask, turn.number)?,
+    };
     if load.fields.contains_key("Accept-Encoding") {
         requests.iter_mut().for_each(|request| request.expects = Expects::Coded);
     }
-    let requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
+    let mut requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
+    if let Some(upload) = &load.upload {
+        requests = requests.with_body(&upload.method, upload.bytes);
+    }
     let memory_before = memory_bytes(&server.processes());
     let mut client = Load::connect(&settings, requests)?;
     let memory = memory_bytes(&server.processes());
@@ -121,7 +127,12 @@ pub(super) fn paced(
     let mut values = Values::new();
     let alone_p99_us = alone.figures().latency_us.p99;
     let report = match &load.beside {
-        None => without_failures(connect(turn.duration)?.run()?)?,
+        None => {
+            let watch = Watch::begin(stage, contestant)?;
+            let report = without_failures(connect(turn.duration)?.run()?)?;
+            watch.end()?.tell(&mut values, report.answered(), report.span);
+            report
+        }
         Some(beside) => {
             values.insert(Quantity::AloneP99Us, alone_p99_us);
             let (report, megabytes) = with_another(stage, contestant, beside, connect(turn.duration)?, turn)?;
@@ -271,7 +282,7 @@ impl<'a> Watch<'a> {
         };
         let application = contestant.application.as_ref().map(RunningServer::processes);
         // First, and read last: what it costs to begin belongs to no contender.
-        let meters = Meters::begin(&stage.meters, &Watched::of(&contestant.server));
+        let meters = Meters::begin(&contestant.meters, &contestant.watched());
         Ok(Self {
             meters,
             stage,
@@ -291,7 +302,7 @@ impl<'a> Watch<'a> {
             application: self.contestant.application.as_ref().map(|_| since(&self.application)),
             cpus_busy: CpuTicks::of(&self.stage.machine.server_cpus)?.busy_since(self.ticks),
             disk_bytes: disk_bytes(self.contestant)?.map(|now| now - self.disk_bytes),
-            readings: self.meters.end(&Watched::of(&self.contestant.server)),
+            readings: self.meters.end(&self.contestant.watched()),
         })
     }
 }
@@ -309,6 +320,11 @@ impl Used<'_> {
         let disk = self.disk_bytes.map(|bytes| bytes as f64 / 1e6 / span.as_secs_f64());
         values.extend(disk.map(|rate| (Quantity::DiskMegabytes, rate)));
         self.stage.not_here.or_tell(&self.readings, requests, span, values);
+        let share = |name| values.get(&name).copied();
+        let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
+        if let Some((kernel, user)) = copies {
+            values.insert(Quantity::CopyUs, (kernel + user) / 100.0 * per_request(self.cpu()));
+        }
     }
 
     /// How many of the server's CPUs other processes used, and a hypervisor.

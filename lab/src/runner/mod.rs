@@ -55,7 +55,8 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
     if let Some(name) = Experiment::shared_name(others) {
         bail!("two builds are in folders that are called `{name}`: figures tell builds apart by that name");
     }
-    let experiment = &experiment.clone().with_builds(others);
+    let experiment = experiment.clone().with_builds(others);
+    let experiment = &if settings.effort == Effort::Tenth { experiment.thinned() } else { experiment };
     if let Some(why) = experiment.hindrance() {
         bail!("{}: {why}", experiment.name);
     }

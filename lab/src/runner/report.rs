@@ -96,6 +96,9 @@ fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figu
             None => published.push(Published { name, points: vec![point] }),
         }
     }
+    if let Some(x) = &text.published_as {
+        in_our_measure(&mut published, x, place(x), series);
+    }
     Figure {
         name: format!("{}-{}", experiment.name, text.name),
         title: text.title.clone().unwrap_or_else(|| experiment.head.title.clone()),
@@ -105,6 +108,18 @@ fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figu
         by: text.lines.get_ref().clone(),
         lines: series.iter().filter(|series| !series.points.is_empty()).map(line).collect(),
         published,
+    }
+}
+
+/// Published values of another machine in our measure: the one at this place is ours there.
+fn in_our_measure(published: &mut [Published], x: &Scalar, place: f64, series: &[Series]) {
+    let ours = series.iter().find_map(|series| series.at(x)?.interval());
+    for line in published {
+        let theirs = line.points.iter().find(|(other, _)| *other == place).map(|(_, y)| *y);
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
+            line.name = format!("{}, {x} as ours", line.name);
+            line.points.iter_mut().for_each(|(_, y)| *y *= ours.median / theirs);
+        }
     }
 }
 
@@ -151,5 +166,21 @@ pub(super) fn shown_duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::series::{Found, SeriesPoint};
+
+    #[test]
+    fn published_values_are_drawn_in_our_measure() {
+        let point = SeriesPoint { x: "b".into(), found: Found::Rounds(vec![(0, 50.0)]) };
+        let series = [Series { line: "ours".into(), points: vec![point] }];
+        let mut published = [Published { name: "theirs".into(), points: vec![(0.0, 300.0), (1.0, 100.0)] }];
+        in_our_measure(&mut published, &"b".into(), 1.0, &series);
+        assert_eq!(published[0].points, [(0.0, 150.0), (1.0, 50.0)]);
+        assert_eq!(published[0].name, "theirs, b as ours");
     }
 }

@@ -1,8 +1,9 @@
 //! Sessions on a contender: what was complete in time, and whether files of every size got their due.
 
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use super::effort::Effort;
 use super::loads::{Measured, Turn, Watch, of_report, without_failures};
@@ -11,7 +12,8 @@ use super::stage::{Contestant, Stage};
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;
 
-/// Sessions come for as long as their timeout before the measurement begins, so that the first timeouts are in it.
+/// Sessions come for as long as their timeout before the measurement begins, so that the first timeouts are in it. Clocks are
+/// read from then on.
 pub(super) fn measure(
     stage: &Stage,
     contestant: &Contestant,
@@ -27,9 +29,14 @@ pub(super) fn measure(
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
         verify: false,
     };
-    let watch = Watch::begin(stage, contestant)?;
-    let report = without_failures(sessions::run(&settings, stage.site.script()?)?)?;
-    let used = watch.end()?;
+    let script = stage.site.script()?;
+    let (watch, report) = thread::scope(|scope| {
+        let load = scope.spawn(|| sessions::run(&settings, script));
+        thread::sleep(settings.warm_up);
+        (Watch::begin(stage, contestant), load.join())
+    });
+    let used = watch?.end()?;
+    let report = without_failures(report.map_err(|_| anyhow!("the load has failed"))??)?;
     let unfair = report.unfair();
     if let Some(first) = unfair.first() {
         return Ok(Measured {
@@ -42,8 +49,6 @@ pub(super) fn measure(
     values.insert(Quantity::GoodputMbit, report.goodput_bytes as f64 * 8.0 / 1e6 / seconds);
     let all = (report.requests + report.timeouts).max(1) as f64;
     values.insert(Quantity::TimeoutShare, report.timeouts as f64 / all);
-    // The clocks ran while the crowd gathered, too.
-    used.tell(&mut values, report.answered(), settings.warm_up + report.span);
-    values.remove(&Quantity::CpuUs);
+    used.tell(&mut values, report.answered(), report.span);
     Ok(Measured { outcome: Outcome::Measured(values), disturbed: report.client_limited() })
 }

@@ -1,18 +1,20 @@
 //! What is served: files on a disk, and the requests for them. A mix that does not fit the memory, cold files, and a few that
 //! stay in memory are sequences of a site.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use super::page;
-use crate::experiment::{Ask, OwnSite, SEQUENCES, SiteText};
+use crate::experiment::{Ask, OwnSite, SEQUENCES, SiteText, ability_of};
 use crate::files::{FIXED, write_all, write_one};
 use crate::load::LoadRequest;
 use crate::load::Script;
 use crate::load::site::SiteKind;
 use crate::mix::{self, MixFile};
+use crate::servers::Ability;
 
 /// A site, which may be smaller than in the file.
 #[derive(Clone, Debug)]
@@ -83,6 +85,7 @@ impl Site {
         if self.has_page {
             fs::write(root.join(PAGE.trim_start_matches('/')), page::text())?;
         }
+        fs::write(root.join("upload.php"), include_str!("upload.php")).context("upload.php")?;
         fs::write(root.join("file.php"), include_str!("file.php")).context("file.php")
     }
 
@@ -92,8 +95,42 @@ impl Site {
             Ask::One(name) if name == "mix" => Ok(self.mix(turn)),
             Ask::One(name) if name == "cold" => Ok(self.cold(turn)),
             Ask::One(name) if name == "resident" => Ok(resident()),
-            _ => ask.paths().into_iter().map(of_path).collect(),
+            Ask::One(name) if name == "script" => self.in_script(f64::INFINITY, turn),
+            _ => ask.paths().into_iter().map(|path| self.of_path(path)).collect(),
         }
+    }
+
+    /// The requests of the script without its sessions, from the beginning until their bodies are so large together.
+    pub(super) fn in_script(&self, set_mib: f64, turn: usize) -> Result<Vec<LoadRequest>> {
+        let script = self.script()?;
+        let mut is_new = vec![true; script.requests().len()];
+        let mut left = set_mib * MIB;
+        let mut requests = Vec::new();
+        for step in script.steps() {
+            let request = &script.requests()[step.request as usize];
+            if std::mem::take(&mut is_new[step.request as usize]) {
+                left -= request.bytes.unwrap_or(0) as f64;
+            }
+            if left < 0.0 && !requests.is_empty() {
+                break;
+            }
+            requests.push(request.clone());
+        }
+        let begin = turn * MIX_STEP % requests.len();
+        requests.rotate_left(begin);
+        Ok(requests)
+    }
+
+    /// What a server must be able to do for the script.
+    pub(super) fn needs(&self) -> BTreeSet<Ability> {
+        let requests = self.made.iter().flat_map(|made| made.script.requests());
+        requests.map(|request| ability_of(&request.path)).collect()
+    }
+
+    /// The request for a path, which the script may know.
+    fn of_path(&self, path: &str) -> Result<LoadRequest> {
+        let mut known = self.made.iter().flat_map(|made| made.script.requests());
+        known.find(|request| request.path == path).cloned().map_or_else(|| of_path(path), Ok)
     }
 
     /// The SPECweb99-like mix; each turn asks for another part of an endless sequence.
@@ -127,10 +164,10 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
         SiteKind::Specweb2005 { requests, .. } | SiteKind::Surge { requests, .. } => {
             *requests = (*requests).min(TINY_REQUESTS);
         }
-        SiteKind::Sizes { .. }
-        | SiteKind::Compute { .. }
-        | SiteKind::Log { .. }
-        | SiteKind::Published { .. } => {}
+        SiteKind::Log { set_mib, .. } | SiteKind::Published { set_mib, .. } => {
+            *set_mib = Some(set_mib.unwrap_or(TINY_MIB).min(TINY_MIB));
+        }
+        SiteKind::Sizes { .. } | SiteKind::Compute { .. } => {}
     }
     kind
 }
@@ -141,7 +178,7 @@ fn resident() -> Vec<LoadRequest> {
 }
 
 /// The request for a path. Its length is known if it is a file of fixed size, or says so in its query.
-fn of_path(path: &str) -> Result<LoadRequest> {
+pub(super) fn of_path(path: &str) -> Result<LoadRequest> {
     if !path.starts_with('/') {
         bail!("`{path}` is neither a path nor one of {}", SEQUENCES.join(", "));
     }
@@ -155,13 +192,15 @@ fn of_path(path: &str) -> Result<LoadRequest> {
 
 /// The length that a query asks our programs for.
 fn asked_bytes(path: &str) -> Option<u64> {
-    let (name, value) = path.split_once('?')?.1.split_once('=')?;
-    let value: u64 = value.parse().ok()?;
-    match name {
-        "bytes" | "in-place" => Some(value),
-        "kb" => Some(value << 10),
-        _ => None,
-    }
+    path.split_once('?')?.1.split('&').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value: u64 = value.parse().ok()?;
+        match name {
+            "bytes" | "in-place" => Some(value),
+            "kb" => Some(value << 10),
+            _ => None,
+        }
+    })
 }
 
 fn of_file(file: MixFile) -> LoadRequest {
@@ -177,9 +216,11 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 /// Files that a script of PHP puts out.
-const PHP_KILOBYTES: [u64; 2] = [60, 1024];
+const PHP_KILOBYTES: [u64; 4] = [10, 60, 200, 1024];
 const TINY_DIRECTORIES: usize = 2;
 const TINY_REQUESTS: usize = 1000;
+const TINY_MIB: f64 = 4.0;
+const MIB: f64 = 1_048_576.0;
 const PAGE: &str = "/page.html";
 const RESIDENT_FILES: usize = 20;
 const RESIDENT_BYTES: u64 = 4096;
@@ -192,8 +233,12 @@ const MIX_STEP: usize = 34_567;
 mod tests {
     use super::*;
 
+    fn cold_site(directories: usize) -> Site {
+        Site { directories, has_page: false, made: None }
+    }
+
     fn cold(directories: usize, turn: usize) -> Vec<LoadRequest> {
-        Site { directories, has_page: false, made: None }.cold(turn)
+        cold_site(directories).cold(turn)
     }
 
     #[test]
@@ -205,6 +250,16 @@ mod tests {
             paths.dedup();
             assert_eq!(paths.len(), directories * 36);
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_script_asks_for_its_set_and_no_more() {
+        let kind = SiteKind::Sizes { bytes: vec![1 << 20, 2 << 20, 3 << 20] };
+        let site = Site::new(&SiteText::Made(kind), false).unwrap();
+        let count = |mib| site.in_script(mib, 0).unwrap().len();
+        assert_eq!([0.5, 1.0, 3.5, f64::INFINITY].map(count), [1, 1, 2, 3]);
+        assert_eq!(site.in_script(9.0, 1).unwrap()[0].path, "/sizes/2097152", "turns begin elsewhere");
+        assert!(cold_site(1).in_script(9.0, 0).is_err(), "a site of the lab has no script");
     }
 
     #[test]
@@ -221,6 +276,7 @@ mod tests {
         assert_eq!(bytes("/hit/1m.html"), Some(1 << 20));
         assert_eq!(bytes("/app/ad?in-place=32768"), Some(32_768));
         assert_eq!(bytes("/file.php?kb=60"), Some(60 << 10));
+        assert_eq!(bytes("/shop.php?page=cart&user=7&bytes=900"), Some(900));
         assert_eq!(bytes("/page.html"), None);
         assert!(of_path("mixed").is_err());
     }

@@ -24,6 +24,8 @@ pub(super) fn measure(
         close: false,
         idle: 0,
         fields: Default::default(),
+        upload: None,
+        set_mib: None,
         sleep: false,
     };
     let phase = |duration| closed(stage, contestant, &fast, Turn { duration, ..turn });

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::metered::NotHere;
 use super::site::Site;
 use crate::experiment::{ContenderText, Experiment, LoadText, Variant, replace_words};
-use crate::meters::MeterName;
+use crate::meters::{MeterName, Watched};
 use crate::rig::{Boxes, Certificate, Isolation, Machine, ServerBox, own_folder};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
@@ -25,7 +25,7 @@ pub(super) struct Stage {
     origin: Option<RunningServer>,
     boxes: Option<Boxes>,
     /// What is measured of each contender beside its CPU time.
-    pub(super) meters: Vec<MeterName>,
+    meters: Vec<MeterName>,
     pub(super) not_here: NotHere,
     /// Instead of the installed Baton.
     baton: PathBuf,
@@ -40,6 +40,8 @@ pub(super) struct Contestant {
     pub(super) application: Option<RunningServer>,
     /// Its box, if it has bounds.
     pub(super) server_box: Option<ServerBox>,
+    /// What is measured of it beside its CPU time.
+    pub(super) meters: Vec<MeterName>,
 }
 
 /// Why a contender does not take part.
@@ -130,6 +132,7 @@ impl Stage {
         let kind = self.kind(&contender.what.server).map_err(failed)?;
         let mut needs = contender.what.needs.clone();
         needs.extend(loads.iter().flat_map(|load| load.what.needs()));
+        needs.extend(self.site.needs());
         let mut set = if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
         set.extend(contender.what.set.clone());
         let cannot = |error: anyhow::Error| LeftOut::Cannot(format!("{error:#}"));
@@ -162,7 +165,7 @@ impl Stage {
         place.certificate = Some(&self.certificate);
         place.origins.extend(self.origin.as_ref().map(|origin| origin.address));
         let server_box = match &self.boxes {
-            Some(boxes) => Some(boxes.make(&name, &own)?),
+            Some(boxes) => Some(boxes.make(&name, &own, contender.what.memory)?),
             None => None,
         };
         if let Some(server_box) = &server_box {
@@ -176,12 +179,13 @@ impl Stage {
             place.php = Some(application.socket.clone());
         }
         let server = kind.start(settings, &place)?;
-        Ok(Contestant { server, application, server_box })
+        let meters = self.meters.iter().chain(&contender.what.meters).copied().collect();
+        Ok(Contestant { server, application, server_box, meters })
     }
 
     /// Stops it, and takes its disk away.
     pub(super) fn stop(&self, contestant: Contestant) -> Result<()> {
-        let Contestant { server, application, server_box } = contestant;
+        let Contestant { server, application, server_box, .. } = contestant;
         drop((server, application));
         match (&self.boxes, server_box) {
             (Some(boxes), Some(server_box)) => boxes.remove(server_box),
@@ -219,6 +223,7 @@ impl Stage {
                     let build = self.baton.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
                     Ok::<_, anyhow::Error>(match word {
                         "root" => Some(self.root.display().to_string()),
+                        "folder" => Some(self.folder.display().to_string()),
                         "build" => Some(build.display().to_string()),
                         "drop_in" => {
                             Some(drop_in(&build.join("libfcgi.so"), &self.folder)?.display().to_string())
@@ -238,6 +243,13 @@ impl Stage {
 }
 
 impl Contestant {
+    /// Its processes, those of its application included.
+    pub(super) fn watched(&self) -> Watched {
+        let mut watched = Watched::of(&self.server);
+        watched.processes.extend(self.application.iter().flat_map(RunningServer::processes));
+        watched
+    }
+
     /// Whether it has a disk of its own, and little memory for it.
     pub(super) fn has_disk(&self) -> bool {
         self.server_box.as_ref().is_some_and(|server_box| server_box.root().is_some())

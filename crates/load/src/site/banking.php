@@ -1,5 +1,5 @@
 <?php
-// A page of a bank: the entries of an account, their sum, and padding up to the page's size.
+// A page of a bank: the entries of an account, their sum, and a file as long as the rest of the page.
 $page = htmlspecialchars($_GET['page'] ?? '');
 $bytes = (int) ($_GET['bytes'] ?? 0);
 $account = 1000 + (int) ($_GET['user'] ?? 0);
@@ -12,5 +12,5 @@ for ($i = 0; $i < 20; $i++) {
 }
 $text = sprintf("<h1>%s</h1><table>\n%s</table><p>Balance %.2f</p>\n", $page, $rows, $sum / 100);
 header('Content-Type: text/html');
-echo substr($text, 0, $bytes);
-echo file_get_contents(__DIR__ . '/padding.txt', false, null, 0, max(0, $bytes - strlen($text)));
+echo str_pad(substr($text, 0, 4096), 4096);
+readfile(__DIR__ . '/padding/' . ($bytes - 4096));

@@ -1,5 +1,5 @@
 <?php
-// A page of a shop: products by price, and padding up to the page's size.
+// A page of a shop: products by price, and a file as long as the rest of the page.
 $page = htmlspecialchars($_GET['page'] ?? '');
 $bytes = (int) ($_GET['bytes'] ?? 0);
 $products = [];
@@ -13,5 +13,15 @@ foreach ($products as $name => $cents) {
 }
 $text .= "</ul>\n";
 header('Content-Type: text/html');
-echo substr($text, 0, $bytes);
-echo file_get_contents(__DIR__ . '/padding.txt', false, null, 0, max(0, $bytes - strlen($text)));
+$text = str_pad(substr($text, 0, 4096), 4096);
+$padding = __DIR__ . '/padding/' . ($bytes - 4096);
+if (isset($_SERVER['RESULT_FOLDER'])) {
+    // The server sends the page from a file. A page of this name is always the same; one that is being sent stays whole.
+    $name = "$_SERVER[RESULT_FOLDER]/$page-" . (int) ($_GET['user'] ?? 0) . '.html';
+    file_put_contents("$name." . getmypid(), $text . file_get_contents($padding));
+    rename("$name." . getmypid(), $name);
+    header("X-Sendfile: $name");
+    exit;
+}
+echo $text;
+readfile($padding);

@@ -2,8 +2,10 @@
 //!
 //! Suzumura et al. (WWW 2009, table 1) print what one reply has in the mean: 34.8, 143.9 and 78.5 KB. Shares and relative
 //! sizes of the pages follow the benchmark's description; sizes are then scaled so that the mean is the printed one. Each
-//! page computes a little and is filled up from a file, as theirs were. The support site's downloads, files of up to
+//! page computes a little and ends with a file, as theirs did. The support site's downloads, files of up to
 //! 40 MB, are left out: the mean of its pages is what is printed.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +99,9 @@ impl Application {
     }
 }
 
+/// What the programs make of a page; the rest is a file.
+const TEXT_BYTES: u64 = 4096;
+
 /// Each page is asked for by so many users, each with a page of its own.
 const USERS: usize = 100;
 
@@ -106,11 +111,10 @@ pub(super) fn make(application: Application, requests: usize, seed: u64) -> Load
     let share: f64 = pages.iter().map(|(_, share, _)| share).sum();
     let mean: f64 = pages.iter().map(|(_, part, size)| part / share * size).sum();
     let bytes = |size: f64| (size / mean * application.mean_bytes()) as u64;
-    let largest = pages.iter().map(|(.., size)| bytes(*size)).max().unwrap_or(0);
-    let files = vec![
-        SiteFile { path: format!("/{name}.php"), content: SiteContent::Program(application.program()) },
-        SiteFile::text("/padding.txt", largest),
-    ];
+    let rests: BTreeSet<u64> = pages.iter().map(|(.., size)| bytes(*size) - TEXT_BYTES).collect();
+    let program = SiteContent::Program(application.program());
+    let mut files = vec![SiteFile { path: format!("/{name}.php"), content: program }];
+    files.extend(rests.into_iter().map(|rest| SiteFile::text(format!("/padding/{rest}"), rest)));
     let target = |(page, _, size): &Page, user: usize| {
         let bytes = bytes(*size);
         LoadRequest::page(format!("/{name}.php?page={page}&user={user}&bytes={bytes}"), Some(bytes))

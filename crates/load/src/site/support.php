@@ -1,5 +1,5 @@
 <?php
-// A page of a support site: downloads that match, and padding up to the page's size.
+// A page of a support site: downloads that match, and a file as long as the rest of the page.
 $page = htmlspecialchars($_GET['page'] ?? '');
 $bytes = (int) ($_GET['bytes'] ?? 0);
 $text = "<h1>$page</h1><ol>\n";
@@ -11,5 +11,5 @@ for ($i = 0, $user = $_GET['user'] ?? ''; $i < 40; $i++) {
 }
 $text .= "</ol>\n";
 header('Content-Type: text/html');
-echo substr($text, 0, $bytes);
-echo file_get_contents(__DIR__ . '/padding.txt', false, null, 0, max(0, $bytes - strlen($text)));
+echo str_pad(substr($text, 0, 4096), 4096);
+readfile(__DIR__ . '/padding/' . ($bytes - 4096));

@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 
 pub(super) use self::protocol::Made;
 use self::protocol::SMALL;
+use super::site::of_path;
 use crate::experiment::{LoadText, ProtocolName};
-use crate::files::FIXED;
 use crate::rig::Certificate;
 use crate::servers::RunningServer;
 
@@ -35,9 +35,9 @@ pub(super) fn load(
     let port = server.address.port();
     match load {
         LoadText::H2load(requests) => {
-            let file = FIXED.iter().find(|(path, _)| *path == requests.path);
-            let (_, bytes) = file.with_context(|| format!("{} is no file of fixed size", requests.path))?;
-            Ok((h2load::load(requests, *bytes, port, duration)?, None))
+            let bytes = of_path(&requests.path)?.bytes;
+            let bytes = bytes.with_context(|| format!("the length of {} is not known", requests.path))?;
+            Ok((h2load::load(requests, bytes, port, duration)?, None))
         }
         LoadText::Handshakes { resumed } => Ok((handshakes::load(*resumed, port, duration)?, None)),
         LoadText::IdleTls { connections } => {
