@@ -8,6 +8,7 @@
 //! compared, since a machine drifts. A cell in which other processes used the CPUs is measured again. A single wrong answer
 //! fails a cell. Why so: `docs/decisions/0001-measuring.md`.
 
+mod comparison;
 mod crowd;
 mod effort;
 mod judge;
@@ -37,8 +38,12 @@ use anyhow::{Result, bail};
 
 pub use effort::Effort;
 use loads::{Measured, Turn};
-use record::{CellRecord, Journal, Outcome};
-pub use report::report;
+pub(crate) use manifest::commit;
+pub(crate) use record::{CellRecord, Manifest, places, read};
+use record::{Journal, Outcome};
+pub(crate) use report::of as report_of;
+pub use report::{report, shown_duration};
+pub(crate) use series::{found, pairs};
 pub use settings::RunSettings;
 use site::Site;
 use stage::{Contestant, LeftOut, Stage};
@@ -76,7 +81,7 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
         "{}: {cells} cells, {} of them kept from before; about {}",
         experiment.name,
         journal.records.len(),
-        report::shown_duration(effort.estimate(experiment))
+        shown_duration(effort.estimate(experiment))
     );
     let run = Run { experiment, stage: &stage, effort };
     let loads: Vec<&Variant<LoadText>> = experiment.loads.iter().collect();
