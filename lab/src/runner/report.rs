@@ -56,9 +56,10 @@ fn conditions(experiment: &Experiment, manifest: &Manifest, records: &[CellRecor
     let date = date.get(5..16).unwrap_or_default();
     let commit = if commit.is_empty() { String::new() } else { format!(", commit {commit}") };
     let mut text = format!(
-        "`baton-lab run {}` on {date}{commit}: {machine}; {rounds} rounds of {seconds} s, medians; load average \
+        "`baton-lab run {}` on {date}{commit}: {machine}; {rounds} {} of {seconds} s, medians; load average \
          {load_average:.1} at the beginning",
-        manifest.experiment
+        manifest.experiment,
+        if *rounds == 1 { "round" } else { "rounds" }
     );
     let disturbed = records.iter().filter(|record| record.disturbed).count();
     if disturbed > 0 {
@@ -67,7 +68,10 @@ fn conditions(experiment: &Experiment, manifest: &Manifest, records: &[CellRecor
     let programs: Vec<_> = programs
         .iter()
         .map(|program| {
-            format!("{} ({} {})", program.name, program.version, &program.sha256[..8]).replace("( ", "(")
+            let number =
+                program.version.split([' ', '/']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+            format!("{} ({} {})", program.name, number.unwrap_or_default(), &program.sha256[..8])
+                .replace("( ", "(")
         })
         .collect();
     text += &format!(". {}.", programs.join(", "));
