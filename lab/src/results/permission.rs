@@ -64,7 +64,11 @@ mod tests {
     fn a_busy_machine_is_refused_with_what_others_use() {
         let stop = AtomicBool::new(false);
         let found = thread::scope(|scope| {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
             let found = quiet();
             stop.store(true, Ordering::Relaxed);
             found

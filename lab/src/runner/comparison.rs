@@ -82,8 +82,8 @@ fn better(text: &FigureText) -> Better {
     if text.y.is_better_if_more() { Better::More } else { Better::Less }
 }
 
-const NOTE: &str = "Medians of ratios within rounds, with the interval of 95 %. *Ahead*, *level* and *behind* stand where the \
-                    interval shows it; *few rounds*: fewer than six have no such interval.";
+const NOTE: &str = "Medians of ratios within rounds, in brackets the interval of 95 %: ahead, level and behind stand where it \
+                    shows that, unclear where it does not; fewer than six rounds have no such interval.";
 
 #[cfg(test)]
 mod tests {

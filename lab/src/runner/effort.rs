@@ -74,9 +74,13 @@ impl Effort {
         }
     }
 
-    /// How often a cell that others disturbed is measured again.
-    pub(super) fn repeats_max(self) -> usize {
-        if self == Self::Tenth { 0 } else { 2 }
+    /// How many disturbed cells of a run are measured again, at most. The short form ends in time on a busy machine, too.
+    pub(super) fn repeats_max(self, cells: usize) -> usize {
+        match self {
+            Self::Full => cells * 2,
+            Self::Quick => cells / 4,
+            Self::Tenth => 0,
+        }
     }
 
     /// How long a run takes, roughly: cells, what comes before them, and starts of servers. A procedure's file says it.

@@ -68,8 +68,9 @@ fn conditions(experiment: &Experiment, manifest: &Manifest, records: &[CellRecor
     let programs: Vec<_> = programs
         .iter()
         .map(|program| {
+            let mut words = program.version.split([' ', '/', '-', '(', ')']);
             let number =
-                program.version.split([' ', '/']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+                words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
             format!("{} ({} {})", program.name, number.unwrap_or_default(), &program.sha256[..8])
                 .replace("( ", "(")
         })
