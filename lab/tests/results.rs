@@ -134,3 +134,25 @@ fn unknown_names_and_loose_numbers_are_found() {
         "{found:?}"
     );
 }
+
+#[test]
+fn verdicts_of_the_simulator_fill_their_rows() {
+    let root = Root::new();
+    root.write("docs/simulator.md", "<!-- figure: simulator -->\n<!-- end -->\n");
+    root.write(
+        "docs/experiments.md",
+        "| E-36 | lard-delay | `baton sim run delay` | a quarter | ours | holds |\n",
+    );
+    let why = results::keep_simulations(root.path(), root.path()).unwrap_err().to_string();
+    assert!(why.contains("no reports; `baton sim run all --out FOLDER`"), "{why}");
+    let report = r#"{"name": "delay", "title": "Delay", "runs": [], "claims": [{"published": "a quarter", "ours": "21 %", "verdict": "holds"}]}"#;
+    root.write("delay.json", report);
+    results::keep_simulations(root.path(), root.path()).unwrap();
+    results::write(root.path()).unwrap();
+    assert!(root.read("docs/experiments.md").ends_with("| a quarter | 21 % | holds |\n"));
+    let page = root.read("docs/simulator.md");
+    assert!(
+        page.contains("Of 1 statements 1 hold") && page.contains("| `delay` | a quarter | 21 % | yes |"),
+        "{page}"
+    );
+}

@@ -130,7 +130,7 @@ impl Writer {
             let claims = self.recorded.report(experiment).map(|report| report.claims);
             rows::Verdicts { command: format!("baton-lab run {}", experiment.name), claims }
         };
-        let simulated = self.recorded.simulations.iter().map(|report| rows::Verdicts {
+        let simulated = self.recorded.simulations().iter().map(|report| rows::Verdicts {
             command: format!("baton sim run {}", report.name),
             claims: Some(report.claims.clone()),
         });

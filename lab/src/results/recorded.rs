@@ -6,16 +6,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use baton_figures::{Claim, Report, claims_table};
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
-use crate::runner::{CellRecord, Manifest, places, read, report_of};
+use crate::runner::{CellRecord, Manifest, commit, places, read, report_of};
 
 /// What is in `docs/results`.
 #[derive(Debug)]
 pub(super) struct Recorded {
     runs: BTreeMap<String, (Manifest, Vec<CellRecord>)>,
+    simulator: Simulations,
+}
+
+/// What the simulator has found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Simulations {
+    /// Of the sources when it was recorded. The same sources give the same verdicts on any machine.
+    commit: String,
     /// Names, titles and claims.
-    pub(super) simulations: Vec<Report>,
+    reports: Vec<Report>,
 }
 
 impl Recorded {
@@ -38,11 +47,11 @@ impl Recorded {
             }
         }
         let simulator = folder.join(SIMULATOR);
-        let simulations = match fs::read_to_string(&simulator) {
+        let simulator = match fs::read_to_string(&simulator) {
             Ok(text) => serde_json::from_str(&text).with_context(|| simulator.display().to_string())?,
-            Err(_) => Vec::new(),
+            Err(_) => Simulations::default(),
         };
-        Ok(Self { runs, simulations })
+        Ok(Self { runs, simulator })
     }
 
     pub(super) fn report(&self, experiment: &Experiment) -> Option<Report> {
@@ -50,13 +59,19 @@ impl Recorded {
         Some(report_of(experiment, manifest, records))
     }
 
+    /// Reports of the simulator, each with its claims.
+    pub(super) fn simulations(&self) -> &[Report] {
+        &self.simulator.reports
+    }
+
     /// The verdicts of the simulator.
     pub(super) fn simulated(&self) -> String {
-        let claims: Vec<&Claim> = self.simulations.iter().flat_map(|report| &report.claims).collect();
+        let Simulations { commit, reports } = &self.simulator;
+        let claims: Vec<&Claim> = reports.iter().flat_map(|report| &report.claims).collect();
         let holding = claims.iter().filter(|claim| claim.holds()).count();
         match claims.len() {
             0 => "*Not recorded yet:* `baton sim run all --out FOLDER`, then `baton-lab docs --simulated FOLDER`.\n".to_owned(),
-            all => format!("Of {all} statements {holding} hold:\n\n{}", claims_table(&self.simulations)),
+            all => format!("Of {all} statements {holding} hold (commit {commit}):\n\n{}", claims_table(reports)),
         }
     }
 
@@ -103,9 +118,9 @@ pub fn keep_simulations(from: &Path, root: &Path) -> Result<()> {
             serde_json::from_str(&text).with_context(|| path.display().to_string())?;
         Ok(Report { name, title, claims, ..Report::default() })
     });
-    let verdicts: Vec<Report> = verdicts.collect::<Result<_>>()?;
+    let record = Simulations { commit: commit(), reports: verdicts.collect::<Result<_>>()? };
     fs::create_dir_all(folder(root))?;
-    fs::write(folder(root).join(SIMULATOR), serde_json::to_string_pretty(&verdicts)? + "\n")?;
+    fs::write(folder(root).join(SIMULATOR), serde_json::to_string_pretty(&record)? + "\n")?;
     Ok(())
 }
 
