@@ -23,6 +23,15 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Report what earlier runs have kept
     Report(ReportArguments),
+    /// Write the figures of the documents from the runs in docs/results; exit code 1 if --check finds a mistake
+    Docs {
+        /// Change nothing: name each figure that the recorded lines do not give
+        #[arg(long)]
+        check: bool,
+        /// Record the simulator's verdicts before: the folder that `baton sim run all --out FOLDER` has filled
+        #[arg(long, value_name = "FOLDER", conflicts_with = "check")]
+        simulated: Option<PathBuf>,
+    },
     /// Run the experiments that compare Baton with other servers, and write one page with a verdict in each cell
     Peers(PeersArguments),
     /// Load one server and report; exit code 1 if any request failed
@@ -52,6 +61,15 @@ pub(crate) struct RunArguments {
     /// Write a page with the figures to this file
     #[arg(long)]
     pub(crate) page: Option<PathBuf>,
+    /// Say how long each would take, and all of them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Put the runs into docs/results and write the documents anew. Refused if sources were changed or the machine is busy
+    #[arg(long, conflicts_with = "tenth")]
+    pub(crate) record: bool,
+    /// Record in spite of that: lines and commit tell it
+    #[arg(long, requires = "record")]
+    pub(crate) anyway: bool,
 }
 
 #[derive(Args)]

@@ -2,6 +2,7 @@
 //!
 //! - [`experiment`] reads experiments, which are files: a site, a load, contenders, figures, claims;
 //! - [`runner`] runs them: interleaved rounds, a line kept for each cell, verdicts;
+//! - [`results`] keeps recorded runs, and writes the figures of the documents from them;
 //! - [`servers`] starts servers, which are files, too;
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
 //! - [`cluster`], `cluster_faults`, `documents`, `front_cost` and `restart` are procedures: measurements that are no load on
@@ -25,6 +26,7 @@ mod ground;
 pub mod meters;
 mod quantity;
 mod restart;
+pub mod results;
 mod rig;
 pub mod runner;
 pub mod servers;

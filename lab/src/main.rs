@@ -17,7 +17,7 @@ use baton_lab::cluster::demo::{self, DemoSettings};
 use baton_lab::experiment::Experiment;
 use baton_lab::load::{Load, LoadRequest, LoadSettings, RequestList};
 use baton_lab::runner::{self, Effort, RunSettings};
-use baton_lab::{files, mix};
+use baton_lab::{files, mix, results};
 
 use arguments::{
     Arguments, Command, DemoArguments, HowArguments, LoadArguments, PeersArguments, ReportArguments,
@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         Command::List { word } => list(word.as_deref()),
         Command::Run(arguments) => run(arguments),
         Command::Report(arguments) => report(arguments),
+        Command::Docs { check: true, .. } => check_documents(),
+        Command::Docs { simulated, .. } => write_documents(simulated.as_deref()),
         Command::Peers(arguments) => peers(arguments),
         Command::Load(arguments) => load(&arguments),
         Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
 
 fn list(word: Option<&str>) -> Result<bool> {
     for experiment in Experiment::all()? {
-        let line = experiment.line();
+        let line = experiment.line() + ", " + &runner::shown_duration(Effort::Full.estimate(&experiment));
         if word.is_none_or(|word| line.to_lowercase().contains(&word.to_lowercase())) {
             print(&format!("{line}\n"))?;
         }
@@ -64,17 +66,72 @@ fn run(arguments: RunArguments) -> Result<bool> {
     };
     let settings = settings(arguments.how, effort);
     let experiments = chosen(&arguments.names)?;
-    let [experiment] = &experiments[..] else {
-        return run_each(&experiments, &settings, arguments.page.as_deref());
+    if arguments.dry_run {
+        return say_how_long(&experiments, effort);
+    }
+    if arguments.record {
+        ensure!(
+            settings.batons.len() == 1,
+            "a recorded run has one build of Baton: give --baton one executable"
+        );
+        if !arguments.anyway {
+            results::may_record()?;
+        }
+    }
+    let ran = match &experiments[..] {
+        [experiment] => {
+            runner::run(experiment, &settings)?;
+            show(&[runner::report(experiment, &settings)?], arguments.page.as_deref(), false)?;
+            vec![experiment]
+        }
+        _ => run_each(&experiments, &settings, arguments.page.as_deref())?,
     };
-    runner::run(experiment, &settings)?;
-    show(&[runner::report(experiment, &settings)?], arguments.page.as_deref(), false)?;
+    if arguments.record {
+        for experiment in &ran {
+            results::keep(&settings.results, results::repository(), &experiment.name)?;
+        }
+        write_documents(None)?;
+    }
+    Ok(ran.len() == experiments.len())
+}
+
+fn say_how_long(experiments: &[Experiment], effort: Effort) -> Result<bool> {
+    let mut sum = Duration::ZERO;
+    for experiment in experiments {
+        let estimate = effort.estimate(experiment);
+        sum += estimate;
+        print(&format!("{:>8}  {}\n", runner::shown_duration(estimate), experiment.name))?;
+    }
+    print(&format!("{:>8}  in all\n", runner::shown_duration(sum)))?;
     Ok(true)
 }
 
-/// Each in a process of its own: a run changes its process, and what it leaves behind ends with that.
-fn run_each(experiments: &[Experiment], settings: &RunSettings, page: Option<&Path>) -> Result<bool> {
-    let mut all_ran = true;
+fn write_documents(simulated: Option<&Path>) -> Result<bool> {
+    if let Some(folder) = simulated {
+        results::keep_simulations(folder, results::repository())?;
+    }
+    for path in results::write(results::repository())? {
+        print(&format!("{}\n", path.display()))?;
+    }
+    Ok(true)
+}
+
+fn check_documents() -> Result<bool> {
+    let problems = results::problems(results::repository())?;
+    for problem in &problems {
+        print(&format!("{problem}\n"))?;
+    }
+    Ok(problems.is_empty())
+}
+
+/// Each in a process of its own: a run changes its process, and what it leaves behind ends with that. Returns those that
+/// have succeeded.
+fn run_each<'a>(
+    experiments: &'a [Experiment],
+    settings: &RunSettings,
+    page: Option<&Path>,
+) -> Result<Vec<&'a Experiment>> {
+    let mut ran = Vec::new();
     for experiment in experiments {
         let mut command = process::Command::new(std::env::current_exe()?);
         command.arg("run").arg(experiment.origin()).arg("--results").arg(&settings.results);
@@ -89,14 +146,14 @@ fn run_each(experiments: &[Experiment], settings: &RunSettings, page: Option<&Pa
             Effort::Quick => Some("--quick"),
             Effort::Tenth => Some("--tenth"),
         });
-        all_ran &= command.status().context("baton-lab run")?.success();
+        ran.extend(command.status().context("baton-lab run")?.success().then_some(experiment));
     }
     if page.is_some() {
         let reports: Vec<_> =
             experiments.iter().filter_map(|experiment| runner::report(experiment, settings).ok()).collect();
         write_page(&reports, page)?;
     }
-    Ok(all_ran)
+    Ok(ran)
 }
 
 fn report(arguments: ReportArguments) -> Result<bool> {
@@ -117,9 +174,9 @@ fn peers(arguments: PeersArguments) -> Result<bool> {
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
     let settings = settings(arguments.how, effort);
     let experiments: Vec<_> = Experiment::all()?.into_iter().filter(Experiment::compares_peers).collect();
-    let all_ran = run_each(&experiments, &settings, Some(&arguments.page))?;
+    let ran = run_each(&experiments, &settings, Some(&arguments.page))?;
     print(&format!("{}\n", arguments.page.display()))?;
-    Ok(all_ran)
+    Ok(ran.len() == experiments.len())
 }
 
 fn chosen(names: &[String]) -> Result<Vec<Experiment>> {
@@ -142,19 +199,13 @@ fn settings(how: HowArguments, effort: Effort) -> RunSettings {
 
 fn show(reports: &[Report], page: Option<&Path>, markdown: bool) -> Result<()> {
     for report in reports {
-        print(&if markdown { markdown_of(report) } else { report.to_text() })?;
+        let text = match markdown {
+            true => format!("## {}\n\n{}", report.title, report.to_markdown()),
+            false => report.to_text(),
+        };
+        print(&text)?;
     }
     write_page(reports, page)
-}
-
-/// Tables of the figures, of comparisons, and the verdicts.
-fn markdown_of(report: &Report) -> String {
-    let mut text = format!("## {}\n\n{}\n", report.title, report.words.join("\n\n"));
-    let figures: Vec<_> = report.figures.iter().map(baton_figures::Figure::table).collect();
-    for table in figures.iter().chain(&report.tables) {
-        text += &format!("\n{}\n\n{}", table.title, table.to_markdown());
-    }
-    text + "\n" + &baton_figures::claims_table(std::slice::from_ref(report))
 }
 
 fn write_page(reports: &[Report], page: Option<&Path>) -> Result<()> {

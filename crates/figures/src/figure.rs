@@ -221,17 +221,40 @@ impl Figure {
         xs
     }
 
-    /// Where there is no number, and why.
+    /// Where there is no number, and why: one sentence for places of a line that have the same reason.
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<(String, Vec<String>, &str)> = Vec::new();
         for line in &self.lines {
             for point in &line.points {
-                if let Some(why) = point.datum.reason() {
-                    let (sign, x) = (point.datum.sign(), self.x.tick(point.x));
-                    reasons.push(format!("{sign} {} at {x}: {why}", line.name));
+                let Some(why) = point.datum.reason() else { continue };
+                let what = format!("{} {}", point.datum.sign(), line.name);
+                let x = self.x.tick(point.x);
+                match reasons.last_mut() {
+                    Some((last, places, reason)) if *last == what && *reason == why => places.push(x),
+                    _ => reasons.push((what, vec![x], why)),
                 }
             }
         }
-        reasons
+        let sentence = |(what, places, why): (String, Vec<String>, &str)| {
+            format!("{what} at {}: {why}", places.join(", "))
+        };
+        reasons.into_iter().map(sentence).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_with_the_same_reason_share_a_sentence() {
+        let cannot = |x| Point { x, datum: Datum::Cannot("it is not installed".into()) };
+        let unfair = Point { x: 3.0, datum: Datum::Unfair("one client starved".into()) };
+        let line = Line { name: "caddy".into(), points: vec![cannot(1.0), cannot(2.0), unfair] };
+        let figure = Figure { lines: vec![line], ..Figure::default() };
+        assert_eq!(
+            figure.reasons(),
+            ["cannot caddy at 1, 2: it is not installed", "× caddy at 3: one client starved"]
+        );
     }
 }

@@ -11,6 +11,7 @@
 use std::fmt::{self, Write};
 
 use crate::claim::{Claim, Verdict};
+use crate::figure::Figure;
 use crate::report::Report;
 use crate::table::Table;
 
@@ -26,6 +27,21 @@ impl Table {
         }
         if !self.note.is_empty() {
             let _ = write!(text, "\n{}\n", self.note);
+        }
+        text
+    }
+}
+
+impl Report {
+    /// As Markdown without a heading: words, tables of the figures and of comparisons, verdicts.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = self.words.join("\n\n") + "\n";
+        for table in self.figures.iter().map(Figure::table).chain(self.tables.iter().cloned()) {
+            let _ = write!(text, "\n{}:\n\n{}", table.title, table.upright().to_markdown());
+        }
+        if !self.claims.is_empty() {
+            let _ = write!(text, "\n{}", claims_table(std::slice::from_ref(self)));
         }
         text
     }
@@ -215,6 +231,17 @@ mod tests {
             text.ends_with("\nWhat cannot be judged:\n\n- `example`, ten times: nginx is not here.\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_report_has_words_tables_and_verdicts_in_this_order() {
+        let text = example::report().to_markdown();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+        assert!(
+            text.starts_with("What this shows.\n\nThroughput & more (requests/s):\n\n| nodes |"),
+            "{text}"
+        );
+        assert!(at("All numbers:") < at("| `example` | four times |"));
     }
 
     #[test]

@@ -24,6 +24,23 @@ pub struct Table {
     pub is_long: bool,
 }
 
+impl Table {
+    /// This table, turned if it is wider than long: a page has more room downwards.
+    #[must_use]
+    pub fn upright(&self) -> Self {
+        if self.head.len() <= self.rows.len() + 1 {
+            return self.clone();
+        }
+        let column = |at: usize| {
+            let cells = self.rows.iter().map(|row| row.get(at).cloned().unwrap_or_default());
+            [self.head[at].clone()].into_iter().chain(cells).collect()
+        };
+        let mut columns = (0..self.head.len()).map(column);
+        let head = columns.next().unwrap_or_default();
+        Self { head, rows: columns.collect(), ..self.clone() }
+    }
+}
+
 impl Figure {
     /// The numbers: a row for each place on the horizontal axis, a column for each line and each published one.
     #[must_use]
@@ -70,5 +87,27 @@ fn spread(interval: &Interval) -> String {
         format!("{median} ({}–{})", brief(interval.low), brief(interval.high))
     } else {
         median
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn a_table_that_is_wider_than_long_is_turned() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let wide = Table {
+            head: words(&["load", "a", "b"]),
+            rows: vec![words(&["1 KB", "5", "7"])],
+            ..Table::default()
+        };
+        let long = wide.upright();
+        assert_eq!(long.head, words(&["load", "1 KB"]));
+        assert_eq!(long.rows, [words(&["a", "5"]), words(&["b", "7"])]);
+        assert_eq!(long.upright().rows, long.rows, "once is enough");
+        let square = example::lines().table();
+        assert_eq!(square.upright().head, square.head);
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Head {
     pub(crate) meters: Vec<MeterName>,
     /// A measurement that is no load on contenders, in Rust.
     pub(crate) procedure: Option<ProcedureText>,
+    /// How long a procedure takes, in full and in the short form.
+    pub(crate) minutes: Option<[f64; 2]>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureText>,
     #[serde(default)]
@@ -182,7 +184,8 @@ pub(crate) struct PublishedText {
 
 impl Default for Quick {
     fn default() -> Self {
-        Self { rounds: 3, seconds: 0.5 }
+        // Six rounds are the fewest that can show who is ahead.
+        Self { rounds: 6, seconds: 0.2 }
     }
 }
 

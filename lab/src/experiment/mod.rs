@@ -240,10 +240,13 @@ impl Experiment {
 
     /// What no type says: that names mean something.
     fn check(&self) -> Result<(), sweep::Complaint> {
-        let Head { figure: figures, published, claim: claims, procedure, .. } = &self.head;
+        let Head { figure: figures, published, claim: claims, procedure, minutes, .. } = &self.head;
         if procedure.is_some() {
             if !self.loads.is_empty() || !self.contenders.is_empty() {
                 return Err((0..0, "a procedure has neither loads nor contenders".to_owned()));
+            }
+            if minutes.is_none() {
+                return Err((0..0, "`minutes = [10, 3]` is missing: how long the procedure takes, in full and in the short form".to_owned()));
             }
             return Ok(());
         }

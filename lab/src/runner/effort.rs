@@ -74,13 +74,21 @@ impl Effort {
         }
     }
 
-    /// How often a cell that others disturbed is measured again.
-    pub(super) fn repeats_max(self) -> usize {
-        if self == Self::Tenth { 0 } else { 2 }
+    /// How many disturbed cells of a run are measured again, at most. The short form ends in time on a busy machine, too.
+    pub(super) fn repeats_max(self, cells: usize) -> usize {
+        match self {
+            Self::Full => cells * 2,
+            Self::Quick => cells / 4,
+            Self::Tenth => 0,
+        }
     }
 
-    /// How long a run takes, roughly: cells, what comes before them, and starts of servers.
-    pub(super) fn estimate(self, experiment: &Experiment) -> Duration {
+    /// How long a run takes, roughly: cells, what comes before them, and starts of servers. A procedure's file says it.
+    #[must_use]
+    pub fn estimate(self, experiment: &Experiment) -> Duration {
+        if let Some([full, quick]) = experiment.head.minutes {
+            return Duration::from_secs_f64(60.0 * if self == Self::Full { full } else { quick });
+        }
         let cell = |load: &LoadText| {
             let duration = self.duration(experiment);
             let own = match load {
@@ -91,12 +99,20 @@ impl Effort {
                 }
                 LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
+                LoadText::IdleTls { connections } => HANDSHAKE * self.idle_connections(*connections) as u32,
+                LoadText::Stepped { .. } => STEPS,
                 _ => duration,
             };
             own + self.lead(experiment) + BETWEEN_CELLS
         };
         let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
-        experiment.cells().map(|(load, _)| cell(&load.what) * rounds + self.warm_up(experiment) + START).sum()
+        let cells: Duration = experiment.cells().map(|(load, _)| cell(&load.what) * rounds).sum();
+        // Contenders with bounds serve all loads, others one.
+        let starts = match experiment.head.bounds {
+            Some(_) => experiment.contenders.len(),
+            None => experiment.cells().count(),
+        };
+        cells + (self.warm_up(experiment) + START) * u32::try_from(starts).unwrap_or(u32::MAX)
     }
 }
 
@@ -104,3 +120,27 @@ impl Effort {
 const BETWEEN_CELLS: Duration = Duration::from_millis(150);
 /// Of a server.
 const START: Duration = Duration::from_millis(300);
+/// Of a client that opens one connection after the other.
+const HANDSHAKE: Duration = Duration::from_millis(2);
+/// Of a worker that is stopped after each instruction, for one kind of request.
+const STEPS: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An experiment that makes it longer has to become shorter itself, or others have.
+    #[test]
+    fn all_experiments_in_their_short_form_take_less_than_an_hour() {
+        let all = Experiment::all().unwrap();
+        let estimates = all.iter().map(|experiment| (Effort::Quick.estimate(experiment), &experiment.name));
+        let mut longest: Vec<_> = estimates.collect();
+        longest.sort_unstable_by(|a, b| b.cmp(a));
+        let sum: Duration = longest.iter().map(|(estimate, _)| *estimate).sum();
+        assert!(
+            sum < Duration::from_secs(3600),
+            "{sum:?}, the longest are {:?}",
+            &longest[..8.min(longest.len())]
+        );
+    }
+}

@@ -61,7 +61,7 @@ fn order(lines: &[String], series: &[Series]) -> Judged {
             } else if paired.ratio.median < 1.0 {
                 open.push(what.clone());
             }
-            compared.push(what);
+            compared.push((paired.ratio.median, what));
         }
     }
     let verdict = match (&against[..], &open[..]) {
@@ -70,7 +70,7 @@ fn order(lines: &[String], series: &[Series]) -> Judged {
         ([], open) => Verdict::Open(format!("the interval contains equality: {}", open.join("; "))),
         (against, _) => Verdict::DoesNotHold(against.join("; ")),
     };
-    Judged { ours: compared.join("; "), verdict }
+    Judged { ours: worst(compared), verdict }
 }
 
 fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
@@ -80,10 +80,11 @@ fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
     for other in others {
         for (x, paired) in paired_places(other, first, series) {
             let what = format!("{other} : {first} at {x}: {}", shown(paired.ratio));
-            if (paired.ratio.median - 1.0).abs() > tolerance {
+            let distance = (paired.ratio.median - 1.0).abs();
+            if distance > tolerance {
                 against.push(what.clone());
             }
-            compared.push(what);
+            compared.push((-distance, what));
         }
     }
     let verdict = match &against[..] {
@@ -91,8 +92,21 @@ fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
         [] => Verdict::Holds,
         against => Verdict::DoesNotHold(against.join("; ")),
     };
-    Judged { ours: compared.join("; "), verdict }
+    Judged { ours: worst(compared), verdict }
 }
+
+/// All comparisons, or, of many, the one that says most against a claim: that with the least number.
+fn worst(compared: Vec<(f64, String)>) -> String {
+    let places = compared.len();
+    if places <= SHOWN_MAX {
+        return compared.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; ");
+    }
+    let worst = compared.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, what)| what);
+    format!("at worst of {places} places {}", worst.unwrap_or_default())
+}
+
+/// A reader compares so many ratios at a glance.
+const SHOWN_MAX: usize = 2;
 
 /// From place to place the line does not turn back further than its intervals, and ends beyond its beginning.
 fn monotone(name: &str, rises: bool, series: &[Series]) -> Judged {

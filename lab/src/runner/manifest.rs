@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -10,7 +11,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use super::record::{Manifest, ProgramRecord};
 use super::settings::RunSettings;
 use crate::experiment::Experiment;
-use crate::servers::ServerKind;
+use crate::servers::{REPOSITORY, ServerKind};
 
 /// The manifest of a run that begins now, with these servers on this machine.
 ///
@@ -38,6 +39,7 @@ pub(super) fn of(
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Manifest {
         experiment: experiment.name.clone(),
+        commit: commit(),
         file_sha256: hex(experiment.text.as_bytes()),
         rounds: settings.effort.rounds(experiment),
         seconds: settings.effort.duration(experiment).as_secs_f64(),
@@ -48,6 +50,25 @@ pub(super) fn of(
         started,
         load_average: load_average(),
     })
+}
+
+impl Manifest {
+    /// Whether the run was made from the experiment's file as it is now.
+    pub(super) fn is_of(&self, experiment: &Experiment) -> bool {
+        self.file_sha256 == hex(experiment.text.as_bytes())
+    }
+}
+
+/// The commit of the sources, with a `+` if they were changed since. Recorded runs and documents count for nothing here.
+/// Empty where git or the repository is missing.
+pub(crate) fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(["-C", REPOSITORY]).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=8", "HEAD"]) else { return String::new() };
+    let changes = git(&["status", "--porcelain", "--", ".", ":!docs", ":!*.md"]);
+    if changes.is_some_and(|changes| changes.is_empty()) { commit } else { commit + "+" }
 }
 
 /// Of the last minute.

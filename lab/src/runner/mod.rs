@@ -8,6 +8,7 @@
 //! compared, since a machine drifts. A cell in which other processes used the CPUs is measured again. A single wrong answer
 //! fails a cell. Why so: `docs/decisions/0001-measuring.md`.
 
+mod comparison;
 mod crowd;
 mod effort;
 mod judge;
@@ -30,6 +31,7 @@ mod stepped;
 mod stepper;
 mod traced;
 
+use std::cell::Cell;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -37,8 +39,12 @@ use anyhow::{Result, bail};
 
 pub use effort::Effort;
 use loads::{Measured, Turn};
-use record::{CellRecord, Journal, Outcome};
-pub use report::report;
+pub(crate) use manifest::commit;
+pub(crate) use record::{CellRecord, Manifest, places, read};
+use record::{Journal, Outcome};
+pub(crate) use report::of as report_of;
+pub use report::{report, shown_duration};
+pub(crate) use series::{found, pairs};
 pub use settings::RunSettings;
 use site::Site;
 use stage::{Contestant, LeftOut, Stage};
@@ -77,9 +83,9 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
         "{}: {cells} cells, {} of them kept from before; about {}",
         experiment.name,
         journal.records.len(),
-        report::shown_duration(effort.estimate(experiment))
+        shown_duration(effort.estimate(experiment))
     );
-    let run = Run { experiment, stage: &stage, effort };
+    let run = Run { experiment, stage: &stage, effort, repeats_left: Cell::new(effort.repeats_max(cells)) };
     let loads: Vec<&Variant<LoadText>> = experiment.loads.iter().collect();
     // Contenders with bounds have filled their memory at length: they serve all loads.
     let sets = if experiment.head.bounds.is_some() {
@@ -100,6 +106,8 @@ struct Run<'a> {
     experiment: &'a Experiment,
     stage: &'a Stage,
     effort: Effort,
+    /// Disturbed cells that may be measured again.
+    repeats_left: Cell<usize>,
 }
 
 impl Run<'_> {
@@ -171,10 +179,11 @@ impl Run<'_> {
             effort: self.effort,
         };
         let mut measured = measure::cell(self.stage, contestant, &load.what, turn);
-        for _ in 0..self.effort.repeats_max() {
-            if !measured.disturbed {
+        for _ in 0..REPEATS_MAX {
+            if !measured.disturbed || self.repeats_left.get() == 0 {
                 break;
             }
+            self.repeats_left.set(self.repeats_left.get() - 1);
             sleep(PAUSE);
             let again = Turn { is_first: false, ..turn };
             measured = measure::cell(self.stage, contestant, &load.what, again).with_memory_of(measured);
@@ -272,5 +281,7 @@ fn names_of(experiment: &Experiment) -> Vec<&str> {
 
 /// Warming up begins where no measured turn does.
 const WARM_UP_TURN: usize = 997;
+/// So often a cell is measured again.
+const REPEATS_MAX: usize = 2;
 /// What disturbed a cell gets this long to pass.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -1,13 +1,14 @@
 //! What a run has to tell: figures, comparisons with a reference, verdicts.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use baton_figures::{Axis, Better, Figure, FigureKind, Line, Paired, Point, Published, Report, Scale, Table};
+use baton_figures::{Axis, Figure, FigureKind, Line, Point, Published, Report, Scale};
 
+use super::comparison::comparison;
 use super::judge::judge;
 use super::record::{self, CellRecord, Manifest};
-use super::series::{Series, pairs};
+use super::series::{Series, names};
 use super::settings::RunSettings;
 use crate::experiment::{Experiment, FigureText, Scalar};
 
@@ -24,18 +25,16 @@ pub fn report(experiment: &Experiment, settings: &RunSettings) -> Result<Report>
 }
 
 /// The report of these lines.
-pub(super) fn of(experiment: &Experiment, manifest: &Manifest, records: &[CellRecord]) -> Report {
+pub(crate) fn of(experiment: &Experiment, manifest: &Manifest, records: &[CellRecord]) -> Report {
     let head = &experiment.head;
     let mut words: Vec<String> = head.about.iter().map(|text| text.trim().replace('\n', " ")).collect();
     words.extend(head.source.iter().map(|source| format!("Source: {source}.")));
-    words.push(conditions(manifest));
+    words.push(conditions(experiment, manifest, records));
     let mut report =
         Report { name: experiment.name.clone(), title: head.title.clone(), words, ..Report::default() };
     for text in &head.figure {
         let series = Series::of(experiment, text, records);
-        report
-            .tables
-            .extend(text.reference.as_ref().and_then(|line| comparisons(text, line.get_ref(), &series)));
+        report.tables.extend(comparison(experiment, text, &series));
         report.figures.push(figure(experiment, text, &series));
     }
     for (claim, statement) in head.claim.iter().zip(&experiment.claims) {
@@ -48,20 +47,42 @@ pub(super) fn of(experiment: &Experiment, manifest: &Manifest, records: &[CellRe
     report
 }
 
-fn conditions(manifest: &Manifest) -> String {
-    let Manifest { machine, rounds, seconds, programs, load_average, settings, .. } = manifest;
+/// When, where and with what the lines were measured, and what disturbed them.
+fn conditions(experiment: &Experiment, manifest: &Manifest, records: &[CellRecord]) -> String {
+    let Manifest { machine, rounds, seconds, programs, load_average, settings, commit, started, .. } =
+        manifest;
+    let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(*started));
+    // Without the day of the week and the time of day.
+    let date = date.get(5..16).unwrap_or_default();
+    let commit = if commit.is_empty() { String::new() } else { format!(", commit {commit}") };
+    let mut text = format!(
+        "`baton-lab run {}` on {date}{commit}: {machine}; {rounds} {} of {seconds} s, medians; load average \
+         {load_average:.1} at the beginning",
+        manifest.experiment,
+        if *rounds == 1 { "round" } else { "rounds" }
+    );
+    let disturbed = records.iter().filter(|record| record.disturbed).count();
+    if disturbed > 0 {
+        text += &format!("; other processes disturbed {disturbed} of {} cells", records.len());
+    }
     let programs: Vec<_> = programs
         .iter()
         .map(|program| {
-            format!("{} ({} {})", program.name, program.version, &program.sha256[..8]).replace("( ", "(")
+            let mut words = program.version.split([' ', '/', '-', '(', ')']);
+            let number =
+                words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
+            format!("{} ({} {})", program.name, number.unwrap_or_default(), &program.sha256[..8])
+                .replace("( ", "(")
         })
         .collect();
-    let settings =
-        if settings.is_empty() { String::new() } else { format!(" With {}.", settings.join(", ")) };
-    format!(
-        "{machine}; {rounds} rounds of {seconds} s, medians; load average {load_average:.1} at the beginning. {}.{settings}",
-        programs.join(", ")
-    )
+    text += &format!(". {}.", programs.join(", "));
+    if !settings.is_empty() {
+        text += &format!(" With {}.", settings.join(", "));
+    }
+    if !manifest.is_of(experiment) {
+        text += " The experiment's file has changed since.";
+    }
+    text
 }
 
 fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figure {
@@ -123,46 +144,9 @@ fn in_our_measure(published: &mut [Published], x: &Scalar, place: f64, series: &
     }
 }
 
-/// Each line's ratio to the reference, within rounds: *ahead*, *level* or *behind* where the interval says so.
-fn comparisons(text: &FigureText, reference: &str, series: &[Series]) -> Option<Table> {
-    let base = series.iter().find(|series| series.line == reference)?;
-    let better = if text.y.is_better_if_more() { Better::More } else { Better::Less };
-    let names = names(series);
-    let cell = |line: &Series, x: &Scalar| -> Option<String> {
-        let (ours, theirs) = pairs(line.at(x)?.rounds()?, base.at(x)?.rounds()?);
-        let Paired { ratio, comparison } = Paired::of(&ours, &theirs, better)?;
-        let word = comparison.map(|comparison| format!(" {comparison}")).unwrap_or_default();
-        Some(format!("{:.2} ({:.2}–{:.2}){word}", ratio.median, ratio.low, ratio.high))
-    };
-    let row = |line: &Series| {
-        let cells = names.iter().map(|x| cell(line, x).unwrap_or_else(|| "–".to_owned()));
-        [line.line.clone()].into_iter().chain(cells).collect()
-    };
-    Some(Table {
-        title: format!("{}, ratio to {reference} within rounds", text.y.unit()),
-        head: [text.lines.get_ref().clone()]
-            .into_iter()
-            .chain(names.iter().map(ToString::to_string))
-            .collect(),
-        rows: series.iter().filter(|line| line.line != reference).map(row).collect(),
-        note: "In brackets: the interval of the median, of 95 % from six rounds on".to_owned(),
-        is_long: false,
-    })
-}
-
-/// Places on the axis, in the order of the file.
-fn names(series: &[Series]) -> Vec<Scalar> {
-    let mut names: Vec<Scalar> = Vec::new();
-    for point in series.iter().flat_map(|series| &series.points) {
-        if !names.contains(&point.x) {
-            names.push(point.x.clone());
-        }
-    }
-    names
-}
-
 /// In minutes from two on.
-pub(super) fn shown_duration(duration: Duration) -> String {
+#[must_use]
+pub fn shown_duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),

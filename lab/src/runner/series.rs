@@ -4,6 +4,7 @@ use baton_figures::{Datum, Interval};
 
 use super::record::{CellRecord, Outcome};
 use crate::experiment::{Experiment, FigureText, Scalar};
+use crate::quantity::Quantity;
 
 /// A line of a figure.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(super) struct SeriesPoint {
 
 /// Values by round, or why there are none.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     Rounds(Vec<(usize, f64)>),
     Nothing(Datum),
 }
@@ -45,7 +46,7 @@ impl Series {
                     wanted.iter().all(|(parameter, value)| has(parameter, value))
                         && figure.only.iter().all(|(parameter, value)| has(parameter, value))
                 };
-                let found = found(records.iter().filter(is_of), figure)?;
+                let found = found(records.iter().filter(is_of), figure.y)?;
                 Some(SeriesPoint { x, found })
             };
             Self { points: xs.iter().filter_map(point).collect(), line: name }
@@ -59,7 +60,7 @@ impl Series {
 }
 
 impl Found {
-    pub(super) fn rounds(&self) -> Option<&[(usize, f64)]> {
+    pub(crate) fn rounds(&self) -> Option<&[(usize, f64)]> {
         match self {
             Self::Rounds(rounds) => Some(rounds),
             Self::Nothing(_) => None,
@@ -98,12 +99,12 @@ fn kept_values(parameter: &str, figure: &FigureText, records: &[CellRecord]) -> 
 }
 
 /// The rounds of a cell, without disturbed ones unless all are. One failed round fails the cell.
-fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, figure: &FigureText) -> Option<Found> {
+pub(crate) fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, what: Quantity) -> Option<Found> {
     let mut rounds = Vec::new();
     for record in records {
         match &record.outcome {
             Outcome::Measured(values) => {
-                if let Some(value) = values.get(&figure.y) {
+                if let Some(value) = values.get(&what) {
                     rounds.push((record.round, *value, record.disturbed));
                 }
             }
@@ -118,8 +119,19 @@ fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, figure: &FigureText)
         .then(|| Found::Rounds(rounds.into_iter().map(|(round, value, _)| (round, value)).collect()))
 }
 
+/// Places on the axis, in the order of the file.
+pub(super) fn names(series: &[Series]) -> Vec<Scalar> {
+    let mut names: Vec<Scalar> = Vec::new();
+    for point in series.iter().flat_map(|series| &series.points) {
+        if !names.contains(&point.x) {
+            names.push(point.x.clone());
+        }
+    }
+    names
+}
+
 /// The values of rounds that both have, in pairs.
-pub(super) fn pairs(ours: &[(usize, f64)], theirs: &[(usize, f64)]) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn pairs(ours: &[(usize, f64)], theirs: &[(usize, f64)]) -> (Vec<f64>, Vec<f64>) {
     let partner = |round: usize| theirs.iter().find(|(other, _)| *other == round).map(|(_, value)| *value);
     ours.iter().filter_map(|(round, value)| Some((*value, partner(*round)?))).unzip()
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::metered::NotHere;
 use super::site::Site;
@@ -218,7 +218,8 @@ impl Stage {
     fn fill(&self, value: &mut toml::Value) -> Result<()> {
         match value {
             toml::Value::String(text) => {
-                let names_build = text.starts_with("{build}/");
+                // Documents show why a contender is missing, and know no folder of a machine.
+                let built = text.strip_prefix("{build}/").map(str::to_owned);
                 *text = replace_words(text, |word| {
                     let build = self.baton.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
                     Ok::<_, anyhow::Error>(match word {
@@ -231,8 +232,10 @@ impl Stage {
                         _ => None,
                     })
                 })?;
-                let is_missing = names_build && !Path::new(text).exists();
-                ensure!(!is_missing, "{text} is not built: make adapters, adapters/php/build-extension");
+                if let Some(built) = built {
+                    let remedy = "make adapters, adapters/php/build-extension";
+                    ensure!(Path::new(text).exists(), "{built} is not built: {remedy}");
+                }
                 Ok(())
             }
             toml::Value::Array(items) => items.iter_mut().try_for_each(|item| self.fill(item)),
@@ -271,9 +274,7 @@ impl Contestant {
 
 /// Installs a library so that programs find it first as `libfcgi.so.0`.
 fn drop_in(library: &Path, folder: &Path) -> Result<PathBuf> {
-    let library = library
-        .canonicalize()
-        .with_context(|| format!("{} is not built: make adapters", library.display()))?;
+    let library = library.canonicalize().map_err(|_| anyhow!("libfcgi.so is not built: make adapters"))?;
     let place = folder.join("drop-in");
     fs::create_dir_all(&place)?;
     let link = place.join("libfcgi.so.0");

@@ -169,6 +169,7 @@ impl Templates {
     }
 }
 
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// Where the sources are.
+pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Some servers allocate a table for every descriptor that they might get.
 const DESCRIPTORS_MAX: u64 = 19_900;

@@ -27,6 +27,7 @@ mod running;
 mod settings;
 
 pub use ability::Ability;
+pub(crate) use configuration::REPOSITORY;
 pub use kind::{ServerKind, names};
 pub use running::RunningServer;
 pub(crate) use settings::set_of;
