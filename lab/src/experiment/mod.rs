@@ -23,9 +23,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub(crate) use claim::{Aggregate, Statement};
-pub(crate) use contents::{ContenderText, FigureText, Head, OwnSite, SiteText};
+pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
 pub(crate) use load_text::{
-    Ask, Beside, ClosedText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES, SlowReadersText,
+    Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
+    SlowReadersText,
 };
 pub use mistake::Mistake;
 pub(crate) use mistake::likely;
@@ -184,6 +185,11 @@ impl Experiment {
         names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name.clone())
     }
 
+    /// Whether contenders are clusters of hosts.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.contenders.iter().any(|contender| contender.what.nodes.is_some())
+    }
+
     /// Why it cannot be run here as this user.
     pub(crate) fn hindrance(&self) -> Option<&'static str> {
         self.needs_root().filter(|_| !getuid().is_root())
@@ -197,7 +203,7 @@ impl Experiment {
                 "only root may bound a server's memory and disk: control groups, a loop device and mounts",
             );
         }
-        if procedure.as_ref().is_some_and(ProcedureText::needs_root) {
+        if self.has_hosts() || procedure.as_ref().is_some_and(ProcedureText::needs_root) {
             return Some("only root may make hosts in network namespaces, control groups and mounts");
         }
         if self
@@ -358,7 +364,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 22] = files![
+static FILES: [(&str, &str); 23] = files![
     "applications",
     "architectures",
     "cache",
@@ -375,6 +381,7 @@ static FILES: [(&str, &str); 22] = files![
     "idle",
     "instructions",
     "log",
+    "moved",
     "php",
     "proxy",
     "restart",

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::experiment::{Experiment, LoadText};
+use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+
+/// A load with a contender that gets it.
+pub(super) type Cell<'a> = (&'a Variant<LoadText>, &'a Variant<ContenderText>);
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub enum Effort {
     Full,
     /// The short form of the file.
     Quick,
-    /// Cells of a tenth of a second on a tiny site, once: figures mean nothing.
+    /// Cells of a tenth of a second on a tiny site, each load and each contender once: figures mean nothing.
     Tenth,
 }
 
@@ -22,6 +25,24 @@ impl Effort {
             Self::Quick => experiment.head.quick.rounds,
             Self::Tenth => 1,
         }
+    }
+
+    /// The cells that are measured: all, or just so many that each load and each contender is in one.
+    pub(super) fn cells(self, experiment: &Experiment) -> Vec<Cell<'_>> {
+        if self != Self::Tenth {
+            return experiment.cells().collect();
+        }
+        let mut cells: Vec<Cell<'_>> = Vec::new();
+        for (number, load) in experiment.loads.iter().enumerate() {
+            let own: Vec<_> = experiment.contenders_of(load).collect();
+            cells.extend(own.get(number % own.len().max(1)).map(|contender| (load, *contender)));
+        }
+        for (load, contender) in experiment.cells() {
+            if !cells.iter().any(|(_, other)| other.name == contender.name) {
+                cells.push((load, contender));
+            }
+        }
+        cells
     }
 
     /// How long a cell is measured.
@@ -65,6 +86,11 @@ impl Effort {
         }
     }
 
+    /// How long a node of a cluster is ill.
+    pub(super) fn fault(self) -> Duration {
+        Duration::from_millis(if self == Self::Tenth { 500 } else { 2_500 })
+    }
+
     /// That are traced, or stepped through.
     pub(super) fn responses(self, full: u64) -> u64 {
         match self {
@@ -90,13 +116,17 @@ impl Effort {
                     duration * 2 + Duration::from_secs_f64(coming)
                 }
                 LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
+                LoadText::Fault(_) => self.fault() * 3 + CLUSTER_START,
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
                 _ => duration,
             };
             own + self.lead(experiment) + BETWEEN_CELLS
         };
         let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
-        experiment.cells().map(|(load, _)| cell(&load.what) * rounds + self.warm_up(experiment) + START).sum()
+        self.cells(experiment)
+            .into_iter()
+            .map(|(load, _)| cell(&load.what) * rounds + self.warm_up(experiment) + START)
+            .sum()
     }
 }
 
@@ -104,3 +134,27 @@ impl Effort {
 const BETWEEN_CELLS: Duration = Duration::from_millis(150);
 /// Of a server.
 const START: Duration = Duration::from_millis(300);
+/// Of a network with its servers.
+const CLUSTER_START: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the short test of all experiments leaves no load and no contender out. Method: all files.
+    #[test]
+    fn few_cells_have_each_load_and_each_contender() {
+        for experiment in Experiment::all().unwrap() {
+            let cells = Effort::Tenth.cells(&experiment);
+            let (loads, contenders) = (experiment.loads.len(), experiment.contenders.len());
+            assert!(
+                experiment.loads.iter().all(|load| cells.iter().any(|(other, _)| other.name == load.name))
+            );
+            for contender in &experiment.contenders {
+                assert!(cells.iter().any(|(_, other)| other.name == contender.name), "{}", contender.name);
+            }
+            assert!(cells.len() < loads + contenders.max(1), "{}", experiment.name);
+            assert_eq!(Effort::Quick.cells(&experiment).len(), experiment.cells().count());
+        }
+    }
+}

@@ -1,19 +1,18 @@
 //! Loads on a contender, with the clocks read around them.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::fmt;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
+use super::cluster::{Cluster, Ledger};
 use super::effort::Effort;
 use super::programs::{self, Made};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
-use crate::load::{Expects, Failure, Load, LoadReport, LoadSettings, RequestList};
+use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult, RequestList};
 use crate::meters::{Meters, Reading, Watched};
 use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
@@ -76,14 +75,18 @@ pub(super) fn closed(
     }
     let requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
     let memory_before = memory_bytes(&server.processes());
-    let mut client = Load::connect(&settings, requests)?;
+    let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
     let memory = memory_bytes(&server.processes());
     let watch = Watch::begin(stage, contestant)?;
-    let report = without_failures(client.run()?)?;
+    let report = without_failures(contestant.on_client(|| client.run())?)?;
     let used = watch.end()?;
     let client_cpus = report.figures().client_utilisation;
     let mut values = of_report(&report);
     used.tell(&mut values, report.answered(), report.span);
+    if let Some((cluster, done)) = contestant.cluster.as_ref().zip(used.cluster.as_ref()) {
+        cluster.tell(done, used.server, &report, &mut values);
+        return Ok((values, false));
+    }
     if let Some(server_box) = &contestant.server_box {
         values.insert(Quantity::MemoryKills, server_box.memory_kills() as f64);
     }
@@ -201,31 +204,9 @@ pub(super) fn plain(server: &RunningServer, duration: Duration) -> LoadSettings 
 }
 
 /// A server that answered wrongly even once has no figures.
-pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport> {
-    let failed = report.failed();
-    if failed == 0 && report.requests > 0 {
-        return Ok(report);
-    }
-    let starves = |failure: &Failure| matches!(failure, Failure::Stalled | Failure::NeverAnswered);
-    let starved = report.failures.keys().all(starves);
-    let first = report.first_failure.unwrap_or_else(|| "nothing was answered in time".into());
-    if starved {
-        return Err(Starved(first).into());
-    }
-    bail!("{failed} requests failed: {first}")
+pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport, NoResult> {
+    report.judge().map(|()| report)
 }
-
-/// A server answered nothing wrongly, but some clients not at all.
-#[derive(Debug)]
-pub(super) struct Starved(String);
-
-impl fmt::Display for Starved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "clients starve: {}", self.0)
-    }
-}
-
-impl Error for Starved {}
 
 pub(super) fn of_report(report: &LoadReport) -> Values {
     let figures = report.figures();
@@ -249,6 +230,7 @@ pub(super) struct Watch<'a> {
     application: (Vec<i32>, Duration),
     ticks: CpuTicks,
     disk_bytes: u64,
+    cluster: Option<Ledger>,
     meters: Meters,
 }
 
@@ -260,6 +242,7 @@ pub(super) struct Used<'a> {
     /// How many of the server's CPUs were in use, by any process, on average.
     cpus_busy: f64,
     disk_bytes: Option<u64>,
+    cluster: Option<Ledger>,
     readings: Vec<Reading>,
 }
 
@@ -277,6 +260,7 @@ impl<'a> Watch<'a> {
             stage,
             contestant,
             disk_bytes: disk_bytes(contestant)?.unwrap_or_default(),
+            cluster: contestant.cluster.as_ref().map(Cluster::ledger).transpose()?,
             ticks: CpuTicks::of(&stage.machine.server_cpus)?,
             application: with_clock(application.unwrap_or_default()),
             server: with_clock(contestant.server.processes()),
@@ -284,8 +268,11 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn end(self) -> Result<Used<'a>> {
+        let cluster = self.contestant.cluster.as_ref().zip(self.cluster);
+        let cluster = cluster.map(|(cluster, before)| anyhow::Ok(cluster.ledger()?.since(&before)));
         let since = |(processes, before): &(Vec<i32>, Duration)| cpu_time(processes).saturating_sub(*before);
         Ok(Used {
+            cluster: cluster.transpose()?,
             stage: self.stage,
             server: since(&self.server),
             application: self.contestant.application.as_ref().map(|_| since(&self.application)),

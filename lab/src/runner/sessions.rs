@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::effort::Effort;
-use super::loads::{Measured, Turn, Watch, of_report, without_failures};
+use super::loads::{Measured, Turn, Watch, of_report};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
+use crate::load::NoResult;
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;
 
@@ -28,14 +29,14 @@ pub(super) fn measure(
         verify: false,
     };
     let watch = Watch::begin(stage, contestant)?;
-    let report = without_failures(sessions::run(&settings, stage.site.script()?)?)?;
+    let report = sessions::run(&settings, stage.site.script()?)?;
     let used = watch.end()?;
-    let unfair = report.unfair();
-    if let Some(first) = unfair.first() {
-        return Ok(Measured {
-            outcome: Outcome::Unfair(first.to_string()),
-            disturbed: report.client_limited(),
-        });
+    match report.judge() {
+        Err(NoResult::Unfair(why)) => {
+            let outcome = Outcome::Unfair(why.to_string());
+            return Ok(Measured { outcome, disturbed: report.client_limited() });
+        }
+        judged => judged?,
     }
     let mut values = of_report(&report);
     let seconds = report.elapsed.as_secs_f64();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::page;
+use super::{linked, page};
 use crate::experiment::{Ask, OwnSite, SEQUENCES, SiteText};
 use crate::files::{FIXED, write_all, write_one};
 use crate::load::LoadRequest;
@@ -20,6 +20,7 @@ pub(super) struct Site {
     /// Of the SPECweb99-like set, 5.1 MB each.
     directories: usize,
     has_page: bool,
+    has_links: bool,
     /// A site after a source, with its script.
     made: Option<baton_load::site::LoadSite>,
 }
@@ -30,7 +31,7 @@ impl Site {
     /// # Errors
     /// If a number makes no site, or a log cannot be read.
     pub(super) fn new(text: &SiteText, is_tiny: bool) -> Result<Self> {
-        let own = |directories, has_page| Self { directories, has_page, made: None };
+        let own = |directories, has_page| Self { directories, has_page, has_links: false, made: None };
         Ok(match text {
             SiteText::Own(OwnSite::Fixed) => own(0, false),
             SiteText::Own(OwnSite::Mix { directories }) if is_tiny => {
@@ -38,6 +39,7 @@ impl Site {
             }
             SiteText::Own(OwnSite::Mix { directories }) => own(*directories, false),
             SiteText::Own(OwnSite::Page) => own(0, true),
+            SiteText::Own(OwnSite::Linked) => Self { has_links: true, ..own(0, false) },
             SiteText::Made(kind) => {
                 let kind = if is_tiny { tiny(kind.clone()) } else { kind.clone() };
                 Self { made: Some(kind.make()?), ..own(0, false) }
@@ -73,6 +75,9 @@ impl Site {
         if let Some(made) = &self.made {
             return Ok(made.write(root)?);
         }
+        if self.has_links {
+            return linked::write(root);
+        }
         write_all(root, self.directories)?;
         for kilobytes in PHP_KILOBYTES {
             write_one(root, &format!("/{kilobytes}k.html"), kilobytes << 10)?;
@@ -92,6 +97,7 @@ impl Site {
             Ask::One(name) if name == "mix" => Ok(self.mix(turn)),
             Ask::One(name) if name == "cold" => Ok(self.cold(turn)),
             Ask::One(name) if name == "resident" => Ok(resident()),
+            Ask::One(name) if name == "script" => Ok(in_turn(self.script()?, turn)),
             _ => ask.paths().into_iter().map(of_path).collect(),
         }
     }
@@ -127,12 +133,19 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
         SiteKind::Specweb2005 { requests, .. } | SiteKind::Surge { requests, .. } => {
             *requests = (*requests).min(TINY_REQUESTS);
         }
-        SiteKind::Sizes { .. }
-        | SiteKind::Compute { .. }
-        | SiteKind::Log { .. }
-        | SiteKind::Published { .. } => {}
+        SiteKind::Published { set_mib, .. } => {
+            *set_mib = Some(set_mib.map_or(TINY_MIB, |mib| mib.min(TINY_MIB)))
+        }
+        SiteKind::Sizes { .. } | SiteKind::Compute { .. } | SiteKind::Log { .. } => {}
     }
     kind
+}
+
+/// The requests of all sessions; each turn asks for another part of them.
+fn in_turn(script: &Script, turn: usize) -> Vec<LoadRequest> {
+    let steps = script.steps();
+    let part = steps.iter().cycle().skip(turn * MIX_STEP % steps.len()).take(MIX_LENGTH.min(steps.len()));
+    part.map(|step| script.requests()[step.request as usize].clone()).collect()
 }
 
 /// Small files that are asked for all the time.
@@ -180,6 +193,7 @@ fn gcd(a: usize, b: usize) -> usize {
 const PHP_KILOBYTES: [u64; 2] = [60, 1024];
 const TINY_DIRECTORIES: usize = 2;
 const TINY_REQUESTS: usize = 1000;
+const TINY_MIB: f64 = 10.0;
 const PAGE: &str = "/page.html";
 const RESIDENT_FILES: usize = 20;
 const RESIDENT_BYTES: u64 = 4096;
@@ -193,7 +207,7 @@ mod tests {
     use super::*;
 
     fn cold(directories: usize, turn: usize) -> Vec<LoadRequest> {
-        Site { directories, has_page: false, made: None }.cold(turn)
+        Site { directories, has_page: false, has_links: false, made: None }.cold(turn)
     }
 
     #[test]
