@@ -179,6 +179,14 @@ impl Experiment {
         self
     }
 
+    /// With two nodes in each cluster at most: enough to distribute requests.
+    pub(crate) fn with_few_nodes(mut self) -> Self {
+        for nodes in self.contenders.iter_mut().filter_map(|contender| contender.what.nodes.as_mut()) {
+            nodes.count = nodes.count.min(2);
+        }
+        self
+    }
+
     /// The name that two builds would share.
     pub(crate) fn shared_name(builds: &[PathBuf]) -> Option<String> {
         let names: Vec<String> = builds.iter().map(|build| folder_of(build)).collect();

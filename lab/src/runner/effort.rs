@@ -70,12 +70,17 @@ impl Effort {
         match self {
             Self::Full => full,
             Self::Quick => full / 2,
-            Self::Tenth => full.min(Duration::from_millis(100)),
+            Self::Tenth => Duration::ZERO,
         }
     }
 
+    /// So many that a server answers all of them in a tenth of a second.
+    pub(super) fn connections(self, full: usize) -> usize {
+        if self == Self::Tenth { full.min(16) } else { full }
+    }
+
     pub(super) fn idle_connections(self, full: usize) -> usize {
-        if self == Self::Tenth { full.min(100) } else { full }
+        if self == Self::Tenth { full.min(20) } else { full }
     }
 
     pub(super) fn slow_readers(self, full: usize) -> usize {

@@ -62,7 +62,7 @@ pub(super) fn closed(
     // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
     let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
     let settings = LoadSettings {
-        connections: load.connections,
+        connections: turn.effort.connections(load.connections),
         connection_per_request: load.close,
         idle_connections,
         sleep,

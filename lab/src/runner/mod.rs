@@ -61,7 +61,11 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
     if let Some(name) = Experiment::shared_name(others) {
         bail!("two builds are in folders that are called `{name}`: figures tell builds apart by that name");
     }
-    let experiment = &experiment.clone().with_builds(others);
+    let mut experiment = experiment.clone().with_builds(others);
+    if settings.effort == Effort::Tenth {
+        experiment = experiment.with_few_nodes();
+    }
+    let experiment = &experiment;
     if let Some(why) = experiment.hindrance() {
         bail!("{}: {why}", experiment.name);
     }
@@ -131,8 +135,8 @@ impl Run<'_> {
                 Err(outcome) => self.leave_out(contender, &own, &outcome, journal)?,
             }
         }
+        let warm_up = self.effort.warm_up(self.experiment);
         for contestant in contestants.iter_mut().filter_map(|(_, contestant)| contestant.as_mut()) {
-            let warm_up = self.effort.warm_up(self.experiment);
             self.unmeasured(contestant, loads[0], WARM_UP_TURN, warm_up);
         }
         for load in loads {
@@ -178,10 +182,8 @@ impl Run<'_> {
     ) -> Measured {
         contestant.wake();
         let lead = self.effort.lead(self.experiment);
-        if lead > Duration::ZERO {
-            // Another part of the mix, so that it does not load just the measured files.
-            self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
-        }
+        // Another part of the mix, so that it does not load just the measured files.
+        self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
         let turn = Turn {
             number: round + 1,
             duration: self.effort.duration(self.experiment),
@@ -249,7 +251,8 @@ impl Run<'_> {
         number: usize,
         duration: Duration,
     ) {
-        if matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_)) {
+        let fills = matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_));
+        if fills && duration > Duration::ZERO {
             let turn = Turn { number, duration, is_first: false, effort: self.effort };
             let _ = measure::cell(self.stage, contestant, &load.what, turn);
         }

@@ -21,6 +21,8 @@ pub(super) struct Site {
     directories: usize,
     has_page: bool,
     has_links: bool,
+    /// Requests after which a sequence repeats itself.
+    length: usize,
     /// A site after a source, with its script.
     made: Option<baton_load::site::LoadSite>,
 }
@@ -31,7 +33,9 @@ impl Site {
     /// # Errors
     /// If a number makes no site, or a log cannot be read.
     pub(super) fn new(text: &SiteText, is_tiny: bool) -> Result<Self> {
-        let own = |directories, has_page| Self { directories, has_page, has_links: false, made: None };
+        let length = if is_tiny { TINY_REQUESTS } else { MIX_LENGTH };
+        let own =
+            |directories, has_page| Self { directories, has_page, has_links: false, length, made: None };
         Ok(match text {
             SiteText::Own(OwnSite::Fixed) => own(0, false),
             SiteText::Own(OwnSite::Mix { directories }) if is_tiny => {
@@ -97,15 +101,15 @@ impl Site {
             Ask::One(name) if name == "mix" => Ok(self.mix(turn)),
             Ask::One(name) if name == "cold" => Ok(self.cold(turn)),
             Ask::One(name) if name == "resident" => Ok(resident()),
-            Ask::One(name) if name == "script" => Ok(in_turn(self.script()?, turn)),
+            Ask::One(name) if name == "script" => Ok(in_turn(self.script()?, turn, self.length)),
             _ => ask.paths().into_iter().map(of_path).collect(),
         }
     }
 
     /// The SPECweb99-like mix; each turn asks for another part of an endless sequence.
     fn mix(&self, turn: usize) -> Vec<LoadRequest> {
-        let mut sequence = mix::sequence(self.directories, MIX_LENGTH);
-        sequence.rotate_left(turn * MIX_STEP % MIX_LENGTH);
+        let mut sequence = mix::sequence(self.directories, self.length);
+        sequence.rotate_left(turn * MIX_STEP % self.length);
         sequence.into_iter().map(of_file).collect()
     }
 
@@ -142,9 +146,9 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
 }
 
 /// The requests of all sessions; each turn asks for another part of them.
-fn in_turn(script: &Script, turn: usize) -> Vec<LoadRequest> {
+fn in_turn(script: &Script, turn: usize, length: usize) -> Vec<LoadRequest> {
     let steps = script.steps();
-    let part = steps.iter().cycle().skip(turn * MIX_STEP % steps.len()).take(MIX_LENGTH.min(steps.len()));
+    let part = steps.iter().cycle().skip(turn * MIX_STEP % steps.len()).take(length.min(steps.len()));
     part.map(|step| script.requests()[step.request as usize].clone()).collect()
 }
 
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     fn cold(directories: usize, turn: usize) -> Vec<LoadRequest> {
-        Site { directories, has_page: false, has_links: false, made: None }.cold(turn)
+        Site { directories, has_page: false, has_links: false, length: MIX_LENGTH, made: None }.cold(turn)
     }
 
     #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::{Cluster, Node};
 use crate::experiment::{FaultName, FaultText};
-use crate::load::{Load, LoadSettings, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
 use crate::rig::network::INTERFACE;
 use crate::runner::loads::{Turn, Values, plain};
@@ -32,14 +32,15 @@ pub(in crate::runner) fn measure(
     let lasts = turn.effort.fault();
     let before = lasts * 2 / 5;
     let settings = LoadSettings {
-        connections: load.connections,
+        connections: turn.effort.connections(load.connections),
         sleep: true,
         verify: true,
         ..plain(server, before * 3 + lasts)
     };
-    let requests = RequestList::new(settings.address, false, stage.site.requests(&load.ask, turn.number)?);
+    let asked = stage.site.requests(&load.ask, turn.number)?;
+    let requests = RequestList::new(settings.address, false, asked.iter().cloned());
     let hosts = Arc::clone(&cluster.hosts);
-    let mut scene = Scene { stage, front: server, cluster, requests: requests.clone(), lasts };
+    let mut scene = Scene { stage, front: server, cluster, asked, lasts };
     let report = thread::scope(|scope| {
         let client = scope.spawn(move || hosts.client.run(|| Load::connect(&settings, requests)?.run()));
         sleep(before);
@@ -62,7 +63,7 @@ struct Scene<'a> {
     front: &'a mut RunningServer,
     cluster: &'a mut Cluster,
     /// What clients ask for.
-    requests: RequestList,
+    asked: Vec<LoadRequest>,
     lasts: Duration,
 }
 
@@ -128,7 +129,7 @@ impl Scene<'_> {
         };
         let limit = Instant::now() + JOINED_MAX;
         loop {
-            let requests = self.requests.clone();
+            let requests = RequestList::new(load.address, true, self.asked.iter().cloned());
             self.cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
             let sent = host.traffic()?.sent_bytes - before;
             if sent > JOINED_BYTES_MIN {

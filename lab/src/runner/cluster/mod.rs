@@ -101,6 +101,8 @@ impl Stage {
             folder: folder.to_owned(),
         };
         if joins {
+            // Neither it nor those that ask it know of an earlier view.
+            let _ = std::fs::remove_dir_all(folder);
             let mut place = self.place_on(&cluster.hosts.front, &folder.join("etcd"));
             place.address = Some((cluster.hosts.front.v4(), ETCD_PORT).into());
             let etcd = ServerKind::load("etcd")?.start(&ServerSettings::default(), &place);
