@@ -41,7 +41,7 @@ mod text;
 mod wire;
 
 pub use busy::thread_cpu;
-pub use closed::{Load, LoadSettings, run_on_threads};
+pub use closed::{Load, LoadSettings};
 pub use fairness::Unfair;
 pub use idle::{ANSWER_MAX, ask};
 pub use judgement::NoResult;

@@ -127,15 +127,10 @@ fn load(
     duration: Duration,
 ) -> Result<LoadReport> {
     let load = LoadSettings {
-        address,
         connections,
         connection_per_request: !kept,
-        idle_connections: 0,
-        duration,
-        requests_max: None,
-        requests_per_second: None,
         sleep: true,
-        verify: false,
+        ..LoadSettings::new(address, duration)
     };
     let requests = RequestList::new(address, !kept, [LoadRequest::file(path_of(size), size)]);
     let report = hosts.client.run(|| Load::connect(&load, requests)?.run())?;

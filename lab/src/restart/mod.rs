@@ -131,16 +131,11 @@ fn wait_until_free(address: SocketAddr) -> Result<()> {
 
 fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
     let load = LoadSettings {
-        address,
         connections: 64,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration: FILL_MAX,
         requests_max: Some(settings.objects),
-        requests_per_second: None,
         // The origin runs on the same CPUs.
         sleep: true,
-        verify: false,
+        ..LoadSettings::new(address, FILL_MAX)
     };
     let length = Some(settings.bytes as u64);
     let requests =

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::cluster::Cluster;
-use super::loads::plain;
 use super::site::Site;
 use super::stage::{Contestant, LeftOut, Stage};
 use crate::experiment::{Experiment, LoadText};
@@ -138,7 +137,7 @@ fn watch(
                 connections,
                 sleep: true,
                 verify: true,
-                ..plain(&side.contestant.server, SLICE)
+                ..LoadSettings::new(side.contestant.server.address, SLICE)
             };
             let list = RequestList::new(settings.address, false, requests.iter().cloned());
             let over = &over;

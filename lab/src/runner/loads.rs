@@ -66,7 +66,7 @@ pub(super) fn closed(
         connection_per_request: load.close,
         idle_connections,
         sleep,
-        ..plain(server, turn.duration)
+        ..LoadSettings::new(server.address, turn.duration)
     };
     let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let mut requests = stage.site.requests(&load.ask, turn.number)?;
@@ -113,7 +113,7 @@ pub(super) fn paced(
             connections: load.connections,
             requests_per_second: Some(load.requests_per_second),
             sleep: true,
-            ..plain(server, duration)
+            ..LoadSettings::new(server.address, duration)
         };
         let requests = stage.site.requests(&load.ask, 0)?;
         Load::connect(&settings, RequestList::new(server.address, false, requests))
@@ -145,8 +145,11 @@ fn with_another(
     turn: Turn,
 ) -> Result<(LoadReport, f64)> {
     let server = &contestant.server;
-    let settings =
-        LoadSettings { connections: beside.connections, sleep: true, ..plain(server, turn.duration + LEAD) };
+    let settings = LoadSettings {
+        connections: beside.connections,
+        sleep: true,
+        ..LoadSettings::new(server.address, turn.duration + LEAD)
+    };
     let requests = stage.site.requests(&beside.ask, turn.number)?;
     let mut other = Load::connect(&settings, RequestList::new(server.address, false, requests))?;
     let (other, report) = thread::scope(|scope| {
@@ -186,21 +189,6 @@ pub(super) fn by_program(
     values.extend(idle.map(|bytes| (Quantity::IdleBytes, bytes)));
     used.tell(&mut values, requests, elapsed);
     Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
-}
-
-/// A load of one kept connection, for which a caller has other wishes.
-pub(super) fn plain(server: &RunningServer, duration: Duration) -> LoadSettings {
-    LoadSettings {
-        address: server.address,
-        connections: 1,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration,
-        requests_max: None,
-        requests_per_second: None,
-        sleep: false,
-        verify: false,
-    }
 }
 
 /// A server that answered wrongly even once has no figures.

@@ -138,7 +138,7 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
             *requests = (*requests).min(TINY_REQUESTS);
         }
         SiteKind::Published { set_mib, .. } => {
-            *set_mib = Some(set_mib.map_or(TINY_MIB, |mib| mib.min(TINY_MIB)))
+            *set_mib = Some(set_mib.map_or(TINY_MIB, |mib| mib.min(TINY_MIB)));
         }
         SiteKind::Sizes { .. } | SiteKind::Compute { .. } | SiteKind::Log { .. } => {}
     }

@@ -221,8 +221,8 @@ impl Stage {
         let Contestant { server, application, cluster, server_box } = contestant;
         drop((server, application));
         let of_nodes = cluster.map(Cluster::stop).unwrap_or_default();
-        let all = server_box.into_iter().chain(of_nodes);
-        self.boxes.as_ref().map_or(Ok(()), |boxes| all.map(|one| boxes.remove(one)).collect())
+        let mut all = server_box.into_iter().chain(of_nodes);
+        self.boxes.as_ref().map_or(Ok(()), |boxes| all.try_for_each(|one| boxes.remove(one)))
     }
 
     fn start_application(

@@ -15,7 +15,7 @@ use crate::experiment::{FaultName, FaultText};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
 use crate::rig::network::INTERFACE;
-use crate::runner::loads::{Turn, Values, plain};
+use crate::runner::loads::{Turn, Values};
 use crate::runner::stage::{Contestant, Stage};
 use crate::servers::RunningServer;
 
@@ -35,7 +35,7 @@ pub(in crate::runner) fn measure(
         connections: turn.effort.connections(load.connections),
         sleep: true,
         verify: true,
-        ..plain(server, before * 3 + lasts)
+        ..LoadSettings::new(server.address, before * 3 + lasts)
     };
     let asked = stage.site.requests(&load.ask, turn.number)?;
     let requests = RequestList::new(settings.address, false, asked.iter().cloned());
@@ -125,7 +125,7 @@ impl Scene<'_> {
             connection_per_request: true,
             requests_max: Some(JOINED_REQUESTS),
             sleep: true,
-            ..plain(self.front, JOINED_MAX)
+            ..LoadSettings::new(self.front.address, JOINED_MAX)
         };
         let limit = Instant::now() + JOINED_MAX;
         loop {
