@@ -244,6 +244,29 @@ impl Experiment {
         if self.cells().next().is_none() {
             return Err((0..0, "an experiment needs a load and a contender".to_owned()));
         }
+        for (load, contender) in self.cells() {
+            let is_cluster = contender.what.nodes.is_some();
+            let fits = match load.what {
+                LoadText::Closed(_) => true,
+                LoadText::Fault(_) | LoadText::Visits { .. } => is_cluster,
+                _ => !is_cluster,
+            };
+            let (load, contender) = (&load.name, &contender.name);
+            if !fits {
+                let what = if is_cluster {
+                    "is a cluster, which gets `closed`, `fault` and `visits`"
+                } else {
+                    "has no `nodes`"
+                };
+                return Err((0..0, format!("`{contender}` cannot get the load `{load}`: it {what}")));
+            }
+            if is_cluster != self.has_hosts() {
+                return Err((
+                    0..0,
+                    format!("`{contender}` has no `nodes`, and others have: `nodes = {{ count = 0 }}`"),
+                ));
+            }
+        }
         let unknown = |what: &str, name: &Spanned<String>, known: &[String]| {
             let meant = likely(name.get_ref(), known.iter().map(String::as_str));
             let help = match meant {
@@ -500,6 +523,20 @@ order = ['baton', 'nginx']
             let found = mistake(from, to);
             assert!(found.starts_with(expected), "{from} -> {to}: {found}");
         }
+    }
+
+    #[test]
+    fn a_cluster_gets_its_own_loads_and_competes_with_clusters() {
+        let nodes = ("server = '{server}'\n", "server = '{server}'\nnodes = { count = 2 }\n");
+        let all = SMALL.replace(nodes.0, nodes.1);
+        assert!(Experiment::parse("small", "small.toml", &all).unwrap().has_hosts());
+        let why = |text: &str| Experiment::parse("small", "small.toml", text).unwrap_err().to_string();
+        let idle = all.replace("kind = 'closed'\nask = '/{kb}k.html'", "kind = 'idle-tls'\nconnections = 9");
+        assert!(why(&idle).contains("`nginx` cannot get the load `1 KB`: it is a cluster"), "{}", why(&idle));
+        let visits = SMALL.replace("kind = 'closed'\nask = '/{kb}k.html'", "kind = 'visits'\nvisitors = 9");
+        assert!(why(&visits).contains("it has no `nodes`"), "{}", why(&visits));
+        let mixed = all + "[[contender]]\nname = 'alone'\nserver = 'baton'\n";
+        assert!(why(&mixed).contains("`alone` has no `nodes`, and others have"), "{}", why(&mixed));
     }
 
     #[test]

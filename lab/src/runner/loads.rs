@@ -1,16 +1,14 @@
 //! Loads on a contender, with the clocks read around them.
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
 use super::cluster::{Cluster, Ledger};
-use super::effort::Effort;
 use super::programs::{self, Made};
-use super::record::Outcome;
 use super::stage::{Contestant, Stage};
+use super::turn::{Turn, Values};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
 use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult, RequestList};
 use crate::meters::{Meters, Reading, Watched};
@@ -18,37 +16,6 @@ use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
 use crate::rig::{CpuTicks, ServerBox};
 use crate::servers::RunningServer;
-
-/// What a cell tells.
-pub(super) type Values = BTreeMap<Quantity, f64>;
-
-/// A cell that was measured, and whether other processes took part of its CPUs.
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) outcome: Outcome,
-    pub(super) disturbed: bool,
-}
-
-/// When a cell is measured, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
-    pub(super) number: usize,
-    pub(super) duration: Duration,
-    /// The first of a server that has just been started: memory of idle connections shows once only, as servers seldom
-    /// return it.
-    pub(super) is_first: bool,
-    pub(super) effort: Effort,
-}
-
-impl Measured {
-    /// This cell with the idle connections' memory as an earlier try found it.
-    pub(super) fn with_memory_of(mut self, earlier: Self) -> Self {
-        if let (Outcome::Measured(now), Outcome::Measured(earlier)) = (&mut self.outcome, earlier.outcome) {
-            now.extend(earlier.get_key_value(&Quantity::IdleBytes).map(|(name, value)| (*name, *value)));
-        }
-        self
-    }
-}
 
 /// A closed loop, with idle connections beside it if there are any.
 pub(super) fn closed(

@@ -2,10 +2,11 @@
 
 use anyhow::{Result, bail};
 
-use super::loads::{Measured, Turn, Values, by_program, closed, paced};
+use super::loads::{by_program, closed, paced};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
-use super::{cluster, sessions, slow_readers, stepped, traced};
+use super::turn::{Measured, Turn, Values};
+use super::{faults, sessions, slow_readers, stepped, traced, visits};
 use crate::experiment::LoadText;
 use crate::quantity::Quantity;
 
@@ -37,8 +38,8 @@ fn measure(
         }
         LoadText::Sessions(_) => bail!("sessions are judged as well as measured"),
         LoadText::SlowReaders(load) => slow_readers::measure(stage, contestant, load, turn),
-        LoadText::Fault(load) => Ok((cluster::measure_fault(stage, contestant, load, turn)?, false)),
-        LoadText::Visits { visitors } => Ok((cluster::measure_visits(contestant, *visitors, turn)?, false)),
+        LoadText::Fault(load) => Ok((faults::measure(stage, contestant, load, turn)?, false)),
+        LoadText::Visits { visitors } => Ok((visits::measure(contestant, *visitors, turn)?, false)),
         LoadText::Traced { path, responses } => {
             Ok((traced::copies(contestant, path, turn.effort.responses(*responses), &stage.folder)?, false))
         }

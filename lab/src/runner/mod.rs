@@ -12,6 +12,7 @@ mod cluster;
 mod crowd;
 pub mod demo;
 mod effort;
+mod faults;
 mod judge;
 mod linked;
 mod loads;
@@ -32,6 +33,9 @@ mod stage;
 mod stepped;
 mod stepper;
 mod traced;
+mod turn;
+mod visitor;
+mod visits;
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -40,12 +44,12 @@ use anyhow::{Result, bail};
 
 use effort::Cell;
 pub use effort::Effort;
-use loads::{Measured, Turn};
 use record::{CellRecord, Journal, Outcome};
 pub use report::report;
 pub use settings::RunSettings;
 use site::Site;
 use stage::{Contestant, LeftOut, Stage};
+use turn::{Measured, Turn};
 
 use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
 use crate::load::LoadRequest;

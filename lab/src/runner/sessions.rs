@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::effort::Effort;
-use super::loads::{Measured, Turn, Watch, of_report};
+use super::loads::{Watch, of_report};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
+use super::turn::{Measured, Turn};
 use crate::load::NoResult;
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;

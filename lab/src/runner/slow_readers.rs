@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::crowd::Crowd;
-use super::loads::{Turn, Values, closed};
+use super::loads::closed;
 use super::stage::{Contestant, Stage};
+use super::turn::{Turn, Values};
 use crate::experiment::{ClosedText, SlowReadersText};
 use crate::load::NoResult;
 use crate::quantity::Quantity;

@@ -8,10 +8,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cluster::{Cluster, Recipe};
+use super::cluster::{Cluster, ClusterPlace, Recipe};
 use super::metered::NotHere;
 use super::site::Site;
-use crate::experiment::{ContenderText, Experiment, LoadText, Variant, replace_words};
+use crate::experiment::{ContenderText, Experiment, LoadText, NodesText, Variant, replace_words};
 use crate::meters::MeterName;
 use crate::rig::network::Network;
 use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, own_folder};
@@ -164,7 +164,7 @@ impl Stage {
         if let Some(text) = &contender.what.nodes {
             let kind = self.kind(&text.server).map_err(failed)?;
             let node = recipe(kind, with_asked(&text.needs), &text.set)?;
-            return self.start_cluster(&self.own_folder(contender), server, node, text).map_err(failed);
+            return self.start_cluster(contender, server, node, text).map_err(failed);
         }
         let application = match &contender.what.application {
             Some(text) => {
@@ -187,7 +187,8 @@ impl Stage {
         place.cpus.clone_from(&self.machine.server_cpus);
         place.certificate = Some(&self.certificate);
         place.origins.extend(self.origin.as_ref().map(|origin| origin.address));
-        let server_box = self.make_box(&contender.name, &own)?;
+        let boxes = self.boxes.as_ref();
+        let server_box = boxes.map(|boxes| boxes.make(&file_name(&contender.name), &own)).transpose()?;
         if let Some(server_box) = &server_box {
             place.groups.clone_from(&server_box.groups);
             place.root = server_box.root().unwrap_or(&self.root).to_owned();
@@ -202,18 +203,26 @@ impl Stage {
         Ok(Contestant { server, application, cluster: None, server_box })
     }
 
-    /// A box for a server with this folder, if the experiment has bounds.
-    pub(super) fn make_box(&self, name: &str, folder: &Path) -> Result<Option<ServerBox>> {
-        self.boxes.as_ref().map(|boxes| boxes.make(&file_name(name), folder)).transpose()
+    fn start_cluster(
+        &self,
+        contender: &Variant<ContenderText>,
+        front: Recipe,
+        node: Recipe,
+        text: &NodesText,
+    ) -> Result<Contestant> {
+        let Machine { server_cpus, client_cpus, .. } = &self.machine;
+        let place = ClusterPlace {
+            folder: self.own_folder(contender),
+            root: self.root.clone(),
+            front_cpus: if self.one_cpu { client_cpus.clone() } else { server_cpus.clone() },
+            node_cpus: client_cpus.clone(),
+        };
+        let (server, cluster) = Cluster::start(place, front, node, text, self.boxes.as_ref())?;
+        Ok(Contestant { server, application: None, cluster: Some(cluster), server_box: None })
     }
 
     fn own_folder(&self, contender: &Variant<ContenderText>) -> PathBuf {
         self.folder.join(file_name(&contender.name))
-    }
-
-    /// The CPUs of the server at the front of a cluster.
-    pub(super) fn front_cpus(&self) -> &[usize] {
-        if self.one_cpu { &self.machine.client_cpus } else { &self.machine.server_cpus }
     }
 
     /// Stops it, and takes its disk away.

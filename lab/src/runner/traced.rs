@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::loads::Values;
 use super::stage::Contestant;
+use super::turn::Values;
 use crate::copies::Watch;
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;

@@ -8,48 +8,52 @@
 //!
 //! A network for each contender: so clusters run at the same time, and take turns as other contenders do.
 
-mod faults;
 mod prediction;
-mod visitor;
-mod visits;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::loads::Values;
-use super::stage::{Contestant, Stage};
+use super::turn::Values;
 use crate::experiment::NodesText;
 use crate::load::LoadReport;
 use crate::quantity::Quantity;
-use crate::rig::ServerBox;
 use crate::rig::network::{ClusterHosts, Host, Traffic};
 use crate::rig::processes::cpu_time;
+use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
-pub(super) use faults::measure as measure_fault;
 pub(super) use prediction::predict;
-pub(super) use visits::measure as measure_visits;
 
 /// What stands behind the server of a contender that is a cluster.
 pub(super) struct Cluster {
     // Dropped in this order: servers before their hosts.
     pub(super) nodes: Vec<Node>,
-    registry: Option<RunningServer>,
+    pub(super) registry: Option<RunningServer>,
     pub(super) hosts: Arc<ClusterHosts>,
+    place: ClusterPlace,
     front: Recipe,
     node: Recipe,
-    /// For files of the members.
-    folder: PathBuf,
 }
 
 /// A server behind the front-end.
 pub(super) struct Node {
     pub(super) server: RunningServer,
-    server_box: Option<ServerBox>,
+    pub(super) server_box: Option<ServerBox>,
+}
+
+/// Where the servers of a cluster run.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterPlace {
+    /// For files of the members.
+    pub(super) folder: PathBuf,
+    /// The site.
+    pub(super) root: PathBuf,
+    pub(super) front_cpus: Vec<usize>,
+    pub(super) node_cpus: Vec<usize>,
 }
 
 /// What a server is made of.
@@ -71,15 +75,15 @@ pub(super) struct Ledger {
     front: Traffic,
 }
 
-impl Stage {
-    /// Starts the nodes, then the server before them.
-    pub(super) fn start_cluster(
-        &self,
-        folder: &Path,
+impl Cluster {
+    /// Starts the nodes, then the server before them. Each node has a box if there are any.
+    pub(super) fn start(
+        place: ClusterPlace,
         front: Recipe,
         node: Recipe,
         text: &NodesText,
-    ) -> Result<Contestant> {
+        boxes: Option<&Boxes>,
+    ) -> Result<(RunningServer, Self)> {
         let joins = front.settings.needs.contains(&Ability::Registry);
         let hosts = ClusterHosts::new(text.count + usize::from(joins))?;
         for host in [&hosts.client, &hosts.front].into_iter().chain(&hosts.nodes) {
@@ -92,43 +96,36 @@ impl Stage {
         if let Some(rate) = text.link_mbit {
             [&hosts.front].into_iter().chain(&hosts.nodes).try_for_each(|host| host.bound_link(rate))?;
         }
-        let mut cluster = Cluster {
-            nodes: Vec::new(),
-            registry: None,
-            hosts: Arc::new(hosts),
-            front,
-            node,
-            folder: folder.to_owned(),
-        };
+        let mut cluster =
+            Self { nodes: Vec::new(), registry: None, hosts: Arc::new(hosts), place, front, node };
         if joins {
             // Neither it nor those that ask it know of an earlier view.
-            let _ = std::fs::remove_dir_all(folder);
-            let mut place = self.place_on(&cluster.hosts.front, &folder.join("etcd"));
-            place.address = Some((cluster.hosts.front.v4(), ETCD_PORT).into());
+            let _ = std::fs::remove_dir_all(&cluster.place.folder);
+            let host = &cluster.hosts.front;
+            let mut place = cluster.place_on(host, "etcd");
+            place.address = Some((host.v4(), ETCD_PORT).into());
             let etcd = ServerKind::load("etcd")?.start(&ServerSettings::default(), &place);
             cluster.registry = Some(etcd.context("the registry of the cluster")?);
         }
         for number in 0..text.count {
-            let server_box =
-                self.make_box(&format!("node{number}"), &folder.join(format!("node{number}")))?;
-            let server = cluster.start_node(self, number, server_box.as_ref(), false)?;
+            let name = format!("node{number}");
+            let folder = cluster.place.folder.join(&name);
+            let server_box = boxes.map(|boxes| boxes.make(&name, &folder)).transpose()?;
+            let server = cluster.start_node(number, server_box.as_ref(), false)?;
             cluster.nodes.push(Node { server, server_box });
         }
-        let server = cluster.start_front(self)?;
-        Ok(Contestant { server, application: None, server_box: None, cluster: Some(cluster) })
+        Ok((cluster.start_front()?, cluster))
     }
 
-    /// A place for a server of a cluster.
-    fn place_on<'a>(&'a self, host: &'a Host, folder: &Path) -> ServerPlace<'a> {
+    /// A place for a server of this name.
+    fn place_on<'a>(&self, host: &'a Host, name: &str) -> ServerPlace<'a> {
         ServerPlace {
             host: Some(host),
-            cpus: self.machine.client_cpus.clone(),
-            ..ServerPlace::new(folder, &self.root)
+            cpus: self.place.node_cpus.clone(),
+            ..ServerPlace::new(&self.place.folder.join(name), &self.place.root)
         }
     }
-}
 
-impl Cluster {
     /// The addresses of peers, or of nodes: those that the server at the front knows.
     fn addresses(&self, registered: usize) -> Vec<SocketAddr> {
         let nodes = self.hosts.nodes.iter().take(self.hosts.nodes.len() - registered);
@@ -141,31 +138,30 @@ impl Cluster {
         self.front.settings.needs.contains(&Ability::Documents)
     }
 
-    fn start_front(&self, stage: &Stage) -> Result<RunningServer> {
+    pub(super) fn start_front(&self) -> Result<RunningServer> {
         let address = match self.are_peers() {
             true => IpAddr::V4(self.hosts.front.v4()),
             false => IpAddr::V4(ClusterHosts::VIP_V4),
         };
         let place = ServerPlace {
             address: Some((address, PORT).into()),
-            cpus: stage.front_cpus().to_vec(),
+            cpus: self.place.front_cpus.clone(),
             origins: self.addresses(self.registry.iter().count()),
             registry: self.registry.as_ref().map(|etcd| etcd.address),
-            ..stage.place_on(&self.hosts.front, &self.folder.join("front"))
+            ..self.place_on(&self.hosts.front, "front")
         };
         self.front.kind.start(&self.front.settings, &place).context("the front-end")
     }
 
     /// `registers`: the front-end learns of it by etcd.
-    fn start_node(
+    pub(super) fn start_node(
         &self,
-        stage: &Stage,
         number: usize,
         server_box: Option<&ServerBox>,
         registers: bool,
     ) -> Result<RunningServer> {
         let host = &self.hosts.nodes[number];
-        let mut place = stage.place_on(host, &self.folder.join(format!("node{number}")));
+        let mut place = self.place_on(host, &format!("node{number}"));
         place.address = Some((host.v4(), PORT).into());
         let mut settings = self.node.settings.clone();
         if registers {
@@ -175,12 +171,12 @@ impl Cluster {
         if self.are_peers() {
             place.origins = self.addresses(0);
             // Only one has the site.
-            place.root = self.folder.join("empty");
+            place.root = self.place.folder.join("empty");
             std::fs::create_dir_all(&place.root)?;
         }
         if let Some(server_box) = server_box {
             place.groups.clone_from(&server_box.groups);
-            place.root = server_box.root().unwrap_or(&stage.root).to_owned();
+            place.root = server_box.root().unwrap_or(&self.place.root).to_owned();
         }
         self.node.kind.start(&settings, &place).with_context(|| format!("node {number}"))
     }
@@ -246,7 +242,7 @@ impl Ledger {
     }
 
     /// What the server sent that sent most, as a multiple of the mean. `None`: no server sent anything.
-    fn imbalance(&self) -> Option<f64> {
+    pub(super) fn imbalance(&self) -> Option<f64> {
         let most = *self.sent_bytes.iter().max()? as f64;
         let mean = self.sent_bytes.iter().sum::<u64>() as f64 / self.sent_bytes.len() as f64;
         (mean > 0.0).then(|| most / mean)
@@ -262,7 +258,7 @@ mod tests {
     use super::*;
 
     impl Ledger {
-        pub(super) fn of_sent(sent_bytes: Vec<u64>) -> Self {
+        pub(in crate::runner) fn of_sent(sent_bytes: Vec<u64>) -> Self {
             Self { disk_bytes: 0, nodes_cpu: Duration::ZERO, sent_bytes, front: Traffic::default() }
         }
     }

@@ -11,7 +11,7 @@ use baton_sim::trace::{TargetFacts, Trace, TraceRequest};
 use crate::load::LoadRequest;
 use crate::quantity::Quantity;
 use crate::rig::BoxSettings;
-use crate::runner::loads::Values;
+use crate::runner::turn::Values;
 
 /// Requests per second. The cell has these values; requests that warmed the nodes up come first.
 ///

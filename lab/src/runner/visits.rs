@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::cluster::{Cluster, Ledger};
+use super::stage::Contestant;
+use super::turn::{Turn, Values};
 use super::visitor::{Got, visit};
-use super::{Cluster, Ledger};
 use crate::quantity::Quantity;
-use crate::runner::loads::{Turn, Values};
-use crate::runner::stage::Contestant;
 
 /// Visitors come, all at once.
-pub(in crate::runner) fn measure(contestant: &Contestant, visitors: usize, turn: Turn) -> Result<Values> {
+pub(super) fn measure(contestant: &Contestant, visitors: usize, turn: Turn) -> Result<Values> {
     let cluster =
         contestant.cluster.as_ref().context("visitors come to peers, and this contender has no nodes")?;
     let entry = format!("http://{}/index.html", contestant.server.address.ip());

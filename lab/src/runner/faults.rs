@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::{Cluster, Node};
+use super::cluster::{Cluster, Node};
+use super::stage::{Contestant, Stage};
+use super::turn::{Turn, Values};
 use crate::experiment::{FaultName, FaultText};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
 use crate::rig::network::INTERFACE;
-use crate::runner::loads::{Turn, Values};
-use crate::runner::stage::{Contestant, Stage};
 use crate::servers::RunningServer;
 
 /// Lets the fault happen under load. Requests that were answered wrongly, with an error, in part or not at all are lost.
-pub(in crate::runner) fn measure(
+pub(super) fn measure(
     stage: &Stage,
     contestant: &mut Contestant,
     load: &FaultText,
@@ -40,7 +40,7 @@ pub(in crate::runner) fn measure(
     let asked = stage.site.requests(&load.ask, turn.number)?;
     let requests = RequestList::new(settings.address, false, asked.iter().cloned());
     let hosts = Arc::clone(&cluster.hosts);
-    let mut scene = Scene { stage, front: server, cluster, asked, lasts };
+    let mut scene = Scene { front: server, cluster, asked, lasts };
     let report = thread::scope(|scope| {
         let client = scope.spawn(move || hosts.client.run(|| Load::connect(&settings, requests)?.run()));
         sleep(before);
@@ -59,7 +59,6 @@ pub(in crate::runner) fn measure(
 
 /// What suffers, and for how long.
 struct Scene<'a> {
-    stage: &'a Stage,
     front: &'a mut RunningServer,
     cluster: &'a mut Cluster,
     /// What clients ask for.
@@ -77,7 +76,7 @@ impl Scene<'_> {
                 self.node().server.kill();
                 sleep(self.lasts);
                 let server_box = self.cluster.nodes[0].server_box.as_ref();
-                let server = self.cluster.start_node(self.stage, 0, server_box, false)?;
+                let server = self.cluster.start_node(0, server_box, false)?;
                 self.node().server = server;
             }
             FaultName::NodeCutOff => {
@@ -105,7 +104,7 @@ impl Scene<'_> {
             FaultName::WorkerKilled => self.front.kill_worker(),
             FaultName::WorkersReplaced => self.control(&["recycle"])?,
             FaultName::FrontUpgraded => self.control(&["upgrade"])?,
-            FaultName::FrontRestarted => self.front.restart(|| self.cluster.start_front(self.stage))?,
+            FaultName::FrontRestarted => self.front.restart(|| self.cluster.start_front())?,
         }
         Ok(())
     }
@@ -113,10 +112,10 @@ impl Scene<'_> {
     /// Another node registers itself, and gets its part of requests on new connections: those that were handed over stay
     /// where they are.
     fn node_joins(&mut self) -> Result<()> {
-        let Self { stage, cluster, .. } = self;
+        let Self { cluster, .. } = self;
         ensure!(cluster.registry.is_some(), "a node joins by etcd: the contender needs `registry`");
         let number = cluster.nodes.len();
-        let server = cluster.start_node(stage, number, None, true)?;
+        let server = cluster.start_node(number, None, true)?;
         cluster.nodes.push(Node { server, server_box: None });
         sleep(self.lasts);
         let host = &self.cluster.hosts.nodes[number];
