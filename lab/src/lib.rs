@@ -5,8 +5,7 @@
 //! - [`results`] keeps recorded runs, and writes the figures of the documents from them;
 //! - [`servers`] starts servers, which are files, too;
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
-//! - [`cluster`], `cluster_faults`, `documents`, `front_cost` and `restart` are procedures: measurements that are no load on
-//!   contenders;
+//! - `moved` and `restart` are procedures: measurements that are no load on contenders;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`meters`] read what a server uses: CPU time by mode, system calls, switches, memory, packets, copies;
 //! - [`network`] makes hosts in network namespaces, for a cluster on one machine;
@@ -14,17 +13,13 @@
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
 
-pub mod cluster;
-mod cluster_faults;
-mod contender;
 pub mod copies;
-mod documents;
-mod entry;
 pub mod experiment;
-mod front_cost;
 mod ground;
 pub mod meters;
+mod moved;
 mod quantity;
+mod reply;
 mod restart;
 pub mod results;
 mod rig;

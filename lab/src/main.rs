@@ -13,9 +13,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser as _;
 
 use baton_figures::Report;
-use baton_lab::cluster::demo::{self, DemoSettings};
 use baton_lab::experiment::Experiment;
 use baton_lab::load::{Load, LoadRequest, LoadSettings, RequestList};
+use baton_lab::runner::demo::{self, DemoSettings};
 use baton_lab::runner::{self, Effort, RunSettings};
 use baton_lab::{files, mix, results};
 

@@ -13,7 +13,7 @@ fn left_out(why: &str) {
     let _ = writeln!(std::io::stderr(), "LEFT OUT of the experiments: {why}");
 }
 
-/// A sixth of them, or all with `BATON_MATRIX=all`, which takes ten minutes. Each in a process of its own, as `run all` does. What a machine lacks is said, and is no failure; a wrong answer is one.
+/// A sixth of them, or all with `BATON_MATRIX=all`. Each in a process of its own, as `run all` does. What a machine lacks is said, and is no failure; a wrong answer is one.
 #[test]
 fn every_experiment_runs_in_cells_of_a_tenth_of_a_second() {
     let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));

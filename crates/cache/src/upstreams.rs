@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_upstream::{Gateway, RequestId, ResponseEvent};
+use baton_upstream::{Gateway, RequestId, ResponseEvent, ResponseEvents};
 use rustix::event::epoll::EventFlags;
 
 use crate::loop_cache::LoopCache;
@@ -93,7 +93,7 @@ impl Upstreams {
     }
 
     /// Takes the next pieces of an answer; none: there is nothing now. After the last one the request is forgotten.
-    pub fn take(&mut self, name: RequestId) -> Vec<ResponseEvent> {
+    pub fn take(&mut self, name: RequestId) -> ResponseEvents {
         match self.cache_of(name) {
             // It would read all of an object before the client has taken any of it.
             Some((cache, gateway)) => cache.take(gateway, name).into_iter().collect(),

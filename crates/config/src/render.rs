@@ -141,7 +141,7 @@ mod tests {
         /// Any subset of the settings reads back as it was written.
         #[test]
         fn what_is_written_reads_back_to_the_same(kept in vec(any::<bool>(), EVERYTHING.lines().count())) {
-            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "exact", "glob", "regex", "rewrite", "redirect", "respond", "proxy", "cluster", "nodes", "key", "fastcgi", "scgi", "cgi"];
+            let keys = ["[", "architecture", "listen", "tls", "redirect_https", "root", "path", "exact", "glob", "regex", "rewrite", "redirect", "respond", "proxy", "cluster", "nodes", "key", "fastcgi", "scgi", "cgi", "allow", "basic_auth"];
             let needed = |line: &&str| keys.iter().any(|key| line.starts_with(key));
             let lines = EVERYTHING.lines().zip(kept).filter(|(line, kept)| *kept || needed(line));
             let config = check(&lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n"));

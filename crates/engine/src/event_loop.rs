@@ -466,7 +466,7 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
         let requests: Vec<_> = entry.requests.all().collect();
         for (stream, request) in requests {
             if let Some(trail) = self.upstreams.trail(request) {
-                self.advance(token, Wake::ResponseEvents(stream, vec![trail]));
+                self.advance(token, Wake::ResponseEvents(stream, [trail].into_iter().collect()));
             }
         }
     }

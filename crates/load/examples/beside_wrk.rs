@@ -39,16 +39,11 @@ fn main() -> Result<()> {
 /// Microseconds of CPU time for a request.
 fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Result<f64> {
     let settings = LoadSettings {
-        address,
         connections,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration: Duration::from_secs(seconds),
         requests_max: None,
-        requests_per_second: None,
         // As wrk does: time that is spun away is no cost of a request.
         sleep: true,
-        verify: false,
+        ..LoadSettings::new(address, Duration::from_secs(seconds))
     };
     let list = RequestList::new(address, false, [LoadRequest::page(path, None)]);
     let report = Load::connect(&settings, list)?.run()?;

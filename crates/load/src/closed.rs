@@ -6,7 +6,6 @@
 //! would have made only one.
 
 use std::net::SocketAddr;
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -80,6 +79,24 @@ struct Client {
     asked: Instant,
     /// None of its connections has carried a reply yet.
     never_answered: bool,
+}
+
+impl LoadSettings {
+    /// One kept connection that spins, asks as often as it can, and drops what it reads. Callers have other wishes.
+    #[must_use]
+    pub fn new(address: SocketAddr, duration: Duration) -> Self {
+        Self {
+            address,
+            connections: 1,
+            connection_per_request: false,
+            idle_connections: 0,
+            duration,
+            requests_max: None,
+            requests_per_second: None,
+            sleep: false,
+            verify: false,
+        }
+    }
 }
 
 impl Load {
@@ -270,38 +287,6 @@ impl Client {
         self.asked = asked;
         self.exchange.ask(&mut shared.wire, shared.order.take_next());
     }
-}
-
-/// Makes a load by several threads, with an equal part of the connections and of the pace each, and sums up.
-///
-/// # Errors
-/// As [`Load::connect`] and [`Load::run`].
-pub fn run_on_threads(settings: &LoadSettings, requests: RequestList, threads: usize) -> Result<LoadReport> {
-    let threads = threads.clamp(1, settings.connections.max(1));
-    let part = |whole: usize, number: usize| whole / threads + usize::from(number < whole % threads);
-    let connected = Barrier::new(threads);
-    let make = |number: usize, list: RequestList| {
-        let settings = LoadSettings {
-            connections: part(settings.connections, number),
-            idle_connections: part(settings.idle_connections, number),
-            requests_max: settings.requests_max.map(|most| part(most as usize, number) as u64),
-            requests_per_second: settings.requests_per_second.map(|rate| rate / threads as f64),
-            ..settings.clone()
-        };
-        let load = Load::connect(&settings, list);
-        connected.wait();
-        load?.run()
-    };
-    let lists = requests.spread(threads);
-    LoadReport::sum(std::thread::scope(|scope| {
-        let make = &make;
-        let running: Vec<_> = lists
-            .into_iter()
-            .enumerate()
-            .map(|(number, list)| scope.spawn(move || make(number, list)))
-            .collect();
-        running.into_iter().map(|thread| thread.join().expect("a load does not panic")).collect::<Vec<_>>()
-    }))
 }
 
 /// Raises the limit of open descriptors to what so many connections need.

@@ -78,17 +78,6 @@ impl RequestList {
         self.order.next = (self.order.next + count) % self.order.numbers.len();
     }
 
-    /// So many lists of the same requests, which begin at places far from each other: one for each thread.
-    pub(super) fn spread(&self, count: usize) -> Vec<Self> {
-        let apart = self.order.numbers.len() / count;
-        let begin_at = |number: usize| {
-            let mut list = self.clone();
-            list.skip(number * apart);
-            list
-        };
-        (0..count).map(begin_at).collect()
-    }
-
     /// The bytes of the first request.
     pub(super) fn first(&self) -> &[u8] {
         self.targets.bytes(self.order.numbers[0] as usize)
@@ -122,12 +111,5 @@ mod tests {
         let mut list = list(&["/a", "/b", "/a"]);
         assert_eq!(next(&mut list, 5), ["/a", "/b", "/a", "/a", "/b"]);
         assert_eq!(list.targets.count(), 2);
-    }
-
-    #[test]
-    fn threads_begin_at_different_places() {
-        let lists = list(&["/a", "/b", "/c", "/d"]).spread(2);
-        let firsts: Vec<_> = lists.into_iter().map(|mut list| next(&mut list, 2)).collect();
-        assert_eq!(firsts, [["/a", "/b"], ["/c", "/d"]]);
     }
 }

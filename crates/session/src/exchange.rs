@@ -50,7 +50,7 @@ use baton_site::template;
 use baton_site::template::{REWRITES_MAX, Template};
 use baton_telemetry::clock::Clock;
 use baton_telemetry::log::Outcome;
-use baton_upstream::ResponseEvent;
+use baton_upstream::{ResponseEvent, ResponseEvents};
 
 use crate::context::Context;
 use crate::job::{CodedFile, Job, Learned};
@@ -591,7 +591,7 @@ impl Exchange {
     pub(crate) fn handle_response_events(
         &mut self,
         env: &mut Env<'_>,
-        events: Vec<ResponseEvent>,
+        events: ResponseEvents,
     ) -> Option<Outcome> {
         if events.is_empty() {
             return self.handle_response_event(env, None);

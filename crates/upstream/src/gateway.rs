@@ -32,7 +32,7 @@ use crate::origins::AtOrigin;
 use crate::peers::{Begun, PeerEventQueue, Turn};
 use crate::pool::Pool;
 use crate::pools::Pools;
-use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, report};
+use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, ResponseEvents, report};
 
 pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};
 
@@ -223,9 +223,9 @@ impl Gateway {
 
     /// Takes the pieces of an answer that are there now, up to its last one or a switch of protocols. Between two of them
     /// nothing was sent, so they hold at most one piece of a body.
-    pub fn take_all(&mut self, request_id: RequestId) -> Vec<ResponseEvent> {
-        let Some(exchange) = self.exchanges.get_mut(request_id) else { return Vec::new() };
-        let mut events = Vec::new();
+    pub fn take_all(&mut self, request_id: RequestId) -> ResponseEvents {
+        let mut events = ResponseEvents::new();
+        let Some(exchange) = self.exchanges.get_mut(request_id) else { return events };
         while let Some(event) = exchange.response.take() {
             let is_boundary = event.is_last() || matches!(event, ResponseEvent::Switch(_));
             events.push(event);

@@ -96,7 +96,7 @@ pub use peers::{
 };
 pub use proxy_header::{ClientEnds, ProxyVersion};
 pub use request::{BodyRest, Request, RequestId, SocketPass};
-pub use response_event::ResponseEvent;
+pub use response_event::{ResponseEvent, ResponseEvents};
 pub use settings::{
     Application, BadSettings, CONNECTIONS_LIMIT, Endpoint, Protocol, REGION_BYTES_MIN, Settings,
     TransportChoice, Trust,

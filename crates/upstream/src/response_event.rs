@@ -6,6 +6,7 @@ use baton_buf::Aggregate;
 use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
+use smallvec::SmallVec;
 
 use crate::chosen::Chosen;
 use crate::{AnswerTransport, Application, Failure, Trail};
@@ -53,6 +54,9 @@ pub enum ResponseEvent {
     /// The response is missing or incomplete. The last event of its request.
     Failed(Failure),
 }
+
+/// What there is of a response at a time. A complete one of an origin has four pieces, which cost no allocation.
+pub type ResponseEvents = SmallVec<[ResponseEvent; 4]>;
 
 impl ResponseEvent {
     /// Whether it is the last of its request, which the gateway has forgotten.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use baton_dispatch::PolicyName;
 use baton_load::site::SiteKind;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -52,7 +53,10 @@ pub(crate) struct Head {
     pub(crate) origin: Option<String>,
     /// Bytes of a packet on the loopback device, which has 64 KiB otherwise. Needs root.
     pub(crate) packet_bytes: Option<u32>,
-    /// Bounds of each contender.
+    /// All servers of a cluster run on the client's CPU, so that packets are received within the call that sends them.
+    #[serde(default)]
+    pub(crate) one_cpu: bool,
+    /// Bounds of each contender; of a cluster, those of each node.
     #[serde(rename = "box")]
     pub(crate) bounds: Option<BoxSettings>,
     /// What is measured of each contender beside its CPU time.
@@ -97,6 +101,8 @@ pub(crate) enum OwnSite {
     Mix { directories: usize },
     /// A page of 100 KB that compresses as pages do.
     Page,
+    /// Pages with images of their own, which link to each other.
+    Linked,
 }
 
 impl Default for SiteText {
@@ -134,6 +140,11 @@ pub(crate) struct ContenderText {
     /// What is measured of it, beside that which is measured of all.
     #[serde(default)]
     pub(crate) meters: Vec<MeterName>,
+    /// The servers behind it, each on a host of its own: the contender is a cluster.
+    pub(crate) nodes: Option<NodesText>,
+    /// The policy by which the simulator distributes the same requests.
+    #[serde(default, deserialize_with = "policy")]
+    pub(crate) simulated: Option<PolicyName>,
     /// Loads that it gets; none: all.
     #[serde(default)]
     pub(crate) only: Vec<Spanned<String>>,
@@ -146,6 +157,23 @@ pub(crate) struct ApplicationText {
     pub(crate) server: String,
     #[serde(default)]
     pub(crate) set: BTreeMap<String, toml::Value>,
+}
+
+/// The nodes of a cluster, which are all alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodesText {
+    /// How many; none: the contender is a server alone on its host.
+    pub(crate) count: usize,
+    /// As in `lab/servers`.
+    #[serde(default = "baton")]
+    pub(crate) server: String,
+    #[serde(default)]
+    pub(crate) needs: BTreeSet<Ability>,
+    #[serde(default)]
+    pub(crate) set: BTreeMap<String, toml::Value>,
+    /// Megabits a second that leave each host of a server, at most.
+    pub(crate) link_mbit: Option<u32>,
 }
 
 /// A figure.
@@ -190,7 +218,16 @@ impl Default for Quick {
 }
 
 /// Kinds of [`OwnSite`].
-const OWN_SITES: [&str; 3] = ["fixed", "mix", "page"];
+const OWN_SITES: [&str; 4] = ["fixed", "mix", "page", "linked"];
+
+fn policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PolicyName>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn baton() -> String {
+    "baton".to_owned()
+}
 
 fn one() -> usize {
     1

@@ -28,6 +28,10 @@ pub(crate) enum LoadText {
     IdleTls { connections: usize },
     /// Fast clients, alone and beside clients that take a kilobyte a second.
     SlowReaders(SlowReadersText),
+    /// A closed loop while something happens to the cluster that is asked.
+    Fault(FaultText),
+    /// Visitors that read pages with their images, and follow links, until the load is spread among servers.
+    Visits { visitors: usize },
     /// One request after the other, with server and application under strace: what they copy.
     Traced { path: String, responses: u64 },
     /// One request after the other, with the server stopped after each instruction.
@@ -123,6 +127,33 @@ pub(crate) struct SlowReadersText {
     pub(crate) slow_path: String,
 }
 
+/// A closed loop whose clients read every body, and what happens to the cluster a second later.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultText {
+    pub(crate) connections: usize,
+    pub(crate) ask: Ask,
+    pub(crate) fault: FaultName,
+}
+
+/// Something that happens to a cluster. What a node suffers ends after a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FaultName {
+    Nothing,
+    NodeKilled,
+    NodeCutOff,
+    NodeHangs,
+    /// Its link carries little.
+    NodeSlow,
+    NodeDrained,
+    NodeJoins,
+    WorkerKilled,
+    WorkersReplaced,
+    FrontUpgraded,
+    FrontRestarted,
+}
+
 /// What is asked for, in turn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
@@ -143,9 +174,12 @@ impl LoadText {
             }
             Self::Paced(load) => load.ask.paths(),
             Self::SlowReaders(load) => load.ask.paths(),
+            Self::Fault(load) => load.ask.paths(),
             Self::Stepped { path, .. } | Self::Traced { path, .. } => vec![path],
             // The site knows what its script needs.
             Self::Sessions(_) => Vec::new(),
+            // Scripts ask for files.
+            Self::Visits { .. } => vec!["/"],
             Self::Handshakes { .. } | Self::IdleTls { .. } => {
                 needs.insert(Ability::Tls);
                 Vec::new()

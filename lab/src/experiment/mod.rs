@@ -26,10 +26,10 @@ use crate::meters::MeterName;
 use crate::rig::allowed_cpus;
 
 pub(crate) use claim::{Aggregate, Statement};
-pub(crate) use contents::{ContenderText, FigureText, Head, OwnSite, SiteText};
+pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
 pub(crate) use load_text::{
-    Ask, Beside, ClosedText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES, SlowReadersText,
-    ability_of,
+    Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
+    SlowReadersText, ability_of,
 };
 pub use mistake::Mistake;
 pub(crate) use mistake::likely;
@@ -184,13 +184,19 @@ impl Experiment {
         self
     }
 
-    /// Enough to see that it works: the first and the last of each sweep's numbers, and no samples, whose reports take seconds.
+    /// Enough to see that it works: the first and the last of each sweep's numbers, two nodes in a cluster at most, and no
+    /// samples, whose reports take seconds.
     pub(crate) fn thinned(mut self) -> Self {
         let is_brief = |meter: &MeterName| *meter != MeterName::Copies;
         self.head.meters.retain(is_brief);
         self.loads.retain(|load| !load.is_between);
         self.contenders.retain(|contender| !contender.is_between);
-        self.contenders.iter_mut().for_each(|contender| contender.what.meters.retain(is_brief));
+        for contender in &mut self.contenders {
+            contender.what.meters.retain(is_brief);
+            if let Some(nodes) = &mut contender.what.nodes {
+                nodes.count = nodes.count.min(2);
+            }
+        }
         self
     }
 
@@ -198,6 +204,11 @@ impl Experiment {
     pub(crate) fn shared_name(builds: &[PathBuf]) -> Option<String> {
         let names: Vec<String> = builds.iter().map(|build| folder_of(build)).collect();
         names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name.clone())
+    }
+
+    /// Whether contenders are clusters of hosts.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.contenders.iter().any(|contender| contender.what.nodes.is_some())
     }
 
     /// Why it cannot be run here as this user.
@@ -217,7 +228,7 @@ impl Experiment {
                 "only root may bound a server's memory and disk: control groups, a loop device and mounts",
             );
         }
-        if procedure.as_ref().is_some_and(ProcedureText::needs_root) {
+        if self.has_hosts() || procedure.as_ref().is_some_and(ProcedureText::needs_root) {
             return Some("only root may make hosts in network namespaces, control groups and mounts");
         }
         if self
@@ -252,6 +263,29 @@ impl Experiment {
         }
         if self.cells().next().is_none() {
             return Err((0..0, "an experiment needs a load and a contender".to_owned()));
+        }
+        for (load, contender) in self.cells() {
+            let is_cluster = contender.what.nodes.is_some();
+            let fits = match load.what {
+                LoadText::Closed(_) => true,
+                LoadText::Fault(_) | LoadText::Visits { .. } => is_cluster,
+                _ => !is_cluster,
+            };
+            let (load, contender) = (&load.name, &contender.name);
+            if !fits {
+                let what = if is_cluster {
+                    "is a cluster, which gets `closed`, `fault` and `visits`"
+                } else {
+                    "has no `nodes`"
+                };
+                return Err((0..0, format!("`{contender}` cannot get the load `{load}`: it {what}")));
+            }
+            if is_cluster != self.has_hosts() {
+                return Err((
+                    0..0,
+                    format!("`{contender}` has no `nodes`, and others have: `nodes = {{ count = 0 }}`"),
+                ));
+            }
         }
         let unknown = |what: &str, name: &Spanned<String>, known: &[String]| {
             let meant = likely(name.get_ref(), known.iter().map(String::as_str));
@@ -382,7 +416,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 60] = files![
+static FILES: [(&str, &str); 61] = files![
     "affinity",
     "applications",
     "architectures",
@@ -417,6 +451,7 @@ static FILES: [(&str, &str); 60] = files![
     "memory-half",
     "memory-scarce",
     "memory-sizes",
+    "moved",
     "mp-ample",
     "mp-disk",
     "mp-matrix",
@@ -555,6 +590,20 @@ order = ['baton', 'nginx']
             let found = mistake(from, to);
             assert!(found.starts_with(expected), "{from} -> {to}: {found}");
         }
+    }
+
+    #[test]
+    fn a_cluster_gets_its_own_loads_and_competes_with_clusters() {
+        let nodes = ("server = '{server}'\n", "server = '{server}'\nnodes = { count = 2 }\n");
+        let all = SMALL.replace(nodes.0, nodes.1);
+        assert!(Experiment::parse("small", "small.toml", &all).unwrap().has_hosts());
+        let why = |text: &str| Experiment::parse("small", "small.toml", text).unwrap_err().to_string();
+        let idle = all.replace("kind = 'closed'\nask = '/{kb}k.html'", "kind = 'idle-tls'\nconnections = 9");
+        assert!(why(&idle).contains("`nginx` cannot get the load `1 KB`: it is a cluster"), "{}", why(&idle));
+        let visits = SMALL.replace("kind = 'closed'\nask = '/{kb}k.html'", "kind = 'visits'\nvisitors = 9");
+        assert!(why(&visits).contains("it has no `nodes`"), "{}", why(&visits));
+        let mixed = all + "[[contender]]\nname = 'alone'\nserver = 'baton'\n";
+        assert!(why(&mixed).contains("`alone` has no `nodes`, and others have"), "{}", why(&mixed));
     }
 
     #[test]

@@ -4,24 +4,25 @@
 //! the time until it answers, and until it has found everything. A sample of the objects is compared with what the origin
 //! has sent: a hit with other bytes is an error.
 
-mod front;
 mod origin;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufReader;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
+use crate::reply::Reply;
 use crate::rig::{loopback, own_folder};
-use front::Front;
+use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 use origin::{Origin, body_of};
 
 /// What to measure.
@@ -53,41 +54,69 @@ pub(crate) fn run(settings: &RestartSettings, ground: Ground<'_>, keep: Keep<'_>
 
 fn measure(settings: &RestartSettings, ground: Ground<'_>) -> Result<BTreeMap<Quantity, f64>> {
     let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
-    let program = ground.baton.canonicalize().with_context(|| ground.baton.display().to_string())?;
     let cache = folder.join("cache");
     if cache.exists() {
         fs::remove_dir_all(&cache)?;
     }
     let origin = Origin::start(settings.bytes)?;
+    let kind = ServerKind::load(&format!("baton@{}", ground.baton.display()))?;
+    let wanted = ServerSettings::needing([Ability::Cache])
+        .set("shared_cache.memory_bytes_max", "256 MiB")
+        .set("shared_cache.disk_bytes_max", "32 GiB")
+        .set("shared_cache.folder", cache.display().to_string())
+        .set("shared_cache.objects_max", i64::try_from(settings.objects)?);
     let address = TcpListener::bind(loopback(0))?.local_addr()?;
-    let configuration = CONFIGURATION
-        .replace("{objects}", &settings.objects.to_string())
-        .replace("{control}", &folder.join("control").display().to_string())
-        .replace("{cache}", &cache.display().to_string())
-        .replace("{address}", &address.to_string())
-        .replace("{origin}", &origin.address.to_string());
-
-    let mut front = Front::start(&program, &folder, &configuration)?;
-    front.wait_until_it_listens(address)?;
+    let place = ServerPlace {
+        address: Some(address),
+        origins: vec![origin.address],
+        ..ServerPlace::new(&folder.join("server"), &folder)
+    };
+    let server = kind.start(&wanted, &place)?;
     fill(settings, address)?;
-    front.wait_for_disk(|disk| disk["queue_bytes"] == 0)?;
-    front.kill();
+    wait_for_disk(&server, |disk| disk["queue_bytes"] == 0)?;
+    server.kill();
+    drop(server);
     wait_until_free(address)?;
 
-    let mut front = Front::start(&program, &folder, &configuration)?;
-    front.wait_until_it_listens(address)?;
-    let answers = front.started.elapsed();
-    let status = front.wait_for_disk(|disk| disk["recovered"] == true)?;
-    let found = front.started.elapsed();
+    let started = Instant::now();
+    let server = kind.start(&wanted, &place)?;
+    let answers = started.elapsed();
+    let disk = wait_for_disk(&server, |disk| disk["recovered"] == true)?;
+    let found = started.elapsed();
     let hits = compare(settings, address, &origin)?;
 
     Ok([
         (Quantity::AnswersS, answers.as_secs_f64()),
         (Quantity::FoundS, found.as_secs_f64()),
-        (Quantity::FoundShare, status["objects"].as_f64().unwrap_or_default() / settings.objects as f64),
+        (Quantity::FoundShare, disk["objects"].as_f64().unwrap_or_default() / settings.objects as f64),
         (Quantity::HitShare, hits as f64 / settings.sample.min(settings.objects) as f64),
     ]
     .into())
+}
+
+/// Waits for values in the status of the cache, which is renewed once a second. Returns the status.
+fn wait_for_disk(server: &RunningServer, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
+    let limit = Instant::now() + READY_MAX;
+    loop {
+        let status: Value = serde_json::from_slice(&server.control(&["--json", "status"])?)?;
+        if let Some(cache) = with_disk(&status).filter(|cache| is_so(&cache["disk"])) {
+            return Ok(cache.clone());
+        }
+        ensure!(Instant::now() < limit, "waited in vain until the cache is ready");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// The first `shared_cache` that has a disk, wherever it is: all loops share one, and counters of sites have the same name.
+fn with_disk(value: &Value) -> Option<&Value> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("shared_cache").filter(|cache| cache["disk"].is_object());
+            own.or_else(|| fields.values().find_map(with_disk))
+        }
+        Value::Array(values) => values.iter().find_map(with_disk),
+        _ => None,
+    }
 }
 
 /// The kernel closes the sockets of killed processes behind the one that has killed them.
@@ -102,22 +131,18 @@ fn wait_until_free(address: SocketAddr) -> Result<()> {
 
 fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
     let load = LoadSettings {
-        address,
         connections: 64,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration: FILL_MAX,
         requests_max: Some(settings.objects),
-        requests_per_second: None,
         // The origin runs on the same CPUs.
         sleep: true,
-        verify: false,
+        ..LoadSettings::new(address, FILL_MAX)
     };
     let length = Some(settings.bytes as u64);
-    let requests = (0..settings.objects).map(|number| LoadRequest::page(path_of(number), length));
+    let requests =
+        (0..settings.objects).map(|number| LoadRequest::page(format!("/hit{}", path_of(number)), length));
     let report = Load::connect(&load, RequestList::new(address, false, requests))?.run()?;
-    let failure = report.first_failure.clone().unwrap_or_default();
-    ensure!(report.requests == settings.objects && report.failed() == 0, "filling the cache: {failure}");
+    report.judge().context("filling the cache")?;
+    ensure!(report.requests == settings.objects, "only {} objects were stored", report.requests);
     Ok(())
 }
 
@@ -127,59 +152,22 @@ fn compare(settings: &RestartSettings, address: SocketAddr, origin: &Origin) -> 
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
+    let host = address.to_string();
     let sample = settings.sample.min(settings.objects);
     for number in 0..sample {
         let path = path_of(number * (settings.objects / sample));
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        stream.get_mut().write_all(request.as_bytes())?;
-        let body = response(&mut stream)?;
+        let Reply { body, .. } = Reply::get(&mut stream, &host, &format!("/hit{path}"))?;
         ensure!(body == body_of(&path, settings.bytes), "{path} has other bytes than the origin sent");
     }
     Ok(sample - (origin.asked() - asked_before).min(sample))
-}
-
-/// The body of a response with `Content-Length`.
-fn response(stream: &mut impl BufRead) -> Result<Vec<u8>> {
-    let (mut line, mut length) = (String::new(), 0);
-    while line != "\r\n" {
-        line.clear();
-        if stream.read_line(&mut line)? == 0 {
-            bail!("the server has closed the connection");
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse()?;
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    Ok(body)
 }
 
 fn path_of(number: u64) -> String {
     format!("/object/{number}")
 }
 
-const CONFIGURATION: &str = r#"
-[server]
-control_socket = "{control}"
-[log]
-access = "off"
-[shared_cache]
-memory_bytes_max = "256 MiB"
-folder = "{cache}"
-disk_bytes_max = "32 GiB"
-objects_max = {objects}
-[[site]]
-listen = "{address}"
-[[site.route]]
-path = "/object"
-proxy = "http://{origin}/object"
-cache = true
-"#;
-
 /// Enough to see that they are found again.
 const TINY_OBJECTS: u64 = 1000;
 const FREE_MAX: Duration = Duration::from_secs(10);
+const READY_MAX: Duration = Duration::from_secs(600);
 const FILL_MAX: Duration = Duration::from_secs(3600);

@@ -20,10 +20,9 @@ use rustix::process::getuid;
 
 pub use boxes::{BoxSettings, Boxes, MemoryBound, ServerBox};
 pub use certificate::Certificate;
-pub(crate) use group::{Bounds, DiskBound, Groups};
+pub(crate) use group::Groups;
 pub(crate) use machine::{CpuTicks, Isolation, Machine, favour, platform};
 pub(crate) use programs::{allowed_cpus, find_program, search_path};
-pub(crate) use volume::{Image, Volume};
 
 /// The address of a server on this port.
 pub(crate) fn loopback(port: u16) -> SocketAddr {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::experiment::{Experiment, LoadText};
+use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+
+/// A load with a contender that gets it.
+pub(super) type Cell<'a> = (&'a Variant<LoadText>, &'a Variant<ContenderText>);
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub enum Effort {
     Full,
     /// The short form of the file.
     Quick,
-    /// Cells of a tenth of a second on a tiny site, once: figures mean nothing.
+    /// Cells of a tenth of a second on a tiny site, each load and each contender once: figures mean nothing.
     Tenth,
 }
 
@@ -22,6 +25,24 @@ impl Effort {
             Self::Quick => experiment.head.quick.rounds,
             Self::Tenth => 1,
         }
+    }
+
+    /// The cells that are measured: all, or just so many that each load and each contender is in one.
+    pub(super) fn cells(self, experiment: &Experiment) -> Vec<Cell<'_>> {
+        if self != Self::Tenth {
+            return experiment.cells().collect();
+        }
+        let mut cells: Vec<Cell<'_>> = Vec::new();
+        for (number, load) in experiment.loads.iter().enumerate() {
+            let own: Vec<_> = experiment.contenders_of(load).collect();
+            cells.extend(own.get(number % own.len().max(1)).map(|contender| (load, *contender)));
+        }
+        for (load, contender) in experiment.cells() {
+            if !cells.iter().any(|(_, other)| other.name == contender.name) {
+                cells.push((load, contender));
+            }
+        }
+        cells
     }
 
     /// How long a cell is measured.
@@ -48,13 +69,18 @@ impl Effort {
         let full = Duration::from_secs_f64(experiment.head.warm_up_seconds);
         match self {
             Self::Full => full,
-            Self::Quick => full / 2,
-            Self::Tenth => full.min(Duration::from_millis(100)),
+            Self::Quick => full / 3,
+            Self::Tenth => Duration::ZERO,
         }
     }
 
+    /// So many that a server answers all of them in a tenth of a second.
+    pub(super) fn connections(self, full: usize) -> usize {
+        if self == Self::Tenth { full.min(16) } else { full }
+    }
+
     pub(super) fn idle_connections(self, full: usize) -> usize {
-        if self == Self::Tenth { full.min(100) } else { full }
+        if self == Self::Tenth { full.min(20) } else { full }
     }
 
     pub(super) fn slow_readers(self, full: usize) -> usize {
@@ -63,6 +89,15 @@ impl Effort {
             Self::Quick => full / 2,
             Self::Tenth => full.min(20),
         }
+    }
+
+    /// How long a node of a cluster is ill.
+    pub(super) fn fault(self) -> Duration {
+        Duration::from_millis(match self {
+            Self::Full => 2_500,
+            Self::Quick => 1_500,
+            Self::Tenth => 500,
+        })
     }
 
     /// That are traced, or stepped through.
@@ -98,6 +133,7 @@ impl Effort {
                     duration * 2 + Duration::from_secs_f64(coming)
                 }
                 LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
+                LoadText::Fault(_) => self.fault() * 3 + CLUSTER_START,
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
                 LoadText::IdleTls { connections } => HANDSHAKE * self.idle_connections(*connections) as u32,
                 LoadText::Stepped { .. } => STEPS,
@@ -106,13 +142,15 @@ impl Effort {
             own + self.lead(experiment) + BETWEEN_CELLS
         };
         let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
-        let cells: Duration = experiment.cells().map(|(load, _)| cell(&load.what) * rounds).sum();
+        let all = self.cells(experiment);
         // Contenders with bounds serve all loads, others one.
         let starts = match experiment.head.bounds {
             Some(_) => experiment.contenders.len(),
-            None => experiment.cells().count(),
+            None => all.len(),
         };
-        cells + (self.warm_up(experiment) + START) * u32::try_from(starts).unwrap_or(u32::MAX)
+        let cells: Duration = all.into_iter().map(|(load, _)| cell(&load.what) * rounds).sum();
+        let start = if experiment.has_hosts() { CLUSTER_START } else { START };
+        cells + (self.warm_up(experiment) + start) * u32::try_from(starts).unwrap_or(u32::MAX)
     }
 }
 
@@ -124,6 +162,8 @@ const START: Duration = Duration::from_millis(300);
 const HANDSHAKE: Duration = Duration::from_millis(2);
 /// Of a worker that is stopped after each instruction, for one kind of request.
 const STEPS: Duration = Duration::from_secs(20);
+/// Of a network with its servers.
+const CLUSTER_START: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -142,5 +182,22 @@ mod tests {
             "{sum:?}, the longest are {:?}",
             &longest[..8.min(longest.len())]
         );
+    }
+
+    /// Goal: the short test of all experiments leaves no load and no contender out. Method: all files.
+    #[test]
+    fn few_cells_have_each_load_and_each_contender() {
+        for experiment in Experiment::all().unwrap() {
+            let cells = Effort::Tenth.cells(&experiment);
+            let (loads, contenders) = (experiment.loads.len(), experiment.contenders.len());
+            assert!(
+                experiment.loads.iter().all(|load| cells.iter().any(|(other, _)| other.name == load.name))
+            );
+            for contender in &experiment.contenders {
+                assert!(cells.iter().any(|(_, other)| other.name == contender.name), "{}", contender.name);
+            }
+            assert!(cells.len() < loads + contenders.max(1), "{}", experiment.name);
+            assert_eq!(Effort::Quick.cells(&experiment).len(), experiment.cells().count());
+        }
     }
 }

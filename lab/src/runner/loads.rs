@@ -1,55 +1,21 @@
 //! Loads on a contender, with the clocks read around them.
 
-use std::collections::BTreeMap;
-use std::error::Error;
-use std::fmt;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
-use super::effort::Effort;
+use super::cluster::{Cluster, Ledger};
 use super::programs::{self, Made};
-use super::record::Outcome;
 use super::stage::{Contestant, Stage};
+use super::turn::{Turn, Values};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
-use crate::load::{Expects, Failure, Load, LoadReport, LoadSettings, RequestList};
+use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult, RequestList};
 use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
 use crate::rig::{CpuTicks, ServerBox};
 use crate::servers::RunningServer;
-
-/// What a cell tells.
-pub(super) type Values = BTreeMap<Quantity, f64>;
-
-/// A cell that was measured, and whether other processes took part of its CPUs.
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) outcome: Outcome,
-    pub(super) disturbed: bool,
-}
-
-/// When a cell is measured, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
-    pub(super) number: usize,
-    pub(super) duration: Duration,
-    /// The first of a server that has just been started: memory of idle connections shows once only, as servers seldom
-    /// return it.
-    pub(super) is_first: bool,
-    pub(super) effort: Effort,
-}
-
-impl Measured {
-    /// This cell with the idle connections' memory as an earlier try found it.
-    pub(super) fn with_memory_of(mut self, earlier: Self) -> Self {
-        if let (Outcome::Measured(now), Outcome::Measured(earlier)) = (&mut self.outcome, earlier.outcome) {
-            now.extend(earlier.get_key_value(&Quantity::IdleBytes).map(|(name, value)| (*name, *value)));
-        }
-        self
-    }
-}
 
 /// A closed loop, with idle connections beside it if there are any.
 pub(super) fn closed(
@@ -63,11 +29,11 @@ pub(super) fn closed(
     // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
     let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
     let settings = LoadSettings {
-        connections: load.connections,
+        connections: turn.effort.connections(load.connections),
         connection_per_request: load.close,
         idle_connections,
         sleep,
-        ..plain(server, turn.duration)
+        ..LoadSettings::new(server.address, turn.duration)
     };
     let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let mut requests = match load.set_mib {
@@ -82,14 +48,18 @@ pub(super) fn closed(
         requests = requests.with_body(&upload.method, upload.bytes);
     }
     let memory_before = memory_bytes(&server.processes());
-    let mut client = Load::connect(&settings, requests)?;
+    let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
     let memory = memory_bytes(&server.processes());
     let watch = Watch::begin(stage, contestant)?;
-    let report = without_failures(client.run()?)?;
+    let report = without_failures(contestant.on_client(|| client.run())?)?;
     let used = watch.end()?;
     let client_cpus = report.figures().client_utilisation;
     let mut values = of_report(&report);
     used.tell(&mut values, report.answered(), report.span);
+    if let Some((cluster, done)) = contestant.cluster.as_ref().zip(used.cluster.as_ref()) {
+        cluster.tell(done, used.server, &report, &mut values);
+        return Ok((values, false));
+    }
     if let Some(server_box) = &contestant.server_box {
         values.insert(Quantity::MemoryKills, server_box.memory_kills() as f64);
     }
@@ -116,7 +86,7 @@ pub(super) fn paced(
             connections: load.connections,
             requests_per_second: Some(load.requests_per_second),
             sleep: true,
-            ..plain(server, duration)
+            ..LoadSettings::new(server.address, duration)
         };
         let requests = stage.site.requests(&load.ask, 0)?;
         Load::connect(&settings, RequestList::new(server.address, false, requests))
@@ -153,8 +123,11 @@ fn with_another(
     turn: Turn,
 ) -> Result<(LoadReport, f64)> {
     let server = &contestant.server;
-    let settings =
-        LoadSettings { connections: beside.connections, sleep: true, ..plain(server, turn.duration + LEAD) };
+    let settings = LoadSettings {
+        connections: beside.connections,
+        sleep: true,
+        ..LoadSettings::new(server.address, turn.duration + LEAD)
+    };
     let requests = stage.site.requests(&beside.ask, turn.number)?;
     let mut other = Load::connect(&settings, RequestList::new(server.address, false, requests))?;
     let (other, report) = thread::scope(|scope| {
@@ -196,47 +169,10 @@ pub(super) fn by_program(
     Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
 }
 
-/// A load of one kept connection, for which a caller has other wishes.
-pub(super) fn plain(server: &RunningServer, duration: Duration) -> LoadSettings {
-    LoadSettings {
-        address: server.address,
-        connections: 1,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration,
-        requests_max: None,
-        requests_per_second: None,
-        sleep: false,
-        verify: false,
-    }
-}
-
 /// A server that answered wrongly even once has no figures.
-pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport> {
-    let failed = report.failed();
-    if failed == 0 && report.requests > 0 {
-        return Ok(report);
-    }
-    let starves = |failure: &Failure| matches!(failure, Failure::Stalled | Failure::NeverAnswered);
-    let starved = report.failures.keys().all(starves);
-    let first = report.first_failure.unwrap_or_else(|| "nothing was answered in time".into());
-    if starved {
-        return Err(Starved(first).into());
-    }
-    bail!("{failed} requests failed: {first}")
+pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport, NoResult> {
+    report.judge().map(|()| report)
 }
-
-/// A server answered nothing wrongly, but some clients not at all.
-#[derive(Debug)]
-pub(super) struct Starved(String);
-
-impl fmt::Display for Starved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "clients starve: {}", self.0)
-    }
-}
-
-impl Error for Starved {}
 
 pub(super) fn of_report(report: &LoadReport) -> Values {
     let figures = report.figures();
@@ -260,6 +196,7 @@ pub(super) struct Watch<'a> {
     application: (Vec<i32>, Duration),
     ticks: CpuTicks,
     disk_bytes: u64,
+    cluster: Option<Ledger>,
     meters: Meters,
 }
 
@@ -271,6 +208,7 @@ pub(super) struct Used<'a> {
     /// How many of the server's CPUs were in use, by any process, on average.
     cpus_busy: f64,
     disk_bytes: Option<u64>,
+    cluster: Option<Ledger>,
     readings: Vec<Reading>,
 }
 
@@ -288,6 +226,7 @@ impl<'a> Watch<'a> {
             stage,
             contestant,
             disk_bytes: disk_bytes(contestant)?.unwrap_or_default(),
+            cluster: contestant.cluster.as_ref().map(Cluster::ledger).transpose()?,
             ticks: CpuTicks::of(&stage.machine.server_cpus)?,
             application: with_clock(application.unwrap_or_default()),
             server: with_clock(contestant.server.processes()),
@@ -295,8 +234,11 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn end(self) -> Result<Used<'a>> {
+        let cluster = self.contestant.cluster.as_ref().zip(self.cluster);
+        let cluster = cluster.map(|(cluster, before)| anyhow::Ok(cluster.ledger()?.since(&before)));
         let since = |(processes, before): &(Vec<i32>, Duration)| cpu_time(processes).saturating_sub(*before);
         Ok(Used {
+            cluster: cluster.transpose()?,
             stage: self.stage,
             server: since(&self.server),
             application: self.contestant.application.as_ref().map(|_| since(&self.application)),

@@ -2,15 +2,16 @@
 
 use anyhow::{Result, bail};
 
-use super::loads::{Measured, Turn, Values, by_program, closed, paced};
+use super::loads::{by_program, closed, paced};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
-use super::{sessions, slow_readers, stepped, traced};
+use super::turn::{Measured, Turn, Values};
+use super::{faults, sessions, slow_readers, stepped, traced, visits};
 use crate::experiment::LoadText;
 use crate::quantity::Quantity;
 
 /// Makes the load and reads the clocks around it.
-pub(super) fn cell(stage: &Stage, contestant: &Contestant, load: &LoadText, turn: Turn) -> Measured {
+pub(super) fn cell(stage: &Stage, contestant: &mut Contestant, load: &LoadText, turn: Turn) -> Measured {
     if let LoadText::Sessions(load) = load {
         return sessions::measure(stage, contestant, load, turn).unwrap_or_else(|error| Measured {
             outcome: Outcome::Failed(format!("{error:#}")),
@@ -23,7 +24,12 @@ pub(super) fn cell(stage: &Stage, contestant: &Contestant, load: &LoadText, turn
     }
 }
 
-fn measure(stage: &Stage, contestant: &Contestant, load: &LoadText, turn: Turn) -> Result<(Values, bool)> {
+fn measure(
+    stage: &Stage,
+    contestant: &mut Contestant,
+    load: &LoadText,
+    turn: Turn,
+) -> Result<(Values, bool)> {
     match load {
         LoadText::Closed(load) => closed(stage, contestant, load, turn),
         LoadText::Paced(load) => paced(stage, contestant, load, turn),
@@ -32,6 +38,8 @@ fn measure(stage: &Stage, contestant: &Contestant, load: &LoadText, turn: Turn) 
         }
         LoadText::Sessions(_) => bail!("sessions are judged as well as measured"),
         LoadText::SlowReaders(load) => slow_readers::measure(stage, contestant, load, turn),
+        LoadText::Fault(load) => Ok((faults::measure(stage, contestant, load, turn)?, false)),
+        LoadText::Visits { visitors } => Ok((visits::measure(contestant, *visitors, turn)?, false)),
         LoadText::Traced { path, responses } => {
             Ok((traced::copies(contestant, path, turn.effort.responses(*responses), &stage.folder)?, false))
         }

@@ -8,10 +8,14 @@
 //! compared, since a machine drifts. A cell in which other processes used the CPUs is measured again. A single wrong answer
 //! fails a cell. Why so: `docs/decisions/0001-measuring.md`.
 
+mod cluster;
 mod comparison;
 mod crowd;
+pub mod demo;
 mod effort;
+mod faults;
 mod judge;
+mod linked;
 mod loads;
 mod manifest;
 mod measure;
@@ -30,15 +34,17 @@ mod stage;
 mod stepped;
 mod stepper;
 mod traced;
+mod turn;
+mod visitor;
+mod visits;
 
-use std::cell::Cell;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use effort::Cell;
 pub use effort::Effort;
-use loads::{Measured, Turn};
 pub(crate) use manifest::commit;
 pub(crate) use record::{CellRecord, Manifest, places, read};
 use record::{Journal, Outcome};
@@ -48,8 +54,11 @@ pub(crate) use series::{found, pairs};
 pub use settings::RunSettings;
 use site::Site;
 use stage::{Contestant, LeftOut, Stage};
+use turn::{Measured, Turn};
 
 use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::load::LoadRequest;
+use crate::quantity::Quantity;
 use crate::servers::set_of;
 
 /// Runs an experiment, or goes on with it. What it finds is kept in the folder of results.
@@ -78,14 +87,16 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
             stage.kind(name)
         })?;
     let mut journal = Journal::open(&settings.results, &manifest)?;
-    let cells = experiment.cells().count() * effort.rounds(experiment);
+    let cells = effort.cells(experiment);
     eprintln!(
-        "{}: {cells} cells, {} of them kept from before; about {}",
+        "{}: {} cells, {} of them kept from before; about {}",
         experiment.name,
+        cells.len() * effort.rounds(experiment),
         journal.records.len(),
         shown_duration(effort.estimate(experiment))
     );
-    let run = Run { experiment, stage: &stage, effort, repeats_left: Cell::new(effort.repeats_max(cells)) };
+    let repeats_left = std::cell::Cell::new(effort.repeats_max(cells.len() * effort.rounds(experiment)));
+    let run = Run { experiment, stage: &stage, effort, cells, repeats_left };
     let loads: Vec<&Variant<LoadText>> = experiment.loads.iter().collect();
     // Contenders with bounds have filled their memory at length: they serve all loads.
     let sets = if experiment.head.bounds.is_some() {
@@ -106,8 +117,9 @@ struct Run<'a> {
     experiment: &'a Experiment,
     stage: &'a Stage,
     effort: Effort,
+    cells: Vec<Cell<'a>>,
     /// Disturbed cells that may be measured again.
-    repeats_left: Cell<usize>,
+    repeats_left: std::cell::Cell<usize>,
 }
 
 impl Run<'_> {
@@ -123,7 +135,7 @@ impl Run<'_> {
             if own.is_empty() || own.iter().all(is_done) {
                 continue;
             }
-            if own.iter().all(|load| wants_fresh_server(&load.what)) {
+            if own.iter().all(|load| self.wants_fresh_server(load)) {
                 contestants.push((contender, None));
                 continue;
             }
@@ -132,21 +144,26 @@ impl Run<'_> {
                 Err(outcome) => self.leave_out(contender, &own, &outcome, journal)?,
             }
         }
-        for contestant in contestants.iter().filter_map(|(_, contestant)| contestant.as_ref()) {
-            let warm_up = self.effort.warm_up(self.experiment);
+        let warm_up = self.effort.warm_up(self.experiment);
+        for contestant in contestants.iter_mut().filter_map(|(_, contestant)| contestant.as_mut()) {
             self.unmeasured(contestant, loads[0], WARM_UP_TURN, warm_up);
         }
         for load in loads {
             for round in 0..rounds {
                 for position in 0..contestants.len() {
-                    let (contender, contestant) = &contestants[(round + position) % contestants.len()];
+                    let next = (round + position) % contestants.len();
+                    let (contender, contestant) = &mut contestants[next];
                     if !self.gets(load, contender) || journal.has(&load.name, &contender.name, round) {
                         continue;
                     }
                     let measured = match contestant {
-                        Some(contestant) => self.cell(contestant, load, round),
+                        Some(contestant) => self.cell(contender, contestant, load, round),
                         None => match self.start(contender, &[load]) {
-                            Ok(contestant) => self.cell(&contestant, load, round),
+                            Ok(mut contestant) => {
+                                let measured = self.cell(contender, &mut contestant, load, round);
+                                self.stage.stop(contestant)?;
+                                measured
+                            }
                             Err(outcome) => Measured { outcome, disturbed: false },
                         },
                     };
@@ -161,17 +178,21 @@ impl Run<'_> {
     }
 
     fn gets(&self, load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
-        self.experiment.contenders_of(load).any(|other| other.name == contender.name)
+        self.cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
     }
 
     /// One cell, again if others disturbed it.
-    fn cell(&self, contestant: &Contestant, load: &Variant<LoadText>, round: usize) -> Measured {
+    fn cell(
+        &self,
+        contender: &Variant<ContenderText>,
+        contestant: &mut Contestant,
+        load: &Variant<LoadText>,
+        round: usize,
+    ) -> Measured {
         contestant.wake();
         let lead = self.effort.lead(self.experiment);
-        if lead > Duration::ZERO {
-            // Another part of the mix, so that it does not load just the measured files.
-            self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
-        }
+        // Another part of the mix, so that it does not load just the measured files.
+        self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
         let turn = Turn {
             number: round + 1,
             duration: self.effort.duration(self.experiment),
@@ -189,18 +210,59 @@ impl Run<'_> {
             measured = measure::cell(self.stage, contestant, &load.what, again).with_memory_of(measured);
         }
         contestant.rest();
+        self.simulate(contender, load, turn, lead, &mut measured);
         measured
+    }
+
+    /// What the simulator says of a cell of a cluster, with the requests that warmed it up.
+    fn simulate(
+        &self,
+        contender: &Variant<ContenderText>,
+        load: &Variant<LoadText>,
+        turn: Turn,
+        lead: Duration,
+        Measured { outcome, .. }: &mut Measured,
+    ) {
+        let (Some(policy), Some(nodes)) = (contender.what.simulated, &contender.what.nodes) else { return };
+        let (Outcome::Measured(values), LoadText::Closed(load)) = (&mut *outcome, &load.what) else { return };
+        let rate = values.get(&Quantity::Rate).copied().unwrap_or_default();
+        let requests = |number: usize, duration: Duration| -> Result<Vec<LoadRequest>> {
+            let count = (rate * duration.as_secs_f64()) as usize;
+            Ok(self.stage.site.requests(&load.ask, number)?.into_iter().cycle().take(count).collect())
+        };
+        let parts = || {
+            Ok((
+                requests(turn.number - 1 + self.effort.rounds(self.experiment), lead)?,
+                requests(turn.number, turn.duration)?,
+            ))
+        };
+        let bounds = self.experiment.head.bounds.unwrap_or_default();
+        let simulated = parts().and_then(|(warm_up, measured): (Vec<LoadRequest>, Vec<LoadRequest>)| {
+            cluster::predict(policy, (nodes.count, load.connections), &bounds, values, (&warm_up, &measured))
+        });
+        match simulated {
+            Ok(rate) => drop(values.insert(Quantity::SimulatedRate, rate)),
+            Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
+        }
+    }
+
+    /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory
+    /// begin with none in use.
+    fn wants_fresh_server(&self, load: &Variant<LoadText>) -> bool {
+        matches!(load.what, LoadText::SlowReaders(_) | LoadText::Fault(_) | LoadText::Visits { .. })
+            || (self.experiment.has_hosts() && self.experiment.head.bounds.is_some())
     }
 
     /// Load that fills caches. What goes wrong shows in the cells.
     fn unmeasured(
         &self,
-        contestant: &Contestant,
+        contestant: &mut Contestant,
         load: &Variant<LoadText>,
         number: usize,
         duration: Duration,
     ) {
-        if matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_)) {
+        let fills = matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_));
+        if fills && duration > Duration::ZERO {
             let turn = Turn { number, duration, is_first: false, effort: self.effort };
             let _ = measure::cell(self.stage, contestant, &load.what, turn);
         }
@@ -263,16 +325,12 @@ impl Run<'_> {
     }
 }
 
-/// A crowd of slow readers leaves its traces in a server.
-fn wants_fresh_server(load: &LoadText) -> bool {
-    matches!(load, LoadText::SlowReaders(_))
-}
-
 /// The servers that take part.
 fn names_of(experiment: &Experiment) -> Vec<&str> {
     let contenders = || experiment.contenders.iter().map(|contender| &contender.what);
     let mut names: Vec<&str> = contenders().map(|contender| contender.server.as_str()).collect();
     names.extend(contenders().filter_map(|contender| Some(&*contender.application.as_ref()?.server)));
+    names.extend(contenders().filter_map(|contender| Some(&*contender.nodes.as_ref()?.server)));
     names.extend(experiment.head.origin.as_deref());
     names.sort_unstable();
     names.dedup();

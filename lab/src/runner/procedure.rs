@@ -12,7 +12,7 @@ use crate::experiment::{Experiment, Parameters, ProcedureText};
 use crate::ground::{Finding, Ground};
 use crate::rig::platform;
 use crate::servers::ServerKind;
-use crate::{cluster, cluster_faults, documents, front_cost, restart};
+use crate::{moved, restart};
 
 /// Runs it from its beginning: a procedure does not go on where another run has ended.
 pub(super) fn run(
@@ -50,10 +50,7 @@ pub(super) fn run(
         journal.keep(record)
     };
     match procedure {
-        ProcedureText::Cluster(settings) => cluster::run(settings, ground, &mut keep)?,
-        ProcedureText::ClusterFaults(settings) => cluster_faults::run(settings, ground, &mut keep)?,
-        ProcedureText::Documents(settings) => documents::run(settings, ground, &mut keep)?,
-        ProcedureText::FrontCost(settings) => front_cost::run(settings, ground, &mut keep)?,
+        ProcedureText::Moved(settings) => moved::run(settings, ground, &mut keep)?,
         ProcedureText::Restart(settings) => restart::run(settings, ground, &mut keep)?,
     }
     if journal.records.is_empty() {

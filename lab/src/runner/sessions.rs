@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::effort::Effort;
-use super::loads::{Measured, Turn, Watch, of_report, without_failures};
+use super::loads::{Watch, of_report};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
+use super::turn::{Measured, Turn};
+use crate::load::NoResult;
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;
 
@@ -36,13 +38,13 @@ pub(super) fn measure(
         (Watch::begin(stage, contestant), load.join())
     });
     let used = watch?.end()?;
-    let report = without_failures(report.map_err(|_| anyhow!("the load has failed"))??)?;
-    let unfair = report.unfair();
-    if let Some(first) = unfair.first() {
-        return Ok(Measured {
-            outcome: Outcome::Unfair(first.to_string()),
-            disturbed: report.client_limited(),
-        });
+    let report = report.map_err(|_| anyhow!("the load has failed"))??;
+    match report.judge() {
+        Err(NoResult::Unfair(why)) => {
+            let outcome = Outcome::Unfair(why.to_string());
+            return Ok(Measured { outcome, disturbed: report.client_limited() });
+        }
+        judged => judged?,
     }
     let mut values = of_report(&report);
     let seconds = report.elapsed.as_secs_f64();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::page;
+use super::{linked, page};
 use crate::experiment::{Ask, OwnSite, SEQUENCES, SiteText, ability_of};
 use crate::files::{FIXED, write_all, write_one};
 use crate::load::LoadRequest;
@@ -22,6 +22,9 @@ pub(super) struct Site {
     /// Of the SPECweb99-like set, 5.1 MB each.
     directories: usize,
     has_page: bool,
+    has_links: bool,
+    /// Requests after which a sequence repeats itself.
+    length: usize,
     /// A site after a source, with its script.
     made: Option<baton_load::site::LoadSite>,
 }
@@ -32,7 +35,9 @@ impl Site {
     /// # Errors
     /// If a number makes no site, or a log cannot be read.
     pub(super) fn new(text: &SiteText, is_tiny: bool) -> Result<Self> {
-        let own = |directories, has_page| Self { directories, has_page, made: None };
+        let length = if is_tiny { TINY_REQUESTS } else { MIX_LENGTH };
+        let own =
+            |directories, has_page| Self { directories, has_page, has_links: false, length, made: None };
         Ok(match text {
             SiteText::Own(OwnSite::Fixed) => own(0, false),
             SiteText::Own(OwnSite::Mix { directories }) if is_tiny => {
@@ -40,6 +45,7 @@ impl Site {
             }
             SiteText::Own(OwnSite::Mix { directories }) => own(*directories, false),
             SiteText::Own(OwnSite::Page) => own(0, true),
+            SiteText::Own(OwnSite::Linked) => Self { has_links: true, ..own(0, false) },
             SiteText::Made(kind) => {
                 let kind = if is_tiny { tiny(kind.clone()) } else { kind.clone() };
                 Self { made: Some(kind.make()?), ..own(0, false) }
@@ -75,6 +81,9 @@ impl Site {
         if let Some(made) = &self.made {
             return Ok(made.write(root)?);
         }
+        if self.has_links {
+            return linked::write(root);
+        }
         write_all(root, self.directories)?;
         for kilobytes in PHP_KILOBYTES {
             write_one(root, &format!("/{kilobytes}k.html"), kilobytes << 10)?;
@@ -106,7 +115,7 @@ impl Site {
         let mut is_new = vec![true; script.requests().len()];
         let mut left = set_mib * MIB;
         let mut requests = Vec::new();
-        for step in script.steps() {
+        for step in script.steps().iter().take(self.length) {
             let request = &script.requests()[step.request as usize];
             if std::mem::take(&mut is_new[step.request as usize]) {
                 left -= request.bytes.unwrap_or(0) as f64;
@@ -135,8 +144,8 @@ impl Site {
 
     /// The SPECweb99-like mix; each turn asks for another part of an endless sequence.
     fn mix(&self, turn: usize) -> Vec<LoadRequest> {
-        let mut sequence = mix::sequence(self.directories, MIX_LENGTH);
-        sequence.rotate_left(turn * MIX_STEP % MIX_LENGTH);
+        let mut sequence = mix::sequence(self.directories, self.length);
+        sequence.rotate_left(turn * MIX_STEP % self.length);
         sequence.into_iter().map(of_file).collect()
     }
 
@@ -219,7 +228,7 @@ fn gcd(a: usize, b: usize) -> usize {
 const PHP_KILOBYTES: [u64; 4] = [10, 60, 200, 1024];
 const TINY_DIRECTORIES: usize = 2;
 const TINY_REQUESTS: usize = 1000;
-const TINY_MIB: f64 = 4.0;
+const TINY_MIB: f64 = 10.0;
 const MIB: f64 = 1_048_576.0;
 const PAGE: &str = "/page.html";
 const RESIDENT_FILES: usize = 20;
@@ -234,7 +243,7 @@ mod tests {
     use super::*;
 
     fn cold_site(directories: usize) -> Site {
-        Site { directories, has_page: false, made: None }
+        Site { directories, has_page: false, has_links: false, length: MIX_LENGTH, made: None }
     }
 
     fn cold(directories: usize, turn: usize) -> Vec<LoadRequest> {

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::crowd::Crowd;
-use super::loads::{Starved, Turn, Values, closed};
+use super::loads::closed;
 use super::stage::{Contestant, Stage};
+use super::turn::{Turn, Values};
 use crate::experiment::{ClosedText, SlowReadersText};
+use crate::load::NoResult;
 use crate::quantity::Quantity;
 
 /// The three phases. A failure of the fast clients fails the cell, and says in which phase.
@@ -56,7 +58,9 @@ pub(super) fn measure(
 fn unless_starved(phase: Result<(Values, bool)>) -> Result<Values> {
     match phase {
         Ok((values, _)) => Ok(values),
-        Err(error) if error.is::<Starved>() => Ok([(Quantity::Rate, 0.0)].into()),
+        Err(error) if matches!(error.downcast_ref(), Some(NoResult::Starved(_))) => {
+            Ok([(Quantity::Rate, 0.0)].into())
+        }
         Err(error) => Err(error),
     }
 }

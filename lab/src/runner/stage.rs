@@ -1,18 +1,20 @@
 //! The stage of a load: the contenders that run for it, each with what stands behind it and the bounds around it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use super::cluster::{Cluster, ClusterPlace, Recipe};
 use super::metered::NotHere;
 use super::site::Site;
-use crate::experiment::{ContenderText, Experiment, LoadText, Variant, replace_words};
+use crate::experiment::{ContenderText, Experiment, LoadText, NodesText, Variant, replace_words};
 use crate::meters::{MeterName, Watched};
-use crate::rig::{Boxes, Certificate, Isolation, Machine, ServerBox, own_folder};
+use crate::rig::network::Network;
+use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, own_folder};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
 /// The prepared machine, and the site.
@@ -24,11 +26,14 @@ pub(super) struct Stage {
     pub(super) certificate: Certificate,
     origin: Option<RunningServer>,
     boxes: Option<Boxes>,
+    /// They take hosts away on signals, where no boxes do.
+    _groups: Option<Groups>,
+    one_cpu: bool,
     /// What is measured of each contender beside its CPU time.
-    meters: Vec<MeterName>,
+    pub(super) meters: Vec<MeterName>,
     pub(super) not_here: NotHere,
     /// Instead of the installed Baton.
-    baton: PathBuf,
+    pub(super) baton: PathBuf,
     /// Settings of every Baton, beside those of the file.
     settings: BTreeMap<String, toml::Value>,
 }
@@ -38,6 +43,8 @@ pub(super) struct Contestant {
     // Dropped in this order: the server before what stands behind it.
     pub(super) server: RunningServer,
     pub(super) application: Option<RunningServer>,
+    /// What stands behind it, if it is a cluster.
+    pub(super) cluster: Option<Cluster>,
     /// Its box, if it has bounds.
     pub(super) server_box: Option<ServerBox>,
     /// What is measured of it beside its CPU time.
@@ -66,7 +73,12 @@ impl Stage {
     ) -> Result<Self> {
         let head = &experiment.head;
         let folder = own_folder(folder).with_context(|| folder.display().to_string())?;
-        let machine = Machine::prepare(Isolation::WhenRoot, head.cpus)?;
+        let has_hosts = experiment.has_hosts();
+        if let Some(why) = Network::hindrance().filter(|_| has_hosts) {
+            bail!("a cluster of hosts {why}");
+        }
+        let isolation = if has_hosts { Isolation::Hosts } else { Isolation::WhenRoot };
+        let machine = Machine::prepare(isolation, head.cpus)?;
         if let Some(bytes) = head.packet_bytes {
             ensure!(
                 machine.is_isolated(),
@@ -85,7 +97,8 @@ impl Stage {
             }
             None => None,
         };
-        if head.bounds.is_none_or(|bounds| bounds.disk_mb_s.is_none()) {
+        let groups = if has_hosts && boxes.is_none() { Some(Groups::new()?) } else { None };
+        if has_hosts || head.bounds.is_none_or(|bounds| bounds.disk_mb_s.is_none()) {
             site.write(&root)?;
         }
         let certificate = Certificate::make(&folder)?;
@@ -97,6 +110,8 @@ impl Stage {
             certificate,
             origin: None,
             boxes,
+            _groups: groups,
+            one_cpu: head.one_cpu,
             meters: head.meters.clone(),
             not_here: NotHere::default(),
             baton: baton.to_owned(),
@@ -130,17 +145,30 @@ impl Stage {
     ) -> Result<Contestant, LeftOut> {
         let failed = |error: anyhow::Error| LeftOut::Failed(format!("{error:#}"));
         let kind = self.kind(&contender.what.server).map_err(failed)?;
-        let mut needs = contender.what.needs.clone();
-        needs.extend(loads.iter().flat_map(|load| load.what.needs()));
-        needs.extend(self.site.needs());
-        let mut set = if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
-        set.extend(contender.what.set.clone());
+        let mut asked: BTreeSet<Ability> = loads.iter().flat_map(|load| load.what.needs()).collect();
+        asked.extend(self.site.needs());
         let cannot = |error: anyhow::Error| LeftOut::Cannot(format!("{error:#}"));
-        let settings = ServerSettings { needs, set: self.filled(set).map_err(cannot)? };
-        if let Some(ability) = kind.cannot(&settings) {
-            return Err(LeftOut::Cannot(format!("{} has no {ability}", kind.title)));
+        let recipe = |kind: ServerKind, needs: BTreeSet<Ability>, own: &BTreeMap<String, toml::Value>| {
+            let mut set =
+                if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
+            set.extend(own.clone());
+            let settings = ServerSettings { needs, set: self.filled(set).map_err(cannot)? };
+            if let Some(ability) = kind.cannot(&settings) {
+                return Err(LeftOut::Cannot(format!("{} has no {ability}", kind.title)));
+            }
+            kind.installed().map_err(cannot)?;
+            Ok(Recipe { kind, settings })
+        };
+        let with_asked = |needs: &BTreeSet<Ability>| needs | &asked;
+        // A front-end passes on what is asked.
+        let is_front = contender.what.nodes.as_ref().is_some_and(|nodes| nodes.count > 0);
+        let needs = if is_front { contender.what.needs.clone() } else { with_asked(&contender.what.needs) };
+        let server = recipe(kind, needs, &contender.what.set)?;
+        if let Some(text) = &contender.what.nodes {
+            let kind = self.kind(&text.server).map_err(failed)?;
+            let node = recipe(kind, with_asked(&text.needs), &text.set)?;
+            return self.start_cluster(contender, server, node, text).map_err(failed);
         }
-        kind.installed().map_err(cannot)?;
         let application = match &contender.what.application {
             Some(text) => {
                 let kind = ServerKind::load(&text.server).map_err(failed)?;
@@ -148,26 +176,23 @@ impl Stage {
             }
             None => None,
         };
-        self.start_kind(contender, &kind, &settings, application).map_err(failed)
+        self.start_server(contender, &server, application).map_err(failed)
     }
 
-    fn start_kind(
+    fn start_server(
         &self,
         contender: &Variant<ContenderText>,
-        kind: &ServerKind,
-        settings: &ServerSettings,
+        Recipe { kind, settings }: &Recipe,
         application: Option<(ServerKind, BTreeMap<String, toml::Value>)>,
     ) -> Result<Contestant> {
-        let name = contender.name.replace([' ', '/', ','], "-");
-        let own = self.folder.join(&name);
+        let own = self.own_folder(contender);
         let mut place = ServerPlace::new(&own, &self.root);
         place.cpus.clone_from(&self.machine.server_cpus);
         place.certificate = Some(&self.certificate);
         place.origins.extend(self.origin.as_ref().map(|origin| origin.address));
-        let server_box = match &self.boxes {
-            Some(boxes) => Some(boxes.make(&name, &own, contender.what.memory)?),
-            None => None,
-        };
+        let boxes = self.boxes.as_ref();
+        let make = |boxes: &Boxes| boxes.make(&file_name(&contender.name), &own, contender.what.memory);
+        let server_box = boxes.map(make).transpose()?;
         if let Some(server_box) = &server_box {
             place.groups.clone_from(&server_box.groups);
             place.root = server_box.root().unwrap_or(&self.root).to_owned();
@@ -180,17 +205,39 @@ impl Stage {
         }
         let server = kind.start(settings, &place)?;
         let meters = self.meters.iter().chain(&contender.what.meters).copied().collect();
-        Ok(Contestant { server, application, server_box, meters })
+        Ok(Contestant { server, application, cluster: None, server_box, meters })
+    }
+
+    fn start_cluster(
+        &self,
+        contender: &Variant<ContenderText>,
+        front: Recipe,
+        node: Recipe,
+        text: &NodesText,
+    ) -> Result<Contestant> {
+        let Machine { server_cpus, client_cpus, .. } = &self.machine;
+        let place = ClusterPlace {
+            folder: self.own_folder(contender),
+            root: self.root.clone(),
+            front_cpus: if self.one_cpu { client_cpus.clone() } else { server_cpus.clone() },
+            node_cpus: client_cpus.clone(),
+        };
+        let (server, cluster) = Cluster::start(place, front, node, text, self.boxes.as_ref())?;
+        let meters = self.meters.clone();
+        Ok(Contestant { server, application: None, cluster: Some(cluster), server_box: None, meters })
+    }
+
+    fn own_folder(&self, contender: &Variant<ContenderText>) -> PathBuf {
+        self.folder.join(file_name(&contender.name))
     }
 
     /// Stops it, and takes its disk away.
     pub(super) fn stop(&self, contestant: Contestant) -> Result<()> {
-        let Contestant { server, application, server_box, .. } = contestant;
+        let Contestant { server, application, cluster, server_box, .. } = contestant;
         drop((server, application));
-        match (&self.boxes, server_box) {
-            (Some(boxes), Some(server_box)) => boxes.remove(server_box),
-            _ => Ok(()),
-        }
+        let of_nodes = cluster.map(Cluster::stop).unwrap_or_default();
+        let mut all = server_box.into_iter().chain(of_nodes);
+        self.boxes.as_ref().map_or(Ok(()), |boxes| all.try_for_each(|one| boxes.remove(one)))
     }
 
     fn start_application(
@@ -215,6 +262,28 @@ impl Stage {
         Ok(set)
     }
 
+    /// The key that members of a cluster share, which is made for the first of them.
+    fn cluster_key(&self) -> Result<PathBuf> {
+        let file = self.folder.join("cluster.pem");
+        if !file.exists() {
+            let output = Command::new(&self.baton).args(["cluster", "key"]).arg(&file).output()?;
+            ensure!(
+                output.status.success(),
+                "baton cluster key: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Ok(file)
+    }
+
+    /// The key of servers that lend each other documents.
+    fn documents_key(&self) -> Result<PathBuf> {
+        let file = self.folder.join("documents.key");
+        fs::write(&file, "5eed".repeat(16))?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+        Ok(file)
+    }
+
     fn fill(&self, value: &mut toml::Value) -> Result<()> {
         match value {
             toml::Value::String(text) => {
@@ -226,6 +295,8 @@ impl Stage {
                         "root" => Some(self.root.display().to_string()),
                         "folder" => Some(self.folder.display().to_string()),
                         "build" => Some(build.display().to_string()),
+                        "cluster_key" => Some(self.cluster_key()?.display().to_string()),
+                        "documents_key" => Some(self.documents_key()?.display().to_string()),
                         "drop_in" => {
                             Some(drop_in(&build.join("libfcgi.so"), &self.folder)?.display().to_string())
                         }
@@ -245,12 +316,25 @@ impl Stage {
     }
 }
 
+/// The name of a contender in the names of files.
+fn file_name(name: &str) -> String {
+    name.replace([' ', '/', ','], "-")
+}
+
 impl Contestant {
     /// Its processes, those of its application included.
     pub(super) fn watched(&self) -> Watched {
         let mut watched = Watched::of(&self.server);
         watched.processes.extend(self.application.iter().flat_map(RunningServer::processes));
         watched
+    }
+
+    /// Runs the work where clients are.
+    pub(super) fn on_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.cluster {
+            Some(cluster) => cluster.hosts.client.run(work),
+            None => work(),
+        }
     }
 
     /// Whether it has a disk of its own, and little memory for it.

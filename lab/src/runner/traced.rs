@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::loads::{Values, plain};
 use super::stage::Contestant;
+use super::turn::Values;
 use crate::copies::Watch;
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
@@ -17,7 +17,11 @@ use crate::servers::RunningServer;
 pub(super) fn copies(contestant: &Contestant, path: &str, responses: u64, folder: &Path) -> Result<Values> {
     let server = &contestant.server;
     let ask = |requests| -> Result<u64> {
-        let settings = LoadSettings { requests_max: Some(requests), sleep: true, ..plain(server, PATIENCE) };
+        let settings = LoadSettings {
+            requests_max: Some(requests),
+            sleep: true,
+            ..LoadSettings::new(server.address, PATIENCE)
+        };
         let request = LoadRequest::page(path, None);
         let report = Load::connect(&settings, RequestList::new(server.address, false, [request]))?.run()?;
         let failure = report.first_failure.unwrap_or_default();

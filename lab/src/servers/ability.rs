@@ -31,6 +31,14 @@ pub enum Ability {
     Compression,
     /// Passes all requests to one of several origins, by a hash of the URL.
     Nodes,
+    /// Passes all requests to one of several nodes, by the content that they are for.
+    Cluster,
+    /// Gives connections to nodes, or is the node that takes them.
+    Handoff,
+    /// Learns of nodes by etcd, or registers itself there as a node.
+    Registry,
+    /// Lends documents to its peers, or borrows them.
+    Documents,
     /// Is itself a FastCGI application behind a Unix socket.
     Application,
 }

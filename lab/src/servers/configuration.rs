@@ -54,6 +54,7 @@ struct Variables<'a> {
     certificate: Option<&'a Path>,
     key: Option<&'a Path>,
     origins: Vec<String>,
+    registry: Option<String>,
     fastcgi: Option<&'a Path>,
     php: Option<&'a Path>,
 }
@@ -112,6 +113,7 @@ impl CommandLine {
             certificate: place.certificate.map(|files| &*files.chain),
             key: place.certificate.map(|files| &*files.key),
             origins: place.origins.iter().map(ToString::to_string).collect(),
+            registry: place.registry.map(|etcd| etcd.to_string()),
             fastcgi: place.fastcgi.as_deref(),
             php: place.php.as_deref(),
         }));

@@ -17,6 +17,7 @@
 //! | `/pass/…` | the origin, asked each time without `/pass` | `proxy` |
 //! | `/hit/…` | the origin, asked once without `/hit` | `cache` |
 //! | `/…` | one of several origins: a hash of the URL says which | `nodes` |
+//! | `/…` | one of several nodes: the policy of the cluster says which | `cluster` |
 //!
 //! Back-ends are kinds, too: they listen on a Unix socket instead of an address.
 

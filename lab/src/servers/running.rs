@@ -34,6 +34,7 @@ pub struct RunningServer {
     pub groups: Vec<PathBuf>,
     /// The CPUs that it may use.
     pub cpus: Vec<usize>,
+    program: PathBuf,
     /// One, or the processes that share a socket on their standard input.
     children: Vec<Child>,
     /// Processes of the server before it, which live on.
@@ -63,6 +64,7 @@ impl ServerKind {
             folder: folder.clone(),
             groups: place.groups.clone(),
             cpus: if place.cpus.is_empty() { allowed_cpus()? } else { place.cpus.clone() },
+            program: line.program.clone(),
             children: Vec::new(),
             outlived: Vec::new(),
         };
@@ -103,6 +105,20 @@ impl RunningServer {
     /// The process that it began with.
     pub fn pid(&self) -> u32 {
         self.children.first().map_or(0, Child::id)
+    }
+
+    /// Asks the master of a Baton; returns what it says.
+    ///
+    /// # Errors
+    /// What `baton ctl` says.
+    pub fn control(&self, words: &[&str]) -> Result<Vec<u8>> {
+        let mut command = Command::new(&self.program);
+        let output =
+            command.args(["ctl", "--control"]).arg(self.folder.join("control")).args(words).output()?;
+        if !output.status.success() {
+            bail!("baton ctl {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output.stdout)
     }
 
     /// Stops its clock: no process of it runs until [`resume`](Self::resume).

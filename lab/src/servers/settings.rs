@@ -51,8 +51,10 @@ pub struct ServerPlace<'a> {
     pub host: Option<&'a Host>,
     /// For `tls` and `h2`.
     pub certificate: Option<&'a Certificate>,
-    /// For `proxy` and `cache`, which use the first, and `nodes`.
+    /// For `proxy` and `cache`, which use the first, `nodes` and `cluster`; the peers for `documents`.
     pub origins: Vec<SocketAddr>,
+    /// For `registry`: where etcd listens.
+    pub registry: Option<SocketAddr>,
     /// For `fastcgi`: the application's socket.
     pub fastcgi: Option<PathBuf>,
     /// For `php`: the socket of php-fpm.
@@ -71,6 +73,7 @@ impl ServerPlace<'_> {
             host: None,
             certificate: None,
             origins: Vec::new(),
+            registry: None,
             fastcgi: None,
             php: None,
         }
@@ -84,9 +87,15 @@ impl ServerPlace<'_> {
             Ability::Php => (self.php.is_some(), "a socket of php-fpm"),
             Ability::Proxy | Ability::Cache => (!self.origins.is_empty(), "an origin"),
             Ability::Nodes => (self.origins.len() > 1, "several origins"),
-            Ability::Files | Ability::Log | Ability::H2c | Ability::Compression | Ability::Application => {
-                return None;
-            }
+            Ability::Cluster => (!self.origins.is_empty(), "nodes"),
+            Ability::Registry => (self.registry.is_some(), "an etcd"),
+            Ability::Files
+            | Ability::Log
+            | Ability::H2c
+            | Ability::Compression
+            | Ability::Handoff
+            | Ability::Documents
+            | Ability::Application => return None,
         };
         (!present).then_some(what)
     }

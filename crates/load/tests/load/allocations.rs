@@ -12,15 +12,10 @@ use baton_load::{Load, LoadRequest, LoadSettings, RequestList, Script, ScriptSte
 fn allocations(requests: u64) -> u64 {
     let server = serve(|_, _, _| ok(&"x".repeat(20_000)));
     let settings = LoadSettings {
-        address: server.address,
         connections: 4,
-        connection_per_request: false,
-        idle_connections: 0,
-        duration: Duration::from_secs(60),
         requests_max: Some(requests),
-        requests_per_second: None,
         sleep: true,
-        verify: false,
+        ..LoadSettings::new(server.address, Duration::from_secs(60))
     };
     let list = RequestList::new(server.address, false, [LoadRequest::page("/", None)]);
     let mut load = Load::connect(&settings, list).unwrap();

@@ -9,22 +9,18 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::scripted::{Answer, bytes_of, ok, serve, talk};
 use baton_load::files::write_all;
 
-use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList, run_on_threads};
+use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
 
 const REQUESTS: u64 = 60;
 
 fn settings(address: SocketAddr) -> LoadSettings {
     LoadSettings {
-        address,
         connections: 3,
-        connection_per_request: false,
-        idle_connections: 0,
-        requests_per_second: None,
         // The number of requests ends it, also on a slow machine.
-        duration: Duration::from_secs(30),
         requests_max: Some(REQUESTS),
         sleep: true,
         verify: true,
+        ..LoadSettings::new(address, Duration::from_secs(30))
     }
 }
 
@@ -160,17 +156,6 @@ fn a_connection_that_is_never_answered_is_a_failure() {
     assert!(report.requests > 0);
     assert_eq!(report.first_failure.as_deref(), Some("2 of 3 connections were never answered"));
     assert_eq!(report.failures, [(Failure::NeverAnswered, 1)].into());
-}
-
-#[test]
-fn several_threads_share_connections_and_requests() {
-    let server = serve(|_, _, _| ok("hello"));
-    let settings = LoadSettings { connections: 5, ..settings(server.address) };
-    let list = RequestList::new(settings.address, false, [LoadRequest::page("/", None)]);
-    let report = run_on_threads(&settings, list, 2).unwrap();
-    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
-    assert_eq!((report.requests, report.latency_ns.len()), (REQUESTS, REQUESTS));
-    assert_eq!((report.connections, server.accepted()), (5, 5));
 }
 
 #[test]

@@ -40,15 +40,11 @@ fn each_page_is_as_long_as_it_says() {
     for site in sites {
         site.write(root.path()).unwrap();
         let settings = LoadSettings {
-            address,
-            connections: 1,
             connection_per_request: true,
-            idle_connections: 0,
-            duration: Duration::from_secs(60),
             requests_max: Some(site.script.steps().len() as u64),
-            requests_per_second: None,
             sleep: true,
             verify: true,
+            ..LoadSettings::new(address, Duration::from_secs(60))
         };
         let list = site.script.request_list(address, true);
         let report = Load::connect(&settings, list).unwrap().run().unwrap();

@@ -13,7 +13,7 @@
 use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
-use baton_upstream::{FailureReason, ResponseEvent};
+use baton_upstream::{FailureReason, ResponseEvent, ResponseEvents};
 
 use super::connection::ClientConnection;
 use super::exchanges::{Exchanges, Underway};
@@ -269,7 +269,7 @@ pub(super) trait Driver: Sized {
     fn handle_response_events(
         &mut self,
         stream: StreamId,
-        events: Vec<ResponseEvent>,
+        events: ResponseEvents,
         connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use baton_site::address_count::Counted;
 use baton_telemetry::log::Outcome;
-use baton_upstream::{ClientSocket, ResponseEvent};
+use baton_upstream::{ClientSocket, ResponseEvents};
 
 use crate::context::Context;
 use crate::job::JobDone;
@@ -187,7 +187,7 @@ impl Session {
     pub fn handle_response_events(
         &mut self,
         stream: StreamId,
-        events: Vec<ResponseEvent>,
+        events: ResponseEvents,
         ctx: &mut Context,
     ) -> bool {
         let connection = &mut self.connection;

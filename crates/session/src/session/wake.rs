@@ -1,7 +1,7 @@
 //! Why a session is woken.
 
 use baton_telemetry::log::Outcome;
-use baton_upstream::{ResponseEvent, TunnelEnd};
+use baton_upstream::{ResponseEvents, TunnelEnd};
 
 use super::{Need, Session, UpstreamNeed};
 use crate::context::Context;
@@ -10,6 +10,10 @@ use crate::protocol::StreamId;
 
 /// Why a client is woken.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is there at a time, and a box would be an allocation for each response"
+)]
 pub enum Wake {
     /// It has a turn.
     Turn,
@@ -29,7 +33,7 @@ pub enum Wake {
     /// Another thread has run its step, which ended with this need.
     Stepped(Need),
     /// The gateway's next events for this request; none: nothing more for now.
-    ResponseEvents(StreamId, Vec<ResponseEvent>),
+    ResponseEvents(StreamId, ResponseEvents),
     /// There may be an event of the gateway for this request.
     ResponseReady(StreamId),
     /// The application wants more of this request's body.

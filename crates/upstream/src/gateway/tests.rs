@@ -139,7 +139,7 @@ fn a_response_leaves_its_connection_to_the_next_request() {
         assert_eq!(bench.gateway.poll_ready(), Some(request_id));
         let events = match request_id == first {
             true => bench.take(request_id),
-            false => bench.gateway.take_all(request_id),
+            false => bench.gateway.take_all(request_id).into_vec(),
         };
         assert!(
             matches!(

@@ -42,6 +42,7 @@ fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String
 #[derive(Debug, PartialEq, Eq)]
 struct Report {
     started: u64,
+    done: u64,
     succeeded: u64,
     failed: u64,
     /// Bytes of bodies.
@@ -64,6 +65,7 @@ impl Report {
         let (_, data) = after("traffic: ")?.strip_suffix(") data")?.rsplit_once('(')?;
         Some(Self {
             started: named(requests, " started")?,
+            done: named(requests, " done")?,
             succeeded: named(after("status codes: ")?, " 2xx")?,
             failed: errors.into_iter().try_fold(0, |sum, count| Some(sum + count?))?,
             data_bytes: data.parse().ok()?,
@@ -74,6 +76,7 @@ impl Report {
     }
 
     fn check(&self, requests: &H2loadText, bytes: u64) -> Result<()> {
+        ensure!(self.done > 0 || self.failed > 0, "nothing was answered in time");
         ensure!(
             self.failed == 0 && self.succeeded > 0,
             "of {} requests {} failed",
@@ -143,6 +146,7 @@ time for request:      253us     92.84ms      2.30ms      5.28ms    95.04%
         let report = Report::parse(OUTPUT).unwrap();
         let expected = Report {
             started: 189_272,
+            done: 188_472,
             succeeded: 188_472,
             failed: 0,
             data_bytes: 192_995_328,

@@ -98,14 +98,14 @@ fn a_response_without_its_end_is_not_complete() {
             panic!("no request")
         };
         for events in [vec![head(), body(10)], Vec::new()] {
-            session.handle_response_events(stream, events, &mut ctx);
+            session.handle_response_events(stream, events.into(), &mut ctx);
         }
         step(&mut session, &mut ctx);
         assert!(client.take_output().ends_with(&[b'b'; 10]));
         if !has_room {
             client.fill();
         }
-        session.handle_response_events(stream, vec![ResponseEvent::End { app_status: 0 }], &mut ctx);
+        session.handle_response_events(stream, vec![ResponseEvent::End { app_status: 0 }].into(), &mut ctx);
         step(&mut session, &mut ctx);
         session.end(Outcome::Stopped, &mut ctx);
         ctx.tally.publish();

@@ -1,15 +1,15 @@
 //! A visitor: reads a page with its images, as a browser does that has none of them yet, and follows a link.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::io::BufReader;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use memchr::memmem;
 
-use super::site::ENTRY;
+use crate::reply::Reply;
 
 /// What visitors got so far.
 #[derive(Debug, Default)]
@@ -19,25 +19,18 @@ pub(super) struct Got {
     pub(super) failures: AtomicU64,
 }
 
-/// Connections to servers, by host and port.
+/// Connections to servers, by host.
 #[derive(Default)]
 struct Visitor {
-    connections: HashMap<String, TcpStream>,
+    connections: HashMap<String, BufReader<TcpStream>>,
 }
 
-/// An answer: its status, the value of `Location`, and the body.
-struct Answer {
-    status: u16,
-    location: Option<String>,
-    body: Vec<u8>,
-}
-
-/// Visits the site at `home` again and again, until it is over.
-pub(super) fn visit(home: &str, seed: u64, got: &Got, over: &AtomicBool) {
+/// Visits the site whose pages begin at this URL again and again, until it is over.
+pub(super) fn visit(entry: &str, seed: u64, got: &Got, over: &AtomicBool) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut visitor = Visitor::default();
     while !over.load(Ordering::Relaxed) {
-        let mut page = format!("http://{home}{ENTRY}");
+        let mut page = entry.to_owned();
         for _ in 0..PAGES_OF_A_VISIT {
             let Some((at, html)) = visitor.get(&page, got) else { break };
             for image in addresses(&html, b" src=\"", &at) {
@@ -59,11 +52,11 @@ impl Visitor {
         let mut url = url.to_owned();
         for _ in 0..REDIRECTS_MAX {
             match self.ask(&url) {
-                Ok(Answer { status: 200, body, .. }) => {
+                Ok(Reply { status: 200, body, .. }) => {
                     got.documents.fetch_add(1, Ordering::Relaxed);
                     return Some((url, body));
                 }
-                Ok(Answer { status: 307, location: Some(location), .. }) => {
+                Ok(Reply { status: 307, location: Some(location), .. }) => {
                     got.redirects.fetch_add(1, Ordering::Relaxed);
                     url = location;
                 }
@@ -74,59 +67,25 @@ impl Visitor {
         None
     }
 
-    fn ask(&mut self, url: &str) -> Result<Answer> {
+    fn ask(&mut self, url: &str) -> Result<Reply> {
         let rest = url.strip_prefix("http://").context("another scheme")?;
         let (host, path) = rest.split_at(rest.find('/').context("no path")?);
         // A kept connection may have ended.
         if let Some(mut kept) = self.connections.remove(host)
-            && let Ok(answer) = exchange(&mut kept, host, path)
+            && let Ok(reply) = Reply::get(&mut kept, host, path)
         {
             self.connections.insert(host.to_owned(), kept);
-            return Ok(answer);
+            return Ok(reply);
         }
         let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
-        let mut fresh = TcpStream::connect(address)?;
+        let fresh = TcpStream::connect(address)?;
         fresh.set_nodelay(true)?;
         fresh.set_read_timeout(Some(PATIENCE))?;
-        let answer = exchange(&mut fresh, host, path)?;
+        let mut fresh = BufReader::new(fresh);
+        let reply = Reply::get(&mut fresh, host, path)?;
         self.connections.insert(host.to_owned(), fresh);
-        Ok(answer)
+        Ok(reply)
     }
-}
-
-fn exchange(stream: &mut TcpStream, host: &str, path: &str) -> Result<Answer> {
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
-    let mut bytes = Vec::with_capacity(16 << 10);
-    let mut buffer = [0; 16 << 10];
-    let mut read = |bytes: &mut Vec<u8>| -> Result<()> {
-        let count = stream.read(&mut buffer)?;
-        ensure!(count > 0, "it ends early");
-        bytes.extend_from_slice(&buffer[..count]);
-        Ok(())
-    };
-    let head_len = loop {
-        if let Some(end) = memmem::find(&bytes, b"\r\n\r\n") {
-            break end + 4;
-        }
-        read(&mut bytes)?;
-    };
-    let head = std::str::from_utf8(&bytes[..head_len])?;
-    let field = |name: &str| {
-        head.lines().find_map(|line| {
-            let (field, value) = line.split_once(':')?;
-            field.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-        })
-    };
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).context("no status")?;
-    let Some(length) = field("content-length").and_then(|value| value.parse::<usize>().ok()) else {
-        bail!("no length")
-    };
-    let location = field("location");
-    while bytes.len() < head_len + length {
-        read(&mut bytes)?;
-    }
-    ensure!(bytes.len() == head_len + length, "more than promised");
-    Ok(Answer { status, location, body: bytes.split_off(head_len) })
 }
 
 /// The addresses behind such attributes, made absolute.

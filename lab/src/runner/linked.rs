@@ -1,4 +1,4 @@
-//! A site: pages with images of their own, which link to each other.
+//! Pages with images of their own, which link to each other.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// Writes it below `root`.
+/// Writes them below `root`; visits begin at `/index.html`.
 pub(super) fn write(root: &Path) -> Result<()> {
     fs::create_dir_all(root)?;
     for page in 0..PAGES {
@@ -25,11 +25,8 @@ pub(super) fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where visits begin.
-pub(super) const ENTRY: &str = "/index.html";
-
 fn page_name(page: usize) -> String {
-    if page == 0 { ENTRY[1..].to_owned() } else { format!("page{page}.html") }
+    if page == 0 { "index.html".to_owned() } else { format!("page{page}.html") }
 }
 
 const PAGES: usize = 12;

@@ -1,0 +1,153 @@
+//! What moving a connection costs: the mechanism of a hand-off alone, without messages between processes and hosts.
+//!
+//! A server of a thread for each connection answers at a node. Connections are opened there (`plain`), or at a front-end, which
+//! moves them when their first request has come (`moved`). All of it runs in this process, and on one CPU, so that packets are
+//! received within the system call that sends them. `front-cost` compares whole front-ends in the same way.
+
+mod plain;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
+
+use crate::files;
+use crate::ground::{Finding, Ground, Keep};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use crate::quantity::Quantity;
+use crate::rig::network::{ClusterHosts, Network};
+use crate::rig::{Groups, Isolation, Machine, own_folder};
+use plain::{Files, Shared};
+
+/// What to compare.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MovedSettings {
+    /// Lengths of responses in bytes.
+    sizes: Vec<u64>,
+}
+
+/// Measures all sizes, with connections that are kept and move once, and with a new one for each request.
+///
+/// # Errors
+/// If we are not root, or the machine lacks a tool.
+pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
+    if let Some(why) = Network::hindrance() {
+        bail!("a cluster of hosts {why}");
+    }
+    let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
+    let sizes = ground.some(&settings.sizes, 1);
+    let mut files = Files::new();
+    for size in sizes {
+        let path = path_of(*size);
+        files::write_one(&folder, &path, *size)?;
+        let file = fs::File::open(folder.join(&path[1..]))?;
+        files.insert(path, (file, *size));
+    }
+    let _machine = Machine::prepare(Isolation::Hosts, 1)?;
+    // Namespaces are removed on signals.
+    let _groups = Groups::new()?;
+    let hosts = ClusterHosts::new(1)?;
+    for host in [&hosts.client, &hosts.front, &hosts.nodes[0]] {
+        host.set("ipv4/tcp_tw_reuse", "1")?;
+        host.set("core/somaxconn", "4096")?;
+    }
+    for round in 0..ground.rounds {
+        for moves in [false, true] {
+            compare(&hosts, &files, sizes, moves, ground, &mut |load, values| {
+                let contender = if moves { "moved" } else { "plain" }.to_owned();
+                keep(Finding { load, contender, round, values: values.map_err(|error| format!("{error:#}")) })
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    hosts: &ClusterHosts,
+    files: &Files,
+    sizes: &[u64],
+    moves: bool,
+    ground: Ground<'_>,
+    keep: &mut dyn FnMut(String, Result<BTreeMap<Quantity, f64>>) -> Result<()>,
+) -> Result<()> {
+    let shared = Shared::default();
+    let ip = if moves { ClusterHosts::VIP_V4 } else { hosts.nodes[0].v4() };
+    let address = SocketAddr::new(IpAddr::V4(ip), PORT);
+    std::thread::scope(|scope| {
+        let start = if moves { plain::serve_moved } else { plain::serve_at_node };
+        start(scope, hosts, address, files, &shared)?;
+        let measured =
+            sizes.iter().flat_map(|size| [(*size, true), (*size, false)]).try_for_each(|(size, kept)| {
+                let values = cell(hosts, address, size, kept, &shared, ground.duration);
+                keep(format!("{size}, {} connections", if kept { "kept" } else { "new" }), values)
+            });
+        shared.stop(hosts, address);
+        measured
+    })
+}
+
+/// Servers and clients are this process.
+fn cell(
+    hosts: &ClusterHosts,
+    address: SocketAddr,
+    size: u64,
+    kept: bool,
+    shared: &Shared,
+    duration: Duration,
+) -> Result<BTreeMap<Quantity, f64>> {
+    let load = |connections, duration| load(hosts, address, size, kept, connections, duration);
+    load(CONNECTIONS, WARM_UP)?;
+    let before = (shared.front_cpu(), process_cpu());
+    let report = load(CONNECTIONS, duration)?;
+    let us = |now: Duration, before| {
+        now.saturating_sub(before).as_secs_f64() * 1e6 / report.answered().max(1) as f64
+    };
+    let (front_us, added_us) = (us(shared.front_cpu(), before.0), us(process_cpu(), before.1));
+    let alone = load(1, duration / 2)?;
+    Ok([
+        (Quantity::Rate, report.figures().requests_per_second),
+        (Quantity::FrontUs, front_us),
+        (Quantity::AddedUs, added_us),
+        (Quantity::P50Us, alone.figures().latency_us.p50),
+    ]
+    .into())
+}
+
+fn load(
+    hosts: &ClusterHosts,
+    address: SocketAddr,
+    size: u64,
+    kept: bool,
+    connections: usize,
+    duration: Duration,
+) -> Result<LoadReport> {
+    let load = LoadSettings {
+        connections,
+        connection_per_request: !kept,
+        sleep: true,
+        ..LoadSettings::new(address, duration)
+    };
+    let requests = RequestList::new(address, !kept, [LoadRequest::file(path_of(size), size)]);
+    let report = hosts.client.run(|| Load::connect(&load, requests)?.run())?;
+    report.judge()?;
+    Ok(report)
+}
+
+/// CPU time of this process so far.
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn path_of(size: u64) -> String {
+    format!("/{size}.html")
+}
+
+const PORT: u16 = 80;
+const CONNECTIONS: usize = 8;
+const WARM_UP: Duration = Duration::from_millis(300);
