@@ -133,14 +133,14 @@ fn check_tells_who_shares_the_cache() {
     let one = told("", "cache = true");
     assert!(one.contains("  shared cache: 256 MiB, one for all clients\n"), "{one}");
     assert!(
-        one.contains("/a: no `passfd`: the shared cache has to see what the application answers\n"),
+        one.contains("; no `passfd`: the shared cache has to see what the application answers; "),
         "{one}"
     );
     let three = told("[server]\nprocesses = 3", "cache = true");
     assert!(three.contains("  shared cache: 256 MiB in each of 3 processes, 768 MiB together: "), "{three}");
     let none = told("[server]\nprocesses = 3", "");
     assert!(
-        !none.contains("shared cache") && none.contains("/a: no `passfd`: Baton has not started it"),
+        !none.contains("shared cache") && none.contains("; no `passfd`: Baton has not started it"),
         "{none}"
     );
 }

@@ -184,12 +184,17 @@ fn the_status_has_a_row_for_each_application() {
     let server = Server::run(folder(), &site("", "processes = 2"));
     wait_for_processes(&server, 2);
     assert_eq!([server.get("/app").status, server.get("/app").status], [200; 2]);
-    // Name, processes, idle, busy, waiting, restarted, recycled, killed, requests and failures.
+    // Name, processes, idle, busy, waiting, restarted, recycled, killed, requests and failures; behind its transport, the shares
+    // of those that its answers took.
     wait_until("the row tells all of it, which loops do once a second", || {
         let status = server.ctl(&["status", "--all"]);
         let rows = status.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let mut rows = rows.filter(|cells| cells.len() == 11);
-        rows.any(|cells| cells[..2] == ["application", "2"] && cells[5..10] == ["0", "0", "0", "2", "0"])
+        let mut rows = rows.filter(|cells| cells.len() > 11);
+        rows.any(|cells| {
+            cells[..2] == ["application", "2"]
+                && cells[5..10] == ["0", "0", "0", "2", "0"]
+                && cells[11..] == ["unix", "100", "%"]
+        })
     });
 }
 

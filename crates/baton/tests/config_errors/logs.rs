@@ -25,7 +25,7 @@ error: `log.fields` has an unknown word
  --> baton.toml:2:11
   |
 2 | fields = ["duration_ms"]
-  |           ^^^^^^^^^^^^^ expected one of "time", "time_common", "peer", "user", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "origin", "request_id", "trace_id", "referer", "user_agent"
+  |           ^^^^^^^^^^^^^ expected one of "time", "time_common", "peer", "user", "site", "host", "request", "method", "target", "protocol", "status", "body_bytes", "duration_us", "first_byte_us", "upstream_us", "outcome", "cache", "transport", "origin", "request_id", "trace_id", "referer", "user_agent"
   |
   = help: did you mean `duration_us`?
 "#,
@@ -167,7 +167,7 @@ error: `log.format` has a variable that no field has
  --> baton.toml:2:10
   |
 2 | format = "$remote_addr $status"
-  |          ^^^^^^^^^^^^^^^^^^^^^^ `$remote_addr`: expected time, time_common, peer, user, site, host, request, method, target, protocol, status, body_bytes, duration_us, first_byte_us, upstream_us, outcome, cache, origin, request_id, trace_id, referer, user_agent, or `${request_header.NAME}`
+  |          ^^^^^^^^^^^^^^^^^^^^^^ `$remote_addr`: expected time, time_common, peer, user, site, host, request, method, target, protocol, status, body_bytes, duration_us, first_byte_us, upstream_us, outcome, cache, transport, origin, request_id, trace_id, referer, user_agent, or `${request_header.NAME}`
   |
   = help: nginx's `$remote_addr` is `$peer` here
 "#,
