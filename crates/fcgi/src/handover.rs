@@ -79,6 +79,8 @@ pub enum Declined {
     Instruction = 2,
     /// The head is malformed, or too long.
     Head = 3,
+    /// A reason that this server does not know yet.
+    Other = 0,
 }
 
 /// A record of type 66 to the server.
@@ -123,7 +125,7 @@ impl<'a> Notice<'a> {
                 1 => Declined::Coded,
                 2 => Declined::Instruction,
                 3 => Declined::Head,
-                _ => return Err(Broken::HandOver),
+                _ => Declined::Other,
             })),
             _ => Err(Broken::HandOver),
         }

@@ -86,6 +86,14 @@ fn hand_over_records_look_as_the_protocol_draws_them() {
     assert_eq!(out, [1, 66, 0, 9, 0, 5, 0, 0, 4, 0, 0, 16, 0, 1, 66, 0, 9, 0, 1, 0, 0, 5]);
 }
 
+/// A library that is newer than the server may have other reasons.
+#[test]
+fn a_reason_that_is_not_known_breaks_nothing() {
+    let input = [own(RecordType::Baton, &[6, 200]), record(3, REQUEST_ID, &END, 0)].concat();
+    let declined = Seen::Part(response::Part::Declined(Declined::Other));
+    assert_eq!(read_response(&input, []), (vec![declined, ended()], None));
+}
+
 #[test]
 fn streams_are_joined_whatever_is_between_their_records() {
     let input = [
@@ -121,7 +129,8 @@ fn what_is_no_answer_is_refused_where_it_stops_being_one() {
         (record(11, MANAGEMENT_ID, &[9], 0), Broken::ContentLength(11)),
         (hand_over(b""), Broken::HandOver),
         (hand_over(&[0]), Broken::HandOver),
-        (hand_over(&[6, 0]), Broken::HandOver),
+        (hand_over(&[6]), Broken::HandOver),
+        (hand_over(&[6, 1, 1]), Broken::HandOver),
         (hand_over(&[7]), Broken::HandOver),
         (hand_over(&[1]), Broken::HandOver),
         (hand_over(&[1; 8]), Broken::HandOver),
@@ -277,7 +286,7 @@ fn said() -> impl Strategy<Value = Said> {
         1 => vec(slice, 0..1500).prop_map(Said::Slices),
         1 => answered.prop_map(Said::Answered),
         1 => rest.prop_map(Said::Rest),
-        1 => prop_oneof![Just(Declined::Coded), Just(Declined::Instruction), Just(Declined::Head)].prop_map(Said::Declined),
+        1 => prop_oneof![Just(Declined::Coded), Just(Declined::Instruction), Just(Declined::Head), Just(Declined::Other)].prop_map(Said::Declined),
         1 => vec(any::<u8>(), 1..40).prop_map(Said::OfAnother),
     ]
 }

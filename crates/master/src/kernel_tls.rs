@@ -9,35 +9,39 @@ use rustix::io::Errno;
 /// Whether the kernel seals, and why or why not.
 #[derive(Clone, Debug)]
 pub struct KernelSealing {
-    /// Whether workers may have it seal.
-    pub(crate) is_on: bool,
-    /// In words, for the operator.
-    pub told: String,
+    why_not: Option<String>,
 }
 
 impl KernelSealing {
-    /// Why the kernel does not seal.
+    /// Whether workers may have it seal.
+    pub(crate) fn is_on(&self) -> bool {
+        self.why_not.is_none()
+    }
+
+    /// Why the kernel does not seal; `None`: it does.
     pub fn why_not(&self) -> Option<&str> {
-        self.told.strip_prefix("no: ")
+        self.why_not.as_deref()
+    }
+
+    /// In words, for the operator.
+    pub fn told(&self) -> String {
+        match &self.why_not {
+            None => "yes: long files under HTTP/1 and TLS 1.3, and answers by `passfd`".into(),
+            Some(why) => format!("no: {why}"),
+        }
     }
 }
 
 /// Decides it, by a test that has the kernel load its part of TLS, which workers may not.
 pub fn kernel_sealing(config: &Config) -> KernelSealing {
-    let off = |why: &str| KernelSealing { is_on: false, told: format!("no: {why}") };
-    if !config.has_tls() {
-        return off("no site has TLS");
-    }
-    if config.tls.kernel == KernelTls::Off {
-        return off("`tls.kernel` is off");
-    }
-    match test_kernel_tls() {
-        Ok(()) => KernelSealing {
-            is_on: true,
-            told: "yes: long files under HTTP/1 and TLS 1.3, and answers by `passfd`".into(),
-        },
-        Err(why) => off(&why),
-    }
+    let why_not = if !config.has_tls() {
+        Some("no site has TLS".into())
+    } else if config.tls.kernel == KernelTls::Off {
+        Some("`tls.kernel` is off".into())
+    } else {
+        test_kernel_tls().err()
+    };
+    KernelSealing { why_not }
 }
 
 /// Tries whether the kernel seals, whatever is configured.
@@ -70,14 +74,14 @@ mod tests {
     #[test]
     fn the_reason_is_told() {
         let without = config("[[site]]\nroot = '/'\n");
-        assert_eq!(kernel_sealing(&without).told, "no: no site has TLS");
+        assert_eq!(kernel_sealing(&without).told(), "no: no site has TLS");
         let site = "[[site]]\nroot = '/'\nlisten = [':1 tls']\ntls = { certificate = '/c.pem' }\n";
         let switched_off = kernel_sealing(&config(&format!("[tls]\nkernel = 'off'\n{site}")));
-        assert!(!switched_off.is_on);
-        assert_eq!(switched_off.told, "no: `tls.kernel` is off");
+        assert!(!switched_off.is_on());
+        assert_eq!(switched_off.told(), "no: `tls.kernel` is off");
         let tried = kernel_sealing(&config(site));
-        assert_eq!(tried.is_on, kernel_tls::self_test().is_ok());
-        assert_eq!(tried.is_on, tried.told.starts_with("yes"));
+        assert_eq!(tried.is_on(), kernel_tls::self_test().is_ok());
+        assert_eq!(tried.is_on(), tried.told().starts_with("yes"));
         assert_eq!(why_not(&Errno::INVAL.into()), "the kernel is too old for TLS 1.3");
     }
 }

@@ -39,7 +39,7 @@ transports! {
     DeclinedInstruction = "declined-instruction",
     /// Through the server: the head is malformed, or too long for the library.
     DeclinedHead = "declined-head",
-    /// Through the server: the application has declined the client's socket, and gave no reason.
+    /// Through the server: the application has declined the client's socket, and gave no reason that is known here.
     Declined = "declined",
 }
 
@@ -49,6 +49,7 @@ impl From<Declined> for AnswerTransport {
             Declined::Coded => Self::DeclinedCompression,
             Declined::Instruction => Self::DeclinedInstruction,
             Declined::Head => Self::DeclinedHead,
+            Declined::Other => Self::Declined,
         }
     }
 }

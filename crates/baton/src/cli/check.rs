@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use baton_config::{Config, ConfigSource, PemFiles, Resources, SiteCertificate, libraries};
 use baton_dns::Names;
 use baton_engine::{Topology, topology};
+use baton_master::kernel_sealing;
 use baton_report::{counted, days};
 use clap::Args;
 
@@ -70,6 +71,7 @@ fn examine(config: &Config) -> Result<(Vec<SiteCertificate>, Topology), Failure>
 fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names: &Names) -> String {
     let mut out = format!("{} is fine\n", file.display());
     let unsent = config.unsent_scripts();
+    let sealing = config.has_tls().then(|| kernel_sealing(config));
     for (index, site) in config.sites.iter().enumerate() {
         let addresses: Vec<_> = site.settings.listen.iter().map(ToString::to_string).collect();
         let root = site.files.root.as_ref().map_or("no folder".into(), |root| root.display().to_string());
@@ -95,9 +97,10 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
                  folders below, too\n"
             ));
         }
+        let has_https = site.settings.listen.iter().any(|listen| listen.tls);
         for route in &site.routes {
-            let is_https = site.settings.listen.iter().any(|listen| listen.tls);
-            if let Some(transport) = browser_advice::transport(config, route, is_https) {
+            let sealing = sealing.as_ref().filter(|_| has_https);
+            if let Some(transport) = browser_advice::transport(config, route, sealing) {
                 out.push_str(&format!("    {}: {transport}\n", route.settings.name()));
             }
             for line in origin_advice::lines(config, route, names) {
@@ -105,11 +108,8 @@ fn summary(file: &Path, config: &Config, certificates: &[SiteCertificate], names
             }
         }
     }
-    if config.has_tls() {
-        out.push_str(&format!(
-            "  records sealed by the kernel: {}\n",
-            baton_master::kernel_sealing(config).told
-        ));
+    if let Some(sealing) = sealing {
+        out.push_str(&format!("  records sealed by the kernel: {}\n", sealing.told()));
     }
     out
 }

@@ -85,7 +85,7 @@ pub(crate) fn prepare(
     }
     let certificates = Certificates::read(&config)?;
     let kernel_sealing = kernel_sealing(&config);
-    tuning.kernel_tls = kernel_sealing.is_on;
+    tuning.kernel_tls = kernel_sealing.is_on();
     let ticket_keys = TicketKeys::begin(inherited_sockets.ticket_secrets, Instant::now())?;
     let options = ListenOptions {
         backlog: i32::try_from(config.send.backlog).unwrap_or(i32::MAX),
@@ -150,7 +150,7 @@ pub(crate) fn prepare(
             tuning,
             user: equipment.user,
             cache_memory: cache_memory.told,
-            kernel_tls: kernel_sealing.told,
+            kernel_tls: kernel_sealing.told(),
             descriptors: descriptors.told,
             began: Instant::now(),
             began_at,

@@ -38,7 +38,7 @@ pub enum UpstreamNeed {
     Resume(StreamId, Box<TunnelEnd>),
     /// A piece of a delegated request's body to be passed on, or the reason why no more will come.
     Body(StreamId, Result<BodyPart, FailureReason>),
-    /// The gateway's next event for the delegated request, or `None` if there is none yet.
+    /// The gateway's next events for the delegated request, as far as there are any.
     ResponseEvents(StreamId),
     /// This request to be taken back from its application: its client has gone.
     Abandon(StreamId),

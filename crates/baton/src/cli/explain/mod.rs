@@ -23,6 +23,7 @@ use baton_config::{AccessLog, Config, ConfigSource, Destination, PemFiles, Resou
 use baton_engine::ListenAddress;
 use baton_http::origin::HostRule;
 use baton_http::{HeadLimits, RequestHead};
+use baton_master::kernel_sealing;
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
 use baton_site::condition::RequestView;
@@ -202,7 +203,9 @@ impl Explain {
                 }
             }
         }
-        let transport = configured.and_then(|route| browser_advice::transport(config, route, is_https));
+        let run = configured.filter(|route| route.settings.application().is_some());
+        let sealing = run.filter(|_| is_https).map(|_| kernel_sealing(config));
+        let transport = run.and_then(|route| browser_advice::transport(config, route, sealing.as_ref()));
         if let Some(transport) = transport {
             lines.add("transport", transport);
         }
