@@ -20,12 +20,16 @@ impl Program {
         Self { child: shell.spawn().unwrap(), folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Lets it work once.
+    /// Lets it work once, until it waits for more: the call in which it waits belongs to this work, not to the next.
     fn work(&mut self) {
         writeln!(self.child.stdin.as_mut().unwrap(), "go").unwrap();
         let mut said = [0; 5];
         std::io::Read::read_exact(self.child.stdout.as_mut().unwrap(), &mut said).unwrap();
         assert_eq!(&said, b"done\n");
+        let stat = format!("/proc/{}/stat", self.child.id());
+        while !fs::read_to_string(&stat).unwrap().contains(") S ") {
+            std::thread::yield_now();
+        }
     }
 
     /// The readings of one piece of work; the work before them has loaded all that it needs.

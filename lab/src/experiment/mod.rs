@@ -61,8 +61,6 @@ fn folder_of(build: &Path) -> String {
 pub(crate) struct Variant<T> {
     pub(crate) name: String,
     pub(crate) parameters: Parameters,
-    /// Whether a number of it lies between others of its sweep.
-    is_between: bool,
     pub(crate) what: T,
 }
 
@@ -184,13 +182,10 @@ impl Experiment {
         self
     }
 
-    /// Enough to see that it works: the first and the last of each sweep's numbers, two nodes in a cluster at most, and no
-    /// samples, whose reports take seconds.
+    /// Enough to see that it works: two nodes in a cluster at most, and no samples, whose reports take seconds.
     pub(crate) fn thinned(mut self) -> Self {
         let is_brief = |meter: &MeterName| *meter != MeterName::Copies;
         self.head.meters.retain(is_brief);
-        self.loads.retain(|load| !load.is_between);
-        self.contenders.retain(|contender| !contender.is_between);
         for contender in &mut self.contenders {
             contender.what.meters.retain(is_brief);
             if let Some(nodes) = &mut contender.what.nodes {
@@ -388,10 +383,9 @@ fn variants<T: DeserializeOwned>(
         let DeValue::Table(table) = item.into_inner() else {
             return Err(at(span, "this is a table".to_owned()));
         };
-        for expanded in
+        for (mut parameters, mut table) in
             sweep::expand(Spanned::new(span.clone(), table)).map_err(|(span, what)| at(span, what))?
         {
-            let sweep::Expanded { mut parameters, mut table, is_between } = expanded;
             let name = table.get_mut().remove("name");
             let name = name.and_then(|name| Scalar::of(name.get_ref()));
             let name = name.ok_or_else(|| at(span.clone(), "`name` is missing".to_owned()))?;
@@ -399,7 +393,7 @@ fn variants<T: DeserializeOwned>(
                 return Err(at(span, format!("there are two of the name `{name}`")));
             }
             parameters.insert(kind.to_owned(), name.clone());
-            found.push(Variant { name: name.0, parameters, is_between, what: typed(table, file, text)? });
+            found.push(Variant { name: name.0, parameters, what: typed(table, file, text)? });
         }
     }
     Ok(found)
@@ -545,14 +539,6 @@ order = ['baton', 'nginx']
         let text = SMALL.replace("server = '{server}'\n", "server = '{server}'\nonly = ['1 KB']\n");
         let small = Experiment::parse("small", "small.toml", &text).unwrap();
         assert_eq!(small.cells().count(), 2);
-    }
-
-    #[test]
-    fn numbers_between_others_are_thinned_out_and_words_are_not() {
-        let text = SMALL.replace("[1, 16]", "[1, 4, 16]").replace("['nginx', ", "['nginx', 'caddy', ");
-        let thinned = Experiment::parse("small", "small.toml", &text).unwrap().thinned();
-        assert_eq!(thinned.loads.iter().map(|load| &*load.name).collect::<Vec<_>>(), ["1 KB", "16 KB"]);
-        assert_eq!(thinned.contenders.len(), 3);
     }
 
     #[test]

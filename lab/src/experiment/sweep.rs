@@ -19,24 +19,11 @@ pub(crate) type Parameters = BTreeMap<String, Scalar>;
 /// Something wrong at these bytes.
 pub(super) type Complaint = (Range<usize>, String);
 
-/// One of the tables that a table with a sweep stands for.
-pub(super) struct Expanded<'a> {
-    pub(super) parameters: Parameters,
-    pub(super) table: Spanned<DeTable<'a>>,
-    /// Whether a number lies between the first and the last of its values.
-    pub(super) is_between: bool,
-}
-
-/// A value of each parameter so far.
-#[derive(Clone, Default)]
-struct Choice<'a> {
-    values: Vec<(String, Spanned<DeValue<'a>>)>,
-    is_between: bool,
-}
-
 /// The variants of a table, the last parameter changing first.
-pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded<'a>>, Complaint> {
-    let mut choices: Vec<Choice<'a>> = vec![Choice::default()];
+pub(super) fn expand<'a>(
+    mut table: Spanned<DeTable<'a>>,
+) -> Result<Vec<(Parameters, Spanned<DeTable<'a>>)>, Complaint> {
+    let mut choices: Vec<Vec<(String, Spanned<DeValue<'a>>)>> = vec![Vec::new()];
     if let Some(sweep) = table.get_mut().remove("sweep") {
         let span = sweep.span();
         let DeValue::Table(sweep) = sweep.into_inner() else {
@@ -48,20 +35,15 @@ pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded
                 return Err((span, format!("the values of {} are a list", name.get_ref())));
             };
             let so_far = std::mem::take(&mut choices);
-            for Choice { values: before, is_between } in so_far {
-                for (number, value) in values.iter().enumerate() {
+            for choice in so_far {
+                for value in values.iter() {
                     let more = (name.get_ref().clone().into_owned(), value.clone());
-                    let is_number = matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_));
-                    let is_inner = is_number && number > 0 && number + 1 < values.len();
-                    choices.push(Choice {
-                        values: before.iter().cloned().chain([more]).collect(),
-                        is_between: is_between || is_inner,
-                    });
+                    choices.push(choice.iter().cloned().chain([more]).collect());
                 }
             }
         }
     }
-    let one = |Choice { values: choice, is_between }: Choice<'a>| {
+    let one = |choice: Vec<(String, Spanned<DeValue<'a>>)>| {
         let mut variant = table.clone();
         let mut parameters = Parameters::new();
         for (name, value) in &choice {
@@ -72,7 +54,7 @@ pub(super) fn expand<'a>(mut table: Spanned<DeTable<'a>>) -> Result<Vec<Expanded
         for (_, value) in variant.get_mut().iter_mut() {
             fill(value, &choice, &parameters)?;
         }
-        Ok(Expanded { parameters, table: variant, is_between })
+        Ok((parameters, variant))
     };
     choices.into_iter().map(one).collect()
 }
@@ -146,9 +128,9 @@ mod tests {
 
     fn variants(text: &str) -> Result<Vec<(Parameters, String)>, String> {
         let table = DeTable::parse(text).unwrap();
-        let shown = |expanded: Expanded<'_>| {
-            let name = expanded.table.get_ref().get("name").map(|name| format!("{:?}", name.get_ref()));
-            (expanded.parameters, name.unwrap_or_default())
+        let shown = |(parameters, table): (Parameters, Spanned<DeTable<'_>>)| {
+            let name = table.get_ref().get("name").map(|name| format!("{:?}", name.get_ref()));
+            (parameters, name.unwrap_or_default())
         };
         expand(table).map(|all| all.into_iter().map(shown).collect()).map_err(|(_, what)| what)
     }
@@ -162,14 +144,6 @@ mod tests {
         let all = variants("name = '{a}'\nsweep.a = [7]").unwrap();
         assert!(all[0].1.contains("Integer"), "{all:?}");
         assert_eq!(all[0].0["a"].number(), Some(7.0));
-    }
-
-    #[test]
-    fn numbers_between_others_are_known() {
-        let table = DeTable::parse("sweep.a = [1, 2, 3]\nsweep.b = ['x', 'y', 'z']").unwrap();
-        let all = expand(table).map_err(|(_, what)| what).unwrap();
-        let between = all.iter().filter(|expanded| expanded.is_between);
-        assert_eq!((all.len(), between.count()), (9, 3));
     }
 
     #[test]
