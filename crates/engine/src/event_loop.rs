@@ -558,6 +558,8 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     fn apply_new_orders(&mut self) -> io::Result<()> {
         let Some(orders) = self.subscription.poll() else { return Ok(()) };
         if orders.wants_report {
+            // The master adds up the counters when it has the reports, and both shall agree.
+            self.ctx.tally.publish();
             self.subscription.report(self.report());
         }
         self.apply(&orders)

@@ -9,6 +9,7 @@ use std::process::Command;
 use baton_responder::{Request, Responder};
 
 use crate::common::client::Response;
+use crate::common::decode::decode;
 use crate::common::folder::{Folder, pattern};
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
@@ -56,7 +57,7 @@ fn answer(request: &mut Request<'_>) -> std::io::Result<()> {
     let head = match path.as_str() {
         "/page.html" | "/short.html" => "Content-Type: text/html\r\n",
         "/flushed.html" => "Content-Type: text/html\r\nVary: Cookie\r\n",
-        "/coded.html" => "Content-Type: text/html\r\nContent-Encoding: br\r\n",
+        "/coded.html" => "Content-Type: text/html\r\nContent-Encoding: x-own\r\n",
         "/as-it-is.html" => "Content-Type: text/html\r\nCache-Control: no-transform\r\n",
         "/missing.html" => "Status: 404 Not Found\r\nContent-Type: text/html\r\n",
         "/not-modified" => "Status: 304 Not Modified\r\n",
@@ -83,6 +84,14 @@ fn answer(request: &mut Request<'_>) -> std::io::Result<()> {
 /// A response to a browser.
 fn get(server: &Server, path: &str, fields: &str) -> Response {
     server.agent().ask("GET", path, fields)
+}
+
+/// What the browser makes of a body. Encoders write what they have at a flush, so coded bytes differ with the pieces that came.
+fn plain_text(response: &Response) -> Vec<u8> {
+    match response.field("content-encoding") {
+        None | Some("x-own") => response.body.clone(),
+        Some(coding) => decode(coding, &response.body),
+    }
 }
 
 /// How the answer to the last request for a path has travelled, as the log says it.
@@ -133,12 +142,16 @@ fn what_is_not_compressed_travels_by_passfd() {
             let plain_path = path.replace(by, "unix");
             let (here, there) = (get(&server, &path, fields), get(&server, &plain_path, fields));
             assert_eq!(transport(&server, &path), expected, "{path}");
-            let plain = if expected == "file" { "file" } else { "unix" };
-            assert_eq!(transport(&server, &plain_path), plain, "{path}");
+            let without = if expected == "file" { "file" } else { "unix" };
+            assert_eq!(transport(&server, &plain_path), without, "{path}");
             for name in ["content-type", "content-encoding", "vary"] {
                 assert_eq!(here.field(name), there.field(name), "{path}: {name}");
             }
-            assert_eq!((here.status, here.body == there.body), (there.status, true), "{path}");
+            assert_eq!(
+                (here.status, plain_text(&here) == plain_text(&there)),
+                (there.status, true),
+                "{path}"
+            );
         }
     }
 }

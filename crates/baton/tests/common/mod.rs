@@ -17,6 +17,7 @@ pub(crate) mod agent;
 pub(crate) mod browser;
 pub(crate) mod certificate;
 pub(crate) mod client;
+pub(crate) mod decode;
 pub(crate) mod descriptors;
 pub(crate) mod dns;
 pub(crate) mod folder;

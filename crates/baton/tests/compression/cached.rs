@@ -1,7 +1,7 @@
 //! The shared cache keeps responses as they are, and each client gets its coding of them.
 
+use crate::common::decode::decode;
 use crate::common::server::Server;
-use crate::decode::decode;
 use crate::origins;
 use crate::site::{PAGE_BYTES, text};
 

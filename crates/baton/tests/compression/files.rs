@@ -1,7 +1,7 @@
 //! Files: coded once, with heads that are right.
 
+use crate::common::decode::decode;
 use crate::common::server::{Server, wait_until};
-use crate::decode::decode;
 use crate::site::{CODINGS, PAGE_BYTES, coded, noise, text};
 
 /// Every coding decodes to the file, and its head tells the truth.

@@ -1,7 +1,7 @@
 //! What the head of a compressed response of an origin says, and which responses are left alone.
 
+use crate::common::decode::decode;
 use crate::common::server::Server;
-use crate::decode::decode;
 use crate::site::{CODINGS, PAGE_BYTES, text};
 
 /// The head is that of another representation.

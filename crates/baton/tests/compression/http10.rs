@@ -1,7 +1,7 @@
 //! Clients of HTTP/1.0, which know no chunks.
 
+use crate::common::decode::decode;
 use crate::common::server::Server;
-use crate::decode::decode;
 use crate::site::text;
 
 /// The end of the connection is the end of the body.

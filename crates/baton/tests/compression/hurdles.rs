@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Read;
 
 use crate::common::agent::{Agent, Body};
+use crate::common::decode::decode;
 use crate::common::server::Server;
-use crate::decode::decode;
 use crate::origins::{ZEROS, wait_until_told};
 
 /// The most memory that workers have had, in KiB.

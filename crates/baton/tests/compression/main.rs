@@ -11,7 +11,6 @@ mod origin;
 mod protocols;
 
 mod cached;
-mod decode;
 mod files;
 mod headers;
 mod http10;

@@ -1,8 +1,8 @@
 //! Streams: complete, in time, and cut where they are cut.
 
 use crate::common::agent::{Agent, Body, CutOff};
+use crate::common::decode::{decode, decode_beginning};
 use crate::common::server::Server;
-use crate::decode::{decode, decode_beginning};
 use crate::origins::{BEFORE_PAUSE, tell};
 use crate::site::{CODINGS, text};
 

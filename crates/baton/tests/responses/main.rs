@@ -13,9 +13,6 @@ mod applications;
 mod authority;
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "only whole bodies are decoded here")]
-#[path = "../compression/decode.rs"]
-mod decode;
 #[path = "../common/origin.rs"]
 mod origin;
 

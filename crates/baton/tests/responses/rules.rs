@@ -1,7 +1,7 @@
 //! What holds for answers, and how it shows.
 
+use crate::common::decode::decode;
 use crate::declared::declare;
-use crate::decode::decode;
 use crate::exchange::{Exchange, ORIGIN};
 use crate::kinds::Kind;
 use crate::site;
