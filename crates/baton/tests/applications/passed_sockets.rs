@@ -68,10 +68,13 @@ fn is_cut(client: &Client) -> bool {
     sockets[0].revents().contains(PollFlags::ERR)
 }
 
+/// By the same workers: the master replaces one that stands still, which takes a minute.
 fn others_are_served(server: &Server) {
+    let workers = server.workers();
     for _ in 0..3 {
         assert_eq!(server.get("/page.txt").text(), "a file");
     }
+    assert_eq!(server.workers(), workers, "a worker stood still");
 }
 
 /// Goal: a client that reads nothing on a socket in blocking mode delays no other client, and ends by `send_ms`.
