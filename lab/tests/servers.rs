@@ -234,7 +234,7 @@ fn ask(server: &RunningServer, ability: Ability, scene: &Scene) {
             assert!(got.head.contains("content-encoding: gzip"), "{name}: {}", got.head);
         }
         Ability::Generated => {
-            assert_eq!(curl(&url("/generated/70000"), &[]).body, vec![b'a'; 70_000], "{name}")
+            assert_eq!(curl(&url("/generated/70000"), &[]).body, vec![b'a'; 70_000], "{name}");
         }
         _ => unreachable!("asked elsewhere"),
     }
