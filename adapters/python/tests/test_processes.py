@@ -16,8 +16,11 @@ from running import HERE, Served, wait_until
 from server_side import LIMIT_S, NO_BODY, Application, Client, begin, params_records, request_params
 from wsgi_app import pattern
 
+# Each process that has loaded it leaves a letter.
 APPLICATION = """
 VERSION = {version!r}
+with open(VERSION + b".loaded", "a") as loaded:
+    loaded.write("x")
 def application(environ, start_response):
     start_response("200 OK", [])
     return [VERSION]
@@ -140,13 +143,20 @@ def test_sighup_loads_the_application_anew(tmp_path: Path) -> None:
             with served.connect() as app:
                 return app.plain("GET", "/", keep=False).body
 
+        def all_have(version: str) -> bool:
+            loaded = tmp_path / f"{version}.loaded"
+            return loaded.exists() and loaded.read_text() == "xx"
+
+        # A process that loads slowly must not see the next version.
+        wait_until(lambda: all_have("one"), "both processes")
         assert answer() == b"one"
         module.write_text(APPLICATION.format(version=b"second"))
         served.process.send_signal(signal.SIGHUP)
         wait_until(lambda: answer() == b"second", "the new version")
+        wait_until(lambda: all_have("second"), "both new processes")
+        wait_until(lambda: len(served.workers()) == 2, "the old processes to end")
         # An application that cannot be loaded changes nothing.
         old = served.workers()
-        wait_until(lambda: len(served.workers()) == 2, "the old processes to end")
         module.write_text("raise SystemError('half-written')")
         served.process.send_signal(signal.SIGHUP)
         served.wait_for_log("the old processes go on")
