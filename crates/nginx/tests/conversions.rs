@@ -182,8 +182,12 @@ fn applications() {
          body_bytes_max = 1048576 }\n[[site.route]]\nregex = \"^/app[^/]\"\nfastcgi = { to = \"127.0.0.1:9000\", params = { \
          APP_ENV = \"prod\" }, body_bytes_max = 1048576 }\n",
     );
-    let part = "server { listen 80; location / { fastcgi_pass unix:/p; } location /b { fastcgi_pass unix:/p; } }";
-    assert_eq!(converted(part).notes.iter().filter(|note| note.text.contains("recipes/faster.md")).count(), 2);
+    let part =
+        "server { listen 80; location / { fastcgi_pass unix:/p; } location /b { fastcgi_pass unix:/p; } }";
+    assert_eq!(
+        converted(part).notes.iter().filter(|note| note.text.contains("recipes/faster.md")).count(),
+        2
+    );
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn no_fin_travels_alone() {
         drop(first);
         let address = server.address();
         let capture = Capture::begin(address, server.folder().base());
-        let fetch = |_| fetch(address, &path, |socket| Ok(SockRef::from(socket).set_tcp_mss(SEGMENT_BYTES)?));
+        let fetch = |_| fetch(address, &path, |socket| SockRef::from(socket).set_tcp_mss(SEGMENT_BYTES));
         let ports: Vec<u16> = (0..ROUNDS).map(fetch).collect();
         let packets = captured(&capture, address);
         counted.insert(name.to_owned(), usual(ports.iter().map(|&port| sent(&packets, port)).collect()));
