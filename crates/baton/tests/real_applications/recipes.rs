@@ -40,6 +40,7 @@ fn placed(name: &str, folder: &Folder) -> String {
         .replace("unix:/run/p", &format!("unix:{base}/p"))
         .replace("/run/gunicorn.sock", &format!("{base}/gunicorn.sock"))
         .replace("127.0.0.1:3000", "127.0.0.1:1")
+        .replace("/dev/shm/baton", &base)
         .replace("\"/srv/", &format!("\"{base}/srv/"))
 }
 
