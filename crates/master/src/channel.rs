@@ -10,6 +10,8 @@ pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::control::RouteQuestion;
+
 /// A message to a worker, which handles messages in their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
@@ -91,12 +93,12 @@ pub(super) enum ToWorker {
         /// Which purges are complete then. If there are any, the worker confirms.
         tickets: Vec<u64>,
     },
-    /// Say where a request for a URL would go.
+    /// Say where a request would go.
     Why {
         /// Which question this is; the answer repeats it.
         ticket: u64,
-        /// The URL, or its path.
-        url: String,
+        /// The request.
+        asked: RouteQuestion,
     },
     /// Report your status.
     Status {

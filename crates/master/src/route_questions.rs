@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::channel::ToWorker;
+use super::control::RouteQuestion;
 use super::management::Requester;
 use super::workers::Workers;
 
@@ -14,15 +15,20 @@ pub(crate) struct RouteQuestions {
 }
 
 impl RouteQuestions {
-    /// Asks a worker where a request for a URL would go.
+    /// Asks a worker where a request would go.
     ///
     /// # Errors
     /// No worker serves, or it cannot be asked.
-    pub(crate) fn ask(&mut self, url: String, requester: Requester, workers: &Workers) -> Result<(), String> {
+    pub(crate) fn ask(
+        &mut self,
+        asked: RouteQuestion,
+        requester: Requester,
+        workers: &Workers,
+    ) -> Result<(), String> {
         let worker = workers.serving().next().ok_or("no worker serves")?;
         self.tickets += 1;
         workers
-            .tell(worker, &ToWorker::Why { ticket: self.tickets, url }, &[])
+            .tell(worker, &ToWorker::Why { ticket: self.tickets, asked }, &[])
             .map_err(|error| format!("cannot ask worker {worker}: {error}"))?;
         self.pending.insert(self.tickets, requester);
         Ok(())
@@ -42,12 +48,13 @@ mod tests {
     fn an_answer_finds_its_question_once() {
         let (workers, theirs) = Workers::for_test(1);
         let mut questions = RouteQuestions::default();
-        questions.ask("/a".into(), Requester::Control(1), &workers).unwrap();
-        questions.ask("/b".into(), Requester::Control(2), &workers).unwrap();
+        let asked = |url: &str| RouteQuestion { url: url.into(), ..RouteQuestion::default() };
+        questions.ask(asked("/a"), Requester::Control(1), &workers).unwrap();
+        questions.ask(asked("/b"), Requester::Control(2), &workers).unwrap();
         assert_eq!(questions.take(2), Some(Requester::Control(2)));
         assert_eq!(questions.take(2), None);
         drop(theirs);
-        let refusal = questions.ask("/c".into(), Requester::Control(3), &workers).unwrap_err();
+        let refusal = questions.ask(asked("/c"), Requester::Control(3), &workers).unwrap_err();
         assert!(refusal.contains("cannot ask worker 0"), "{refusal}");
         assert_eq!(questions.take(3), None);
     }

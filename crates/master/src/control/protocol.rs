@@ -39,8 +39,8 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterCommand {
-    /// Where a request for this URL would go now, and why.
-    Why(String),
+    /// Where a request would go now, and why.
+    Why(RouteQuestion),
     /// Let a node get no new requests, or get them again; give it another weight.
     Order {
         /// Its name.
@@ -50,6 +50,19 @@ pub enum ClusterCommand {
         /// `None`: as it is.
         weight: Option<u32>,
     },
+}
+
+/// A request whose way is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteQuestion {
+    /// Its URL, or its path alone.
+    pub url: String,
+    /// Fields of its head.
+    #[serde(default)]
+    pub fields: Vec<(String, String)>,
+    /// Its body; empty: it has none.
+    #[serde(default)]
+    pub body: String,
 }
 
 impl fmt::Display for Command {
@@ -148,7 +161,7 @@ mod tests {
             r#""upgrade""#,
             r#"{"drain-origin":"http://a"}"#,
             r#"{"undrain-origin":"http://a"}"#,
-            r#"{"cluster":{"why":"http://a/b"}}"#,
+            r#"{"cluster":{"why":{"url":"http://a/b","fields":[["A","b"]],"body":"c"}}}"#,
             r#"{"cluster":{"order":{"node":"n","drained":true,"weight":null}}}"#,
             r#"{"purge":{"urls":["https://a/b"],"prefixes":[],"tags":["t"],"all":false}}"#,
         ];

@@ -71,7 +71,7 @@ impl Master {
     /// Does what an operator wants of the cluster.
     pub(super) fn handle_cluster(&mut self, command: ClusterCommand, requester: Requester, now: Instant) {
         let result = match command {
-            ClusterCommand::Why(url) => self.route_questions.ask(url, requester, &self.workers),
+            ClusterCommand::Why(asked) => self.route_questions.ask(asked, requester, &self.workers),
             ClusterCommand::Order { node, drained, weight } => {
                 let order = Order { name: node, drained, weight };
                 match self.source_of(&order.name) {

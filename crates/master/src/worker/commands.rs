@@ -179,8 +179,8 @@ impl CommandThread {
                 }
             }
             ToWorker::Wake => self.steering.wake(),
-            ToWorker::Why { ticket, url } => {
-                self.report(&FromWorker::Why { ticket, told: why::why(&self.plan, &url) });
+            ToWorker::Why { ticket, asked } => {
+                self.report(&FromWorker::Why { ticket, told: why::why(&self.plan, &asked) });
             }
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.

@@ -1,34 +1,80 @@
 //! Where a request would go now: the policy of the running server is asked.
 
-use baton_site::plan::Plan;
+use baton_http::{HeadLimits, RequestHead};
+use baton_site::condition::RequestView;
+use baton_site::plan::{Action, Delegate, Plan};
+use baton_upstream::ChoiceKey;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Where a request for this URL, or for this path, would go.
+use crate::control::RouteQuestion;
+
+/// Where this request would go.
 ///
 /// # Errors
 /// Why that cannot be said.
-pub(super) fn why(plan: &Plan, url: &str) -> Result<Value, String> {
-    let path = match url.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
-        None => url,
+pub(super) fn why(plan: &Plan, asked: &RouteQuestion) -> Result<Value, String> {
+    let url = &asked.url;
+    let (host, target) = match url.split_once("://") {
+        Some((_, rest)) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+        None => ("", url.as_str()),
     };
-    if !path.starts_with('/') {
+    let target = if target.is_empty() { "/" } else { target };
+    if !target.starts_with('/') {
         return Err(format!("{url} is neither a URL nor a path"));
     }
-    let nodes = plan.cluster().ok_or("no route leads to the cluster")?;
+    let mut text = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n");
+    asked.fields.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
+    text.push_str("\r\n");
+    let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default())
+        .map_err(|refusal| format!("a server refuses such a request: {refusal}"))?;
+    plan.cluster().ok_or("no route leads to the cluster")?;
+    let delegate =
+        route(plan, &head).ok_or_else(|| format!("the route of {target} is not to the cluster"))?;
+    answer(delegate, &head, asked.body.as_bytes())
+}
+
+/// The route to the cluster that such a request would find.
+fn route<'p>(plan: &'p Plan, head: &RequestHead<'_>) -> Option<&'p Delegate> {
+    let view = RequestView { head, address: None, has_certificate: false };
+    // It does not say where it arrives. A site without listeners is on all of them.
+    let listeners = plan.sites().iter().flat_map(|site| site.listeners.iter().copied());
+    let sites = listeners.chain([0]).filter_map(|listener| plan.site(listener, head.host));
+    sites.map(|site| &plan.sites()[site]).find_map(|site| {
+        let index = site.route(&view, &mut Vec::new()).ok()??;
+        match &site.routes[index].action {
+            Action::Delegated(delegate) if delegate.cluster().is_some() => Some(&**delegate),
+            _ => None,
+        }
+    })
+}
+
+fn answer(delegate: &Delegate, head: &RequestHead<'_>, body: &[u8]) -> Result<Value, String> {
+    let (Some(cluster), Some(nodes)) =
+        (delegate.cluster(), delegate.proxy().and_then(|terms| terms.peers.as_ref()))
+    else {
+        return Err("no route leads to the cluster".into());
+    };
     // The clock of the loops.
     let now = clock_gettime(ClockId::MonotonicCoarse);
     let now_ms = now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000;
+    let choice = cluster.key.choice(head, body);
     let told = nodes
-        .ask(path.as_bytes(), now_ms)
+        .ask(head.path, choice, now_ms)
         .ok_or("no node gets requests: all are drained, or there is none")?;
-    let settings = told.application.settings();
+    let found = cluster.key.of(head, body).filter(|_| choice != ChoiceKey::Path);
+    let shown = found.map(|key| String::from_utf8_lossy(&key[..key.len().min(SHOWN_BYTES)]).into_owned());
     Ok(json!({
-        "path": path,
-        "node": settings.node,
+        "path": String::from_utf8_lossy(head.path),
+        "node": told.application.settings().node,
         "to": told.application.name(),
         "why": told.why.to_string(),
         "word": told.why.word(),
+        "key": cluster.key.to_string(),
+        "value": shown,
+        "logged": choice.to_string(),
     }))
 }
+
+/// Bytes of a key that are shown.
+const SHOWN_BYTES: usize = 120;

@@ -179,6 +179,9 @@ impl Explain {
                 HostRule::Fixed(host) => host,
             };
             lines.add("asked for", format!("{asked}, with Host: {host}"));
+            if let Some(cluster) = &terms.cluster {
+                lines.add("key", origins::key(&cluster.key, view.head));
+            }
             origins::explain(
                 &mut lines,
                 config,
@@ -187,7 +190,7 @@ impl Explain {
                     &planned.name,
                     &configured.map_or_else(|| route.matcher.to_string(), |one| one.settings.name()),
                 ),
-                &self.target,
+                view.head,
             )?;
         }
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
