@@ -23,7 +23,11 @@ pub(super) fn why(plan: &Plan, asked: &RouteQuestion) -> Result<Value, String> {
     if !target.starts_with('/') {
         return Err(format!("{url} is neither a URL nor a path"));
     }
-    let mut text = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n");
+    let mut text = match host {
+        // Only HTTP/1.0 has requests without a host.
+        "" => format!("GET {target} HTTP/1.0\r\n"),
+        _ => format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n"),
+    };
     asked.fields.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
     text.push_str("\r\n");
     let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default())
