@@ -49,6 +49,8 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&json) } else { serde_json::to_string(&json) }.unwrap();
         let parsed = JsonPointer::parse(&pointer).unwrap();
         let whole = parsed.find(text.as_bytes());
+        // Read again: the parser rounds some numbers.
+        let json: Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(&whole, &expected(&json, &pointer));
         for end in 0..text.len() {
             let of_beginning = parsed.find(&text.as_bytes()[..end]);
