@@ -1,9 +1,9 @@
-//! Questions of operators where a request would go (`baton ctl cluster why`): one worker answers each.
+//! Questions of operators about a request (`baton ctl cluster why`, `baton ctl cache`): one worker answers each.
 
 use std::collections::BTreeMap;
 
 use super::channel::ToWorker;
-use super::control::RouteQuestion;
+use super::control::{RouteQuestion, RouteTopic};
 use super::management::Requester;
 use super::workers::Workers;
 
@@ -15,12 +15,13 @@ pub(crate) struct RouteQuestions {
 }
 
 impl RouteQuestions {
-    /// Asks a worker where a request would go.
+    /// Asks a worker about a request.
     ///
     /// # Errors
     /// No worker serves, or it cannot be asked.
     pub(crate) fn ask(
         &mut self,
+        topic: RouteTopic,
         asked: RouteQuestion,
         requester: Requester,
         workers: &Workers,
@@ -28,7 +29,7 @@ impl RouteQuestions {
         let worker = workers.serving().next().ok_or("no worker serves")?;
         self.tickets += 1;
         workers
-            .tell(worker, &ToWorker::Why { ticket: self.tickets, asked }, &[])
+            .tell(worker, &ToWorker::Why { ticket: self.tickets, topic, asked }, &[])
             .map_err(|error| format!("cannot ask worker {worker}: {error}"))?;
         self.pending.insert(self.tickets, requester);
         Ok(())
@@ -49,12 +50,13 @@ mod tests {
         let (workers, theirs) = Workers::for_test(1);
         let mut questions = RouteQuestions::default();
         let asked = |url: &str| RouteQuestion { url: url.into(), ..RouteQuestion::default() };
-        questions.ask(asked("/a"), Requester::Control(1), &workers).unwrap();
-        questions.ask(asked("/b"), Requester::Control(2), &workers).unwrap();
+        questions.ask(RouteTopic::Node, asked("/a"), Requester::Control(1), &workers).unwrap();
+        questions.ask(RouteTopic::Node, asked("/b"), Requester::Control(2), &workers).unwrap();
         assert_eq!(questions.take(2), Some(Requester::Control(2)));
         assert_eq!(questions.take(2), None);
         drop(theirs);
-        let refusal = questions.ask(asked("/c"), Requester::Control(3), &workers).unwrap_err();
+        let refusal =
+            questions.ask(RouteTopic::Node, asked("/c"), Requester::Control(3), &workers).unwrap_err();
         assert!(refusal.contains("cannot ask worker 0"), "{refusal}");
         assert_eq!(questions.take(3), None);
     }

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_master::control::{self, Command, PurgeRequest};
+use baton_master::control::{self, Command, PurgeRequest, RouteQuestion};
 use baton_report::counted;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
+use super::command_line::parse_header;
 use super::ctl_cluster::Cluster;
 use super::output::{Failure, print};
 use super::status::Topic;
-use super::{documents_status, status, status_summary};
+use super::{ctl_cache, documents_status, status, status_summary};
 
-/// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
-/// cache, make way for its successor, spare an origin or show its cluster
+/// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, show or purge its
+/// shared cache, make way for its successor, spare an origin or show its cluster
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -68,6 +69,15 @@ enum Request {
     /// Which documents are at other servers and why, and how busy these are
     Documents,
     Cluster(Cluster),
+    /// Which segments of the responses for a URL are in the shared cache of a worker
+    Cache {
+        /// The URL as clients ask for it
+        #[arg(value_name = "URL")]
+        url: String,
+        /// Field of the request, if its route tells responses apart by it; may be repeated
+        #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
+        header: Vec<(String, String)>,
+    },
     Purge(Purge),
 }
 
@@ -118,6 +128,10 @@ impl Ctl {
             Request::DrainOrigin { url } => Command::DrainOrigin(url.clone()),
             Request::UndrainOrigin { url } => Command::UndrainOrigin(url.clone()),
             Request::Cluster(cluster) => cluster.command(),
+            Request::Cache { url, header } => {
+                let (url, fields) = (url.clone(), header.clone());
+                Command::Cache(RouteQuestion { url, fields, ..RouteQuestion::default() })
+            }
             Request::Purge(Purge { urls, prefix, tag, all }) => Command::Purge(PurgeRequest {
                 urls: urls.clone(),
                 prefixes: prefix.clone(),
@@ -150,6 +164,7 @@ impl Ctl {
             Request::Upgrade => format!("process {} has taken over\n", told["pid"]),
             Request::DrainOrigin { .. } | Request::UndrainOrigin { .. } => drained(&told),
             Request::Cluster(cluster) => cluster.for_humans(cluster.part(&told)),
+            Request::Cache { .. } => ctl_cache::for_humans(&told),
             Request::Purge(_) => purged(&told["purged"]),
         })
     }

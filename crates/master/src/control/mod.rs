@@ -13,6 +13,7 @@ mod purge_request;
 mod socket;
 
 pub use client::{find, request};
+pub(crate) use protocol::RouteTopic;
 pub(crate) use protocol::{Answer, parse};
 pub use protocol::{ClusterCommand, Command, RouteQuestion};
 pub use purge_request::PurgeRequest;

@@ -31,6 +31,8 @@ pub enum Command {
     UndrainOrigin(String),
     /// About the cluster.
     Cluster(ClusterCommand),
+    /// Say what is here of the responses to a request.
+    Cache(RouteQuestion),
     /// Drop responses from the shared cache.
     Purge(PurgeRequest),
 }
@@ -52,7 +54,17 @@ pub enum ClusterCommand {
     },
 }
 
-/// A request whose way is asked for.
+/// What is asked of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RouteTopic {
+    /// To which node of the cluster it goes.
+    Node,
+    /// What the shared cache has for it.
+    Cache,
+}
+
+/// A request that an operator asks about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteQuestion {
     /// Its URL, or its path alone.
@@ -78,6 +90,7 @@ impl fmt::Display for Command {
             Self::DrainOrigin(_) => "drain-origin",
             Self::UndrainOrigin(_) => "undrain-origin",
             Self::Cluster(_) => "cluster",
+            Self::Cache(_) => "cache",
             Self::Purge(_) => "purge",
         })
     }

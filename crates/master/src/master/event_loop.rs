@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{Master, Outcome};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::child::{Child, ChildName};
-use crate::control::{Answer, Command};
+use crate::control::{Answer, Command, RouteTopic};
 use crate::listeners::{Listening, listen_addresses};
 use crate::logs::Logs;
 use crate::management::Requester;
@@ -271,6 +271,9 @@ impl Master {
             Command::DrainOrigin(url) => self.origins.set_drained(&self.config, &url, true).into(),
             Command::UndrainOrigin(url) => self.origins.set_drained(&self.config, &url, false).into(),
             Command::Cluster(command) => return self.handle_cluster(command, requester, now),
+            Command::Cache(asked) => {
+                return self.ask_of_route(RouteTopic::Cache, asked, requester, now);
+            }
             Command::Purge(request) => match request.orders(&self.config) {
                 Ok(orders) => return self.begin_purge(orders, requester, now),
                 Err(why) => Answer::Error(why),
