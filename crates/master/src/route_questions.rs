@@ -7,11 +7,34 @@ use super::control::{RouteQuestion, RouteTopic};
 use super::management::Requester;
 use super::workers::Workers;
 
-/// Questions without an answer yet.
+/// Questions without an answer yet, by number.
 #[derive(Debug, Default)]
-pub(crate) struct RouteQuestions {
+pub(crate) struct Tickets {
     pending: BTreeMap<u64, Requester>,
-    tickets: u64,
+    last: u64,
+}
+
+/// Questions to workers without an answer yet.
+#[derive(Debug, Default)]
+pub(crate) struct RouteQuestions(Tickets);
+
+impl Tickets {
+    /// The number of another question.
+    pub(crate) fn open(&mut self, requester: Requester) -> u64 {
+        self.last += 1;
+        self.pending.insert(self.last, requester);
+        self.last
+    }
+
+    /// There is an answer: who has asked.
+    pub(crate) fn take(&mut self, ticket: u64) -> Option<Requester> {
+        self.pending.remove(&ticket)
+    }
+
+    /// There will be no answers: who has asked.
+    pub(crate) fn drain(&mut self) -> Vec<Requester> {
+        std::mem::take(&mut self.pending).into_values().collect()
+    }
 }
 
 impl RouteQuestions {
@@ -27,17 +50,16 @@ impl RouteQuestions {
         workers: &Workers,
     ) -> Result<(), String> {
         let worker = workers.serving().next().ok_or("no worker serves")?;
-        self.tickets += 1;
-        workers
-            .tell(worker, &ToWorker::Why { ticket: self.tickets, topic, asked }, &[])
-            .map_err(|error| format!("cannot ask worker {worker}: {error}"))?;
-        self.pending.insert(self.tickets, requester);
-        Ok(())
+        let ticket = self.0.open(requester);
+        workers.tell(worker, &ToWorker::Why { ticket, topic, asked }, &[]).map_err(|error| {
+            self.0.take(ticket);
+            format!("cannot ask worker {worker}: {error}")
+        })
     }
 
     /// A worker has answered: who has asked.
     pub(crate) fn take(&mut self, ticket: u64) -> Option<Requester> {
-        self.pending.remove(&ticket)
+        self.0.take(ticket)
     }
 }
 

@@ -66,8 +66,12 @@ enum Request {
         #[arg(value_name = "URL")]
         url: String,
     },
-    /// Which documents are at other servers and why, and how busy these are
-    Documents,
+    /// Which documents are at other servers, and how busy these are; of one document, where it is and why
+    Documents {
+        /// Path of a document, as clients ask for it: /img/tower.jpg
+        #[arg(value_name = "PATH")]
+        path: Option<String>,
+    },
     Cluster(Cluster),
     /// Which segments of the responses for a URL are in the shared cache of a worker
     Cache {
@@ -118,7 +122,8 @@ impl Ctl {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let path = self.control.clone().map_or_else(control::find, Ok)?;
         let command = match &self.request {
-            Request::Status { .. } | Request::Documents => Command::Status,
+            Request::Status { .. } | Request::Documents { path: None } => Command::Status,
+            Request::Documents { path: Some(path) } => Command::Document(path.clone()),
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
             Request::Recycle => Command::Recycle,
@@ -144,7 +149,7 @@ impl Ctl {
         if self.json {
             return print(&match &self.request {
                 Request::Cluster(cluster) => format!("{}\n", cluster.part(&told)),
-                Request::Documents => format!("{}\n", told["documents"]),
+                Request::Documents { path: None } => format!("{}\n", told["documents"]),
                 _ => format!("{answer}\n"),
             });
         }
@@ -152,7 +157,8 @@ impl Ctl {
             Request::Status { topic: Some(topic), .. } => status::of_topic(&told, *topic),
             Request::Status { all: true, .. } => status::for_humans(&told),
             Request::Status { .. } => status_summary::summary(&told),
-            Request::Documents => documents_status::for_humans(&told["documents"]),
+            Request::Documents { path: None } => documents_status::for_humans(&told["documents"]),
+            Request::Documents { path: Some(path) } => documents_status::of_document(path, &told["told"]),
             Request::Reload => reloaded(&told),
             Request::Drain => format!(
                 "draining: what is under way may take {} ms, tunnels {} ms\n",

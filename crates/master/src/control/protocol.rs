@@ -31,6 +31,8 @@ pub enum Command {
     UndrainOrigin(String),
     /// About the cluster.
     Cluster(ClusterCommand),
+    /// Say where the document at a path is, and why.
+    Document(String),
     /// Say what is here of the responses to a request.
     Cache(RouteQuestion),
     /// Drop responses from the shared cache.
@@ -90,6 +92,7 @@ impl fmt::Display for Command {
             Self::DrainOrigin(_) => "drain-origin",
             Self::UndrainOrigin(_) => "undrain-origin",
             Self::Cluster(_) => "cluster",
+            Self::Document(_) => "document",
             Self::Cache(_) => "cache",
             Self::Purge(_) => "purge",
         })

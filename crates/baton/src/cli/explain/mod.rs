@@ -243,6 +243,12 @@ impl Explain {
         {
             lines.add("link", link.to_string());
         }
+        if let Action::Lent(..) = &route.action
+            && let Some((told, redirect)) = origins::document(config, path)
+        {
+            lines.add("document", told);
+            head = redirect.unwrap_or(head);
+        }
         let compress = configured.map_or(&site.files, |route| &route.files).compress.as_ref();
         if let Some(compress) = compress.filter(|_| delegated) {
             lines.add("coding", compression::of_stream(compress, &self.request()));

@@ -97,12 +97,34 @@ fn is_out(word: &str) -> bool {
 
 /// The status of a server that runs, if it says where: most likely with this configuration.
 fn status(config: &Config) -> Option<Value> {
+    ask(config, Command::Status)
+}
+
+/// Asks the server that runs, if it says where.
+fn ask(config: &Config, command: Command) -> Option<Value> {
     let path = match &config.server.control_socket {
         ControlSocket::Auto => control::usual_path(),
         ControlSocket::Path(path) => path.clone(),
         ControlSocket::Off => return None,
     };
-    serde_json::from_str(&control::request(&path, Command::Status).ok()?).ok()
+    serde_json::from_str(&control::request(&path, command).ok()?).ok()
+}
+
+/// Where the running server has the document at a path, and the head with which it redirects there if that is elsewhere. `None`: no
+/// server runs, or it knows no such document.
+pub(super) fn document(config: &Config, path: &str) -> Option<(String, Option<String>)> {
+    let told = ask(config, Command::Document(path.to_owned()))?;
+    let one = told["told"].as_array()?.first()?;
+    let why = one["why"].as_str().unwrap_or_default();
+    match one["address"].as_str().filter(|_| one["announced"] == true) {
+        None => Some((format!("at home: {why}"), None)),
+        Some(address) => {
+            let head = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nLocation: {address}\r\nCache-Control: no-store\r\n\r\n"
+            );
+            Some((format!("away, at {address}: {why}"), Some(head)))
+        }
+    }
 }
 
 fn state(status: Option<&Value>, origin: &ConfiguredOrigin<'_>) -> (String, String) {
