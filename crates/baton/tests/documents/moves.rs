@@ -6,7 +6,7 @@ use crate::common::client::Client;
 use crate::common::folder::pattern;
 use crate::common::server::{Server, wait_until};
 use crate::crawler::{Crawler, links};
-use crate::servers::{IMAGES, Servers, Settings, get, status};
+use crate::servers::{IMAGES, Servers, Settings, get, split, status};
 
 /// Pages move where both servers say so.
 const PAGES: &str = ", pages = true";
@@ -30,6 +30,26 @@ fn an_operator_is_told_why_a_document_stays() {
     let told: serde_json::Value =
         serde_json::from_str(&servers.home.ctl(&["documents", "/img/pinned.png", "--json"])).expect("JSON");
     assert_eq!(told["told"][0]["pinned_by"], serde_json::json!(["/pin.html"]));
+}
+
+/// Goal: a document comes home when its peer has become the busier server, and its old address leads home.
+#[test]
+fn documents_of_a_busy_peer_come_home() {
+    let servers = Servers::start(1, Settings { home: ", recall_ms = 1000", ..Settings::default() });
+    servers.busy_until("a document is away", |servers| !servers.announced().is_empty());
+    let address = servers.announced().remove(0);
+    let peer = servers.peers[0].as_ref().expect("a peer");
+    let copies = [split(&address).1.to_owned()];
+    servers.busy_with_until((peer, &copies), "it comes home", |servers| {
+        servers.status()["recalled"].as_u64() > Some(0) && !servers.announced().contains(&address)
+    });
+    let image = address.rsplit_once('/').expect("a path").1;
+    let original = format!("{}/img/{image}", servers.url(0));
+    assert_eq!(get(&original, "").status, 200);
+    wait_until("the peer to send clients home", || {
+        let copy = get(&address, "");
+        (copy.status, copy.field("location")) == (307, Some(&*original))
+    });
 }
 
 /// A busy server lends images; its pages show them from where they are, and old addresses redirect.
