@@ -473,6 +473,7 @@ static FILES: [(&str, &str); 62] = files![
     "tune-matrix",
     "uploads",
     "warm-cache",
+    "zero-copy",
 ];
 
 #[cfg(test)]
