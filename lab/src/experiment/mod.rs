@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 62] = files![
+static FILES: [(&str, &str); 63] = files![
     "affinity",
     "applications",
     "architectures",
