@@ -20,7 +20,7 @@ fn server(policy: &str) -> Server {
         &format!(
             "processes = 1\n[shared_cache]\nmemory_bytes_max = '{} KiB'\nblock_bytes = '{} KiB'\npolicy = '{policy}'\n[[site]]\n{{listen}}\n\
              [[site.route]]\npath = '/film'\nproxy = 'http://{}/'\ncache = true\n",
-            BLOCKS_MAX * BLOCK >> 10,
+            (BLOCKS_MAX * BLOCK) >> 10,
             BLOCK >> 10,
             FILMS.address()
         ),
