@@ -11,13 +11,15 @@ use super::event::{Change, PeerEvent};
 use super::failure_window::Asker;
 use super::offered::OfferedWays;
 use crate::origins::RETRIED;
-use crate::{Application, Choice, FailureReason, Way};
+use crate::{Application, Choice, ChoiceKey, FailureReason, Way};
 
 /// A request that any of these peers may answer.
 #[derive(Clone, Debug)]
 pub struct TurnSought {
     peers: Arc<Peers>,
+    /// What the policy knows the request by: the hash of its path, or `key`.
     hash: u64,
+    key: ChoiceKey,
     asker: Asker,
     offered: OfferedWays,
 }
@@ -58,7 +60,15 @@ impl TurnSought {
     /// it has come over a Unix socket. Failures that all clients of one address meet eject no peer.
     pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<ClientKey>) -> Self {
         let hash = peers.hash(target);
-        Self { peers, hash, asker: Asker::new(client, target), offered: OfferedWays::default() }
+        let (key, offered) = (ChoiceKey::Path, OfferedWays::default());
+        Self { peers, hash, key, asker: Asker::new(client, target), offered }
+    }
+
+    /// The request, if the policy is to know it by something else than its path.
+    #[must_use]
+    pub fn keyed(self, key: ChoiceKey) -> Self {
+        let hash = if let ChoiceKey::Own(hash) = key { hash } else { self.hash };
+        Self { hash, key, ..self }
     }
 
     /// The peers.
@@ -72,22 +82,19 @@ impl TurnSought {
         Self { offered, ..self }
     }
 
-    /// The request, for another target.
+    /// The request, for another target; a key of its own stays.
     #[must_use]
     pub fn for_target(&self, target: &[u8]) -> Self {
-        Self {
-            peers: Arc::clone(&self.peers),
-            hash: self.peers.hash(target),
-            asker: self.asker.for_target(target),
-            offered: self.offered,
-        }
+        let (peers, hash) = (Arc::clone(&self.peers), self.peers.hash(target));
+        let asker = self.asker.for_target(target);
+        Self { peers, hash, asker, ..self.clone() }.keyed(self.key)
     }
 }
 
 impl Turn {
     /// Lets the policy choose a peer.
     pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Begun {
-        let TurnSought { peers, hash, asker, offered } = &sought;
+        let TurnSought { peers, hash, key, asker, offered } = &sought;
         let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
@@ -99,7 +106,7 @@ impl Turn {
             Decided::Nowhere => return Begun::Nowhere,
         };
         let way = offered.best(peers.takes_connections(peer), peers.public(peer).is_some());
-        let choice = peers.is_cluster().then(|| Choice { why: why.word(), way });
+        let choice = peers.is_cluster().then(|| Choice { why: why.word(), way, key: *key });
         let turn = Self {
             asker: *asker,
             peers: sought.peers,
@@ -207,7 +214,7 @@ impl Turn {
         (self.peer, self.begun_ms) = (next, now_ms);
         (self.has_answered, self.has_failed, self.answered_in) = (false, false, None);
         self.tried |= 1 << next;
-        self.choice = self.choice.map(|_| Choice { why: RETRIED, way: Way::Relay });
+        self.choice = self.choice.map(|choice| Choice { why: RETRIED, way: Way::Relay, ..choice });
         self.note_choice();
         true
     }
