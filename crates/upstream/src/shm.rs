@@ -48,7 +48,8 @@ impl SharedRegion {
     pub(crate) fn offer(&mut self, patience_ms: u32, block: &mut Vec<u8>) -> Option<OwnedFd> {
         let descriptor = self.descriptor.take();
         let fds = usize::from(descriptor.is_some());
-        Offer { transport: Transport::Shm(self.ring.offer()), fds, patience_ms, fields: b"" }.push(block);
+        Offer { transport: Transport::Shm(self.ring.offer()), fds, patience_ms, holds: false, fields: b"" }
+            .push(block);
         descriptor
     }
 

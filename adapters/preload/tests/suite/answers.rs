@@ -226,6 +226,7 @@ fn an_offer_may_have_a_record_of_its_own() {
         transport: Transport::PassFd(ClientOffer { minor: 1, keep: true, head: false }),
         fds: 1,
         patience_ms: 1000,
+        holds: false,
         fields: FIELDS.as_bytes(),
     }
     .push(&mut offer);
@@ -254,6 +255,7 @@ fn an_offer_may_be_as_long_as_its_record() {
         transport: Transport::PassFd(ClientOffer { minor: 1, keep: true, head: false }),
         fds: 1,
         patience_ms: 1000,
+        holds: false,
         fields: fields.as_bytes(),
     }
     .push(&mut block);

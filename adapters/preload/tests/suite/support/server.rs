@@ -161,6 +161,7 @@ impl Server {
             transport: Transport::PassFd(client_to_be),
             fds: 1,
             patience_ms: offered.patience_ms,
+            holds: false,
             fields: FIELDS.as_bytes(),
         }
         .push(&mut block);
@@ -262,7 +263,8 @@ impl Server {
         region.slices = 0;
         let mut block = Vec::new();
         let transport = Transport::Shm(Ring { size, at: region.at, free: size });
-        Offer { transport, fds: usize::from(is_new), patience_ms: 0, fields: b"" }.push(&mut block);
+        Offer { transport, fds: usize::from(is_new), patience_ms: 0, holds: false, fields: b"" }
+            .push(&mut block);
         request.push_params(&mut block);
         let file = region.file.try_clone().expect("a file");
         let descriptors = [file.as_fd()];
