@@ -9,6 +9,7 @@ mod checking;
 mod connection_events;
 mod invariants;
 mod peer_choice;
+mod relay_meter;
 mod request_body;
 mod tunnel;
 mod waiting;
@@ -34,6 +35,7 @@ use crate::pool::Pool;
 use crate::pools::Pools;
 use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, ResponseEvents, report};
 
+use relay_meter::RelayMeter;
 pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
@@ -53,6 +55,7 @@ pub struct Gateway {
     peer_events: PeerEventQueue,
     /// Requests that no node of the cluster can take now.
     waiting: Waiting,
+    meter: RelayMeter,
 }
 
 impl Gateway {
@@ -69,6 +72,7 @@ impl Gateway {
             checks: Checks::default(),
             peer_events: PeerEventQueue::default(),
             waiting: Waiting::default(),
+            meter: RelayMeter::default(),
         }
     }
 
@@ -135,6 +139,7 @@ impl Gateway {
         let pool = self.pool_of(&request.application);
         let memory = self.exchanges.spare_memory();
         let mut exchange = Exchange { at_origin, ..Exchange::new(request, pool, memory, now_ms) };
+        turn.iter().for_each(|turn| self.meter.note_begun(turn));
         exchange.turn = turn;
         exchange.note_relayed();
         self.exchanges.insert(request_id, exchange);

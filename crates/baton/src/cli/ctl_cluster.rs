@@ -74,7 +74,7 @@ impl Cluster {
             None => nodes(told),
             Some(Request::Why { .. }) => {
                 let [path, node, to, why] = ["path", "node", "to", "why"].map(|key| plain(&told[key]));
-                format!("{path}: node {node} at {to}\n  {why}\n")
+                format!("{path}: node {node} at {to}\n  {why}\n{}", ways(&told["ways"]))
             }
             Some(_) => {
                 let [node, ordered, by] = ["node", "ordered", "by"].map(|key| plain(&told[key]));
@@ -121,6 +121,9 @@ fn nodes(cluster: &Value) -> String {
         })
         .collect();
     let mut out = format!("policy {}\n\n{}", plain(&cluster["policy"]), table(&rows, &COLUMNS));
+    if let Some(costs) = rows.iter().map(|row| &row["costs"]).find(|costs| costs.is_object()) {
+        out.push_str(&of_costs(costs));
+    }
     for row in &rows {
         if let Some(why) = row["why"].as_str().filter(|why| !why.is_empty()) {
             out.push_str(&format!("{}: {}: {why}\n", plain(&row["name"]), plain(&row["state"])));
@@ -136,6 +139,35 @@ fn nodes(cluster: &Value) -> String {
         out.push_str(&of_etcd(etcd, members["restored"] == true));
     }
     out
+}
+
+/// What relaying and handing over cost, and what follows for `way = "auto"`.
+fn of_costs(costs: &Value) -> String {
+    let [relay, kb, hand_off] = ["relay_us", "relay_kb_ns", "hand_off_us"].map(|key| plain(&costs[key]));
+    let delay = costs["hand_off_delay_us"].as_u64();
+    let delay = delay.map_or_else(String::new, |delay| format!(", and takes {delay} µs"));
+    let from = costs["handed_from_bytes"].as_u64();
+    let from = from.map_or_else(|| "no size".into(), |bytes| format!("{} KB", bytes.div_ceil(1_024)));
+    let with = costs["handed_with_request"].as_u64();
+    let with = with.map_or_else(|| "no request".into(), |count| format!("request {count}"));
+    format!(
+        "\nrelaying costs {relay} µs and {kb} ns/KB, a hand-off {hand_off} µs at both hosts{delay}\n`auto` hands over from {from} \
+         on a new connection, from {with} on a kept one with answers of usual size\n"
+    )
+}
+
+/// The ways of a request, compared; empty if its connection cannot be handed over.
+fn ways(ways: &Value) -> String {
+    if !ways.is_object() {
+        return String::new();
+    }
+    let [way, reason, relay, hand_off] =
+        ["way", "reason", "relay_us", "hand_off_us"].map(|key| plain(&ways[key]));
+    let bytes = ways["bytes"].as_u64();
+    let bytes = bytes.map_or_else(String::new, |bytes| format!(" about {} KB", bytes.div_ceil(1_024)));
+    format!(
+        "  with `way = \"auto\"`, on a new connection: {way}, {reason}: relaying{bytes} {relay} µs, a hand-off {hand_off} µs\n"
+    )
 }
 
 /// Such choices in percent of all. Nothing yet: a dash.

@@ -1,6 +1,7 @@
 //! Where a request would go now: the policy of the running server is asked.
 
 use baton_site::plan::Plan;
+use baton_upstream::Way;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -30,5 +31,13 @@ pub(super) fn why(plan: &Plan, url: &str) -> Result<Value, String> {
         "to": told.application.name(),
         "why": told.why.to_string(),
         "word": told.why.word(),
+        // Of the first request of a connection that may be handed over.
+        "ways": told.ways.map(|ways| json!({
+            "bytes": ways.bytes,
+            "relay_us": (ways.relay_ns / 1e3).round(),
+            "hand_off_us": (ways.hand_off_ns / 1e3).round(),
+            "way": if ways.hands_over() { Way::HandOff } else { Way::Relay }.word(),
+            "reason": ways.reason.word(),
+        })),
     }))
 }

@@ -12,7 +12,7 @@ use baton_shares::ClientKey;
 use baton_site::mark::Ids;
 use baton_site::plan::{ClusterWay, ProxyTerms};
 use baton_telemetry::log::Outcome;
-use baton_upstream::{BodyRest, Chosen, OfferedWays, Peers, Request, TurnSought};
+use baton_upstream::{BodyRest, Chosen, OfferedHandOff, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::DelegatedRequest;
 use super::env::{Delegation, Env};
@@ -80,12 +80,18 @@ impl DelegatedRequest {
             Some(_) => OfferedWays::default(),
             None => OfferedWays {
                 redirect: matches!(head.method, Method::Get | Method::Head),
-                hand_off: env.ctx.agent_link.is_some()
-                    && upgrade.is_none()
-                    && rest.is_none()
-                    && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))
-                    && matches!(env.reply, Responder::Http1(_))
-                    && env.client.may_be_handed_off(),
+                hand_off: match &env.reply {
+                    Responder::Http1(reply)
+                        if env.ctx.agent_link.is_some()
+                            && upgrade.is_none()
+                            && rest.is_none()
+                            && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))
+                            && env.client.may_be_handed_off() =>
+                    {
+                        OfferedHandOff::IfCheaper { requests_before: reply.kept_requests_before() }
+                    }
+                    _ => OfferedHandOff::No,
+                },
             },
         };
         let client = self.asker(env.client);
@@ -136,7 +142,11 @@ fn turn_sought(
     let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target, client) };
     let offered = OfferedWays {
         redirect: offered.redirect && way == ClusterWay::Redirect,
-        hand_off: offered.hand_off && matches!(way, ClusterWay::Auto | ClusterWay::HandOff),
+        hand_off: match (way, offered.hand_off) {
+            (ClusterWay::Auto, offered) => offered,
+            (ClusterWay::HandOff, OfferedHandOff::IfCheaper { .. }) => OfferedHandOff::Always,
+            _ => OfferedHandOff::No,
+        },
     };
     TurnSought::new(Arc::clone(peers), head.path, client).offering(offered)
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use baton_shares::ClientKey;
 
+use super::NodeOfPeers;
 use super::Peers;
 use super::balance::{Decided, Judged};
 use super::cause::Cause;
 use super::event::{Change, PeerEvent};
 use super::failure_window::Asker;
-use super::offered::OfferedWays;
+use super::offered::{OfferedHandOff, OfferedWays};
 use crate::origins::RETRIED;
 use crate::{Application, Choice, FailureReason, Way};
 
@@ -27,6 +28,7 @@ pub struct TurnSought {
 pub struct Turn {
     peers: Arc<Peers>,
     peer: usize,
+    hash: u64,
     /// Peers that had the request, as bits.
     tried: u64,
     begun_ms: u64,
@@ -40,6 +42,8 @@ pub struct Turn {
     /// Whether the head of the response, or a failure, has been counted.
     has_answered: bool,
     has_failed: bool,
+    /// Bytes of the answer, once it is complete.
+    size: Option<u64>,
 }
 
 /// What came of a turn that was sought.
@@ -98,10 +102,11 @@ impl Turn {
             Decided::Wait => return Begun::Wait(sought),
             Decided::Nowhere => return Begun::Nowhere,
         };
-        let way = offered.best(peers.takes_connections(peer), peers.public(peer).is_some());
-        let choice = peers.is_cluster().then(|| Choice { why: why.word(), way });
+        let choice =
+            peers.is_cluster().then(|| Choice { why: why.word(), way: way(peers, peer, *hash, *offered) });
         let turn = Self {
             asker: *asker,
+            hash: *hash,
             peers: sought.peers,
             peer,
             tried: 1 << peer,
@@ -111,6 +116,7 @@ impl Turn {
             is_counted: true,
             has_answered: false,
             has_failed: false,
+            size: None,
         };
         turn.note_choice();
         Begun::Turn(turn)
@@ -132,6 +138,16 @@ impl Turn {
     /// Whether the request gets to the node by another way than through the gateway.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.choice.is_some_and(|choice| choice.way != Way::Relay)
+    }
+
+    /// The node, if it is one of a cluster.
+    pub(crate) fn node(&self) -> Option<NodeOfPeers> {
+        self.choice.map(|_| NodeOfPeers { peers: Arc::clone(&self.peers), peer: self.peer })
+    }
+
+    /// A whole answer has so many bytes.
+    pub(crate) fn note_size(&mut self, bytes: u64) {
+        self.size = Some(bytes);
     }
 
     /// How the URL begins by which clients reach the node.
@@ -215,8 +231,33 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.is_counted {
-            self.peers.balance().end(&self.peers.crew, self.peer);
+        if !self.is_counted {
+            return;
         }
+        let mut balance = self.peers.balance();
+        balance.end(&self.peers.crew, self.peer);
+        if let Some(bytes) = self.size.filter(|_| self.peers.is_cluster()) {
+            balance.ways.note_size(self.hash, bytes);
+        }
+    }
+}
+
+/// By which way a request gets to its node.
+fn way(peers: &Peers, peer: usize, hash: u64, offered: OfferedWays) -> Way {
+    let record = &peers.application(peer).settings().record;
+    let hands_over = match offered.hand_off {
+        OfferedHandOff::No => false,
+        OfferedHandOff::Always => record.takes_connections(),
+        OfferedHandOff::IfCheaper { requests_before } => {
+            record.takes_connections()
+                && peers.balance().ways.choose(hash, requests_before, record.hand_off_seen())
+        }
+    };
+    if hands_over {
+        Way::HandOff
+    } else if offered.redirect && peers.public(peer).is_some() {
+        Way::Redirect
+    } else {
+        Way::Relay
     }
 }

@@ -141,7 +141,7 @@ fn choose(
     });
     let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {
         Some(peers) => {
-            let Rehearsed { application, why } = peers.rehearse(target.path.as_bytes())?;
+            let Rehearsed { application, why, .. } = peers.rehearse(target.path.as_bytes())?;
             Some((application, origin.configured.node.is_some().then_some(why)))
         }
         None => (!is_drained(&origin)).then(|| (delegate.application.clone(), None)),
