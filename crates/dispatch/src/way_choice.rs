@@ -8,7 +8,7 @@
 //!   hand-off  the worker's part, the agent's of this host, and as much as it at the node
 //! ```
 //!
-//! Sizes are learnt from answers that are relayed. A connection is expected to bring as many requests as it has had here: so
+//! Sizes are learnt from answers that are relayed, as the first one of each target is. A connection is expected to bring as many requests as it has had here: so
 //! it moves once relaying has cost as much as moving does, and never costs more than twice the better way.
 //!
 //! Prices are measured all the time, and change in steps: one that is measured to be a tenth off takes the place of the one
@@ -56,8 +56,8 @@ pub enum WayReason {
     RelayIsCheaper,
     /// A hand-off costs less.
     HandOffIsCheaper,
-    /// No answer has been seen yet.
-    NothingKnown,
+    /// The size of the answer is learnt by relaying it.
+    SizeUnknown,
     /// A hand-off would delay the answer too long.
     TooLate,
 }
@@ -65,7 +65,7 @@ pub enum WayReason {
 /// Both ways of a request, compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// Bytes that the answer is expected to have; `None`: no answer has been seen yet.
+    /// Bytes that the answer is expected to have; `None`: that is not known.
     pub bytes: Option<u64>,
     /// What relaying costs: this request, and those that are expected to follow.
     pub relay_ns: f64,
@@ -91,6 +91,13 @@ impl Default for WayChoice {
     }
 }
 
+impl WayChoice {
+    /// A choice that begins with these prices.
+    pub fn with_prices(prices: Prices) -> Self {
+        Self { measured: prices, used: prices, ..Self::default() }
+    }
+}
+
 impl Compared {
     /// Whether the connection is to be handed over.
     pub fn hands_over(&self) -> bool {
@@ -111,14 +118,15 @@ impl WayReason {
         match self {
             Self::RelayIsCheaper => "relaying costs less",
             Self::HandOffIsCheaper => "a hand-off costs less",
-            Self::NothingKnown => "no answer has been seen yet",
+            Self::SizeUnknown => "the size of its answer is not known yet",
             Self::TooLate => "a hand-off takes too long now",
         }
     }
 }
 
 impl Prices {
-    const GUESSED: Self =
+    /// Those of the machine of `docs/figures-cluster.md`, before anything is measured.
+    pub const GUESSED: Self =
         Self { begin_ns: 25e3, answer_ns: 35e3, kb_ns: 700.0, give_ns: 40e3, agent_ns: 100e3 };
 
     /// What relaying an answer of so many bytes costs.
@@ -128,7 +136,12 @@ impl Prices {
 
     /// What a hand-off costs, at both hosts.
     pub fn hand_off_ns(&self) -> f64 {
-        self.give_ns + self.agent_ns * (1.0 + NODE_SHARE)
+        self.give_ns + self.agent_ns + self.node_ns()
+    }
+
+    /// The node's part of that.
+    pub fn node_ns(&self) -> f64 {
+        self.agent_ns * NODE_SHARE
     }
 
     /// Whether one of them is further off than what makes no difference.
@@ -146,16 +159,15 @@ impl WayChoice {
     /// Compares the ways of a request. `requests_before`: those that the connection has had here, if it is kept; 0: it is
     /// new, or closes behind the answer.
     pub fn compare(&self, target: u64, requests_before: u64, seen: HandOffSeen) -> Compared {
-        let bytes = self.sizes.of(target).or_else(|| self.sizes.usual());
+        // One whose size is not known is relayed, or it would never be known.
+        let bytes = self.sizes.of(target);
         let usual = self.sizes.usual().unwrap_or(0);
         let follow = requests_before.min(FOLLOW_MAX) as f64;
         let own_ns = self.used.relay_ns(bytes.unwrap_or(0));
         let relay_ns = own_ns + follow * self.used.relay_ns(usual);
         let hand_off_ns = self.used.hand_off_ns();
-        let reason = if bytes.is_none() {
-            WayReason::NothingKnown
-        } else if relay_ns <= hand_off_ns {
-            WayReason::RelayIsCheaper
+        let reason = if relay_ns <= hand_off_ns {
+            if bytes.is_some() { WayReason::RelayIsCheaper } else { WayReason::SizeUnknown }
         } else if seen.delay_us as f64 * 1e3 > DELAY_MAX_NS.max(own_ns) {
             WayReason::TooLate
         } else {

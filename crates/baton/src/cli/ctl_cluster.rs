@@ -227,5 +227,23 @@ mod tests {
         let line = |name: &str| words(said.lines().find(|line| line.trim_start().starts_with(name)).unwrap());
         assert_eq!(line("a ")[7..], ["0", "2", "66", "%", "7"], "{said}");
         assert!(line("b ").ends_with(&["-".to_owned(), "0".to_owned()]), "{said}");
+        assert!(!said.contains("relaying costs"), "nothing was measured: {said}");
+    }
+
+    #[test]
+    fn costs_are_shown_with_what_follows() {
+        let costs = json!({
+            "relay_us": 60, "relay_kb_ns": 700, "hand_off_us": 200, "hand_off_delay_us": 480, "handed_from_bytes": 204_800,
+            "handed_with_request": 4,
+        });
+        let node = json!({ "name": "a", "choices": {}, "ways": {}, "costs": costs });
+        let said = nodes(
+            &json!({ "policy": "lard-h", "nodes": [{ "name": "b", "costs": null }, node], "members": null }),
+        );
+        let follows = "relaying costs 60 µs and 700 ns/KB, a hand-off 200 µs at both hosts, and takes 480 µs\n`auto` hands over \
+                       from 200 KB on a new connection, from request 4 on a kept one with answers of usual size\n";
+        assert!(said.ends_with(follows), "{said}");
+        let never = json!({ "relay_us": 1, "relay_kb_ns": 1, "hand_off_us": 9 });
+        assert!(of_costs(&never).contains("from no size on a new connection, from no request on"));
     }
 }

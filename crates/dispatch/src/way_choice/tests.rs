@@ -22,10 +22,8 @@ fn measure(choice: &mut WayChoice, prices: &Prices, noise: &[f64]) {
 
 /// A choice that knows the prices, and a target of each size.
 fn measured(prices: &Prices, sizes: &[u64]) -> WayChoice {
-    let mut choice = WayChoice::default();
-    measure(&mut choice, prices, &[1.0]);
+    let mut choice = WayChoice::with_prices(*prices);
     sizes.iter().enumerate().for_each(|(target, bytes)| choice.note_size(target as u64, *bytes));
-    choice.choose(u64::MAX, 0, HandOffSeen { agent_ns: prices.agent_ns as u64, ..SEEN });
     choice
 }
 
@@ -60,12 +58,26 @@ fn a_hand_off_may_take_as_long_as_relaying_and_no_longer() {
 }
 
 #[test]
-fn nothing_is_handed_over_before_an_answer_was_seen() {
+fn a_target_is_relayed_until_its_size_is_known() {
     let mut choice = WayChoice::default();
-    assert!((0..1_000).all(|target| !choice.choose(target, 900, SEEN)));
     choice.note_size(1, 20 << 20);
     assert!(choice.choose(1, 0, SEEN));
-    assert!(choice.choose(2, 0, SEEN), "what is unknown is expected to be as large as is usual");
+    assert!((2..1_000).all(|target| !choice.choose(target, 0, SEEN)), "although large answers are usual");
+    assert!(choice.choose(2, 1, SEEN), "of a kept connection, what has come is expected to come again");
+}
+
+#[test]
+fn guesses_give_way_to_what_is_measured() {
+    let mut choice = WayChoice::default();
+    measure(&mut choice, &TRUE, &[1.0]);
+    choice.choose(0, 0, SEEN);
+    let pairs = [
+        (choice.prices().relay_ns(64 << 10), TRUE.relay_ns(64 << 10)),
+        (choice.prices().hand_off_ns(), TRUE.hand_off_ns()),
+    ];
+    pairs
+        .iter()
+        .for_each(|(measured, real)| assert!((measured / real - 1.0).abs() < 0.1, "{measured}, {real}"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources,
 use baton_dispatch::{PolicyName, Why};
 use baton_engine::ListenAddress;
 use baton_master::control::{self, Command};
-use baton_site::plan::Action;
+use baton_site::plan::{Action, ClusterWay};
 use baton_upstream::{OriginTable, Rehearsed};
 use serde_json::Value;
 
@@ -61,7 +61,25 @@ pub(super) fn explain(
         None => "not known, since no running server was found: all count as up".into(),
     };
     lines.add("states", known);
+    if let Some(cluster) = configured(config, site, route).and_then(|route| route.settings.cluster.as_ref()) {
+        lines.add("way", way(config, cluster.way.unwrap_or(config.cluster.way), target));
+    }
     Ok(())
+}
+
+/// How requests get to their nodes.
+fn way(config: &Config, way: ClusterWay, target: &Target) -> String {
+    let takes_connections = config.cluster.nodes.iter().any(|node| node.mover.is_some());
+    match way {
+        ClusterWay::Auto if takes_connections => {
+            format!(
+                "relayed or handed over, whichever costs less: `baton ctl cluster why {}` compares",
+                target.path
+            )
+        }
+        ClusterWay::Auto => "relayed: no node has a `mover`".into(),
+        way => baton_config::word_of(way).to_string(),
+    }
 }
 
 /// Whether requests of a route can get to an origin.
