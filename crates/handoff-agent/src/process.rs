@@ -122,6 +122,8 @@ impl Process {
             self.handle(source, flags);
             self.act();
         }
+        // Before anything else: clients wait for these messages.
+        self.peers.flush(&mut self.agent, self.clock.now_ms());
         self.forget_gone();
         let now_ms = self.clock.now_ms();
         if self.agent.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use baton_passport::Passport;
 
 use super::action::{Action, ForServer, HandoffFailure, NodeId, Note, Out, Peer};
-use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, LINGER_MS};
+use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, GATHER_QUIET_MS, LINGER_MS};
 use super::link::{Link, LinkState};
 use super::queue::pop_due;
 use super::secret::Secret;
@@ -159,7 +159,11 @@ impl<S> FrontEnd<S> {
         } else {
             None
         };
-        touch(link, now_ms);
+        match failure {
+            // The server has counted the request itself.
+            None if is_counted => touch_quietly(link, now_ms),
+            _ => touch(link, now_ms),
+        }
         if let Some(failure) = failure {
             link.counts.ended += 1;
             link.counts.refused += 1;
@@ -411,7 +415,7 @@ impl<S> FrontEnd<S> {
         let Some(link) = self.links.get_mut(&node) else { return };
         let Some(at) = self.flows.get_mut(&flow) else { return };
         at.phase = Phase::There;
-        touch(link, now_ms);
+        touch_quietly(link, now_ms);
         link.under_way -= 1;
         link.counts.note_taken(now_ms - at.since_ms);
         out.push(Action::Forward { tuple: at.tuple, next_hop: link.node.next_hop });
@@ -661,8 +665,14 @@ impl<S> FrontEnd<S> {
 }
 
 /// The server is told of the node's counts soon.
+/// The node's load has changed.
 fn touch(link: &mut Link, now_ms: u64) {
-    link.loads_due_ms.get_or_insert(now_ms + GATHER_MS);
+    link.note_due(now_ms + GATHER_MS);
+}
+
+/// What is at the node has changed, but not its load: to tell the server of that alone would wake it for nothing.
+fn touch_quietly(link: &mut Link, now_ms: u64) {
+    link.note_due(now_ms + GATHER_QUIET_MS);
 }
 
 fn send<S>(node: NodeId, message: &FromFrontEnd, out: &mut Out<S>) {

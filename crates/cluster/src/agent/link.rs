@@ -142,6 +142,11 @@ impl Link {
         now_ms >= self.heard_ms + NODE_LOST_MS
     }
 
+    /// The server is to be told of counts by then.
+    pub(super) fn note_due(&mut self, due_ms: u64) {
+        self.loads_due_ms = Some(self.loads_due_ms.map_or(due_ms, |earlier| earlier.min(due_ms)));
+    }
+
     /// When time alone changes something.
     pub(super) fn deadline_ms(&self) -> u64 {
         let lost_ms = self.heard_ms + NODE_LOST_MS;
