@@ -156,6 +156,7 @@ fn every_present_server_does_what_its_file_claims() {
             Ability::Proxy,
             Ability::Cache,
             Ability::Compression,
+            Ability::Generated,
         ];
         let needs = in_clear.into_iter().filter(|ability| kind.can(*ability));
         let needs: Vec<_> = needs.filter(|ability| *ability != Ability::Php || php.is_some()).collect();
@@ -167,6 +168,25 @@ fn every_present_server_does_what_its_file_claims() {
             ask(&server, ability, &scene);
         }
         assert!(!server.processes().is_empty());
+    }
+}
+
+/// Goal: each way of sending a generated page sends the page. Method: two pages in a row on one connection, of a size that
+/// takes several calls.
+#[test]
+fn generated_pages_are_whole_by_each_way() {
+    let scene = Scene::new();
+    let Some(kind) = present("generated-page") else { return };
+    for way in ["copy", "recycled", "fresh", "splice", "zerocopy", "ring"] {
+        let mut settings = ServerSettings::needing([Ability::Generated]);
+        settings.set.insert("way".into(), way.into());
+        let place = scene.place(way);
+        let server = kind.start(&settings, &place).unwrap_or_else(|error| panic!("{way}: {error:#}"));
+        let url = format!("http://{}/generated/3000000", server.address);
+        let output =
+            Command::new("curl").args(["--silent", "--show-error", "--max-time", "20", &url, &url]).output();
+        let expected = [b'a', b'b'].map(|letter| vec![letter; 3_000_000]).concat();
+        assert!(output.unwrap().stdout == expected, "{way}: another page");
     }
 }
 
@@ -212,6 +232,9 @@ fn ask(server: &RunningServer, ability: Ability, scene: &Scene) {
                 if ServerKind::load(name).unwrap().can(Ability::Files) { "/page.html" } else { "/pass/c" };
             let got = curl(&url(path), &["--header", "Accept-Encoding: gzip"]);
             assert!(got.head.contains("content-encoding: gzip"), "{name}: {}", got.head);
+        }
+        Ability::Generated => {
+            assert_eq!(curl(&url("/generated/70000"), &[]).body, vec![b'a'; 70_000], "{name}");
         }
         _ => unreachable!("asked elsewhere"),
     }

@@ -9,7 +9,6 @@ mod checking;
 mod connection_events;
 mod invariants;
 mod peer_choice;
-mod relay_meter;
 mod request_body;
 mod tunnel;
 mod waiting;
@@ -33,9 +32,9 @@ use crate::origins::AtOrigin;
 use crate::peers::{Begun, PeerEventQueue, Turn};
 use crate::pool::Pool;
 use crate::pools::Pools;
+use crate::relay_meter::RelayMeter;
 use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, ResponseEvents, report};
 
-use relay_meter::RelayMeter;
 pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};
 
 /// The connections of one event loop to applications, and the requests on them; see the [crate].
@@ -158,6 +157,17 @@ impl Gateway {
         exchange.response.handle_chosen(chosen);
         self.exchanges.insert(request_id, exchange);
         self.exchanges.announce(request_id);
+    }
+
+    /// Begins a turn of the loop for this gateway. True: the loop is to time it, and to [say](Self::note_turn_took) how long it
+    /// took, so that the cost of relaying to a cluster is known.
+    pub fn begin_turn(&mut self) -> bool {
+        self.meter.begin_turn()
+    }
+
+    /// The turn, with all that clients got in it, has taken so many nanoseconds.
+    pub fn note_turn_took(&mut self, ns: u64) {
+        self.meter.note_turn_took(ns);
     }
 
     /// Takes note of an event of a connection.

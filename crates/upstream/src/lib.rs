@@ -67,6 +67,7 @@ mod pending_response;
 mod pool;
 mod pools;
 mod proxy_header;
+mod relay_meter;
 mod report;
 mod request;
 mod response_event;

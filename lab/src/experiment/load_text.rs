@@ -216,6 +216,7 @@ pub(crate) fn ability_of(path: &str) -> Ability {
         Some("app") => Ability::Fastcgi,
         Some("pass") => Ability::Proxy,
         Some("hit") => Ability::Cache,
+        Some("generated") => Ability::Generated,
         _ => Ability::Files,
     }
 }

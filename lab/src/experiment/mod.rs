@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 61] = files![
+static FILES: [(&str, &str); 62] = files![
     "affinity",
     "applications",
     "architectures",
@@ -472,6 +472,7 @@ static FILES: [(&str, &str); 61] = files![
     "tune-matrix",
     "uploads",
     "warm-cache",
+    "zero-copy",
 ];
 
 #[cfg(test)]

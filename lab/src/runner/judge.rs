@@ -40,12 +40,33 @@ fn ratio(pair: &[Aggregate; 2], [low, high]: [f64; 2], series: &[Series]) -> Jud
     let Some(paired) = Paired::of(&ours, &theirs, Better::More) else {
         return Judged::open(format!("no round has both {} and {}", pair[0], pair[1]));
     };
-    let found = paired.ratio.median;
-    let verdict = match (low..=high).contains(&found) {
-        true => Verdict::Holds,
-        false => Verdict::DoesNotHold(format!("{found:.2} is not within {low} and {high}")),
+    let found = paired.ratio;
+    let verdict = match Place::of(found, low, high) {
+        Place::Inside => Verdict::Holds,
+        Place::Beside => Verdict::Open(format!("{} is only partly within {low} and {high}", shown(found))),
+        Place::Outside => Verdict::DoesNotHold(format!("{} is not within {low} and {high}", shown(found))),
     };
-    Judged { ours: shown(paired.ratio), verdict }
+    Judged { ours: shown(found), verdict }
+}
+
+/// Where an interval is, seen from bounds.
+enum Place {
+    /// Its median is within them.
+    Inside,
+    /// Its median is not, but a part of it is.
+    Beside,
+    /// No part of it is.
+    Outside,
+}
+
+impl Place {
+    fn of(found: Interval, low: f64, high: f64) -> Self {
+        match (low..=high).contains(&found.median) {
+            true => Self::Inside,
+            false if found.low <= high && found.high >= low => Self::Beside,
+            false => Self::Outside,
+        }
+    }
 }
 
 /// At each place that two neighbours have, the first may not be below the second. Where the median says so and the interval
@@ -64,33 +85,40 @@ fn order(lines: &[String], series: &[Series]) -> Judged {
             compared.push((paired.ratio.median, what));
         }
     }
-    let verdict = match (&against[..], &open[..]) {
-        _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
-        ([], []) => Verdict::Holds,
-        ([], open) => Verdict::Open(format!("the interval contains equality: {}", open.join("; "))),
-        (against, _) => Verdict::DoesNotHold(against.join("; ")),
-    };
-    Judged { ours: worst(compared), verdict }
+    places_judged(lines, compared, &open, &against, "the interval contains equality")
 }
 
 fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
     let mut compared = Vec::new();
-    let mut against = Vec::new();
+    let (mut open, mut against) = (Vec::new(), Vec::new());
     let Some((first, others)) = lines.split_first() else { return Judged::open("no line".to_owned()) };
     for other in others {
         for (x, paired) in paired_places(other, first, series) {
             let what = format!("{other} : {first} at {x}: {}", shown(paired.ratio));
-            let distance = (paired.ratio.median - 1.0).abs();
-            if distance > tolerance {
-                against.push(what.clone());
+            match Place::of(paired.ratio, 1.0 - tolerance, 1.0 + tolerance) {
+                Place::Inside => {}
+                Place::Beside => open.push(what.clone()),
+                Place::Outside => against.push(what.clone()),
             }
-            compared.push((-distance, what));
+            compared.push((-(paired.ratio.median - 1.0).abs(), what));
         }
     }
-    let verdict = match &against[..] {
+    places_judged(lines, compared, &open, &against, "the interval contains what is equal enough")
+}
+
+/// The verdict on a claim about each place: those that leave it open, those that are against it.
+fn places_judged(
+    lines: &[String],
+    compared: Vec<(f64, String)>,
+    open: &[String],
+    against: &[String],
+    why_open: &str,
+) -> Judged {
+    let verdict = match (against, open) {
         _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
-        [] => Verdict::Holds,
-        against => Verdict::DoesNotHold(against.join("; ")),
+        ([], []) => Verdict::Holds,
+        ([], open) => Verdict::Open(format!("{why_open}: {}", open.join("; "))),
+        (against, _) => Verdict::DoesNotHold(against.join("; ")),
     };
     Judged { ours: worst(compared), verdict }
 }
@@ -284,6 +312,26 @@ mod tests {
         ];
         for statement in &open {
             assert!(matches!(verdict(statement, &series), Verdict::Open(_)), "{statement:?}");
+        }
+    }
+
+    /// Rounds that lie on both sides of a bound decide nothing.
+    #[test]
+    fn an_interval_that_reaches_into_the_bounds_leaves_a_claim_open() {
+        let series = [line("a", &[(1.0, 100.0)]), line("b", &[(1.0, 100.0)])];
+        let wide = Series {
+            line: "b".into(),
+            points: vec![SeriesPoint {
+                x: Scalar("1".into()),
+                found: Found::Rounds((0..7).map(|round| (round, 80.0 + 10.0 * round as f64)).collect()),
+            }],
+        };
+        let [a, b] = ["at(a, 1)", "at(b, 1)"].map(|text| text.parse().unwrap());
+        let claims = [Statement::Ratio([a, b], [1.0, 1.2]), Statement::Equal(words(&["a", "b"]), 0.02)];
+        for statement in &claims {
+            assert_eq!(verdict(statement, &series), Verdict::Holds);
+            let found = verdict(statement, &[line("a", &[(1.0, 100.0)]), wide.clone()]);
+            assert!(matches!(found, Verdict::Open(_)), "{statement:?}: {found}");
         }
     }
 

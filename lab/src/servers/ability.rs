@@ -39,6 +39,8 @@ pub enum Ability {
     Registry,
     /// Lends documents to its peers, or borrows them.
     Documents,
+    /// Makes pages of so many bytes below `/generated`.
+    Generated,
     /// Is itself a FastCGI application behind a Unix socket.
     Application,
 }

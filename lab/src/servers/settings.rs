@@ -95,6 +95,7 @@ impl ServerPlace<'_> {
             | Ability::Compression
             | Ability::Handoff
             | Ability::Documents
+            | Ability::Generated
             | Ability::Application => return None,
         };
         (!present).then_some(what)

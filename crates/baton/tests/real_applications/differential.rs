@@ -157,9 +157,12 @@ pub(crate) fn difference(
     let [nginx, baton] = pair.answers_to(protocol, &asked);
     // It says which methods there are.
     let is_told = method == "OPTIONS" && baton.field("allow").is_some();
-    let was_opened = matches!(nginx.status, 401 | 403 | 405) && baton.status < 400 && !is_told;
-    let own = format!("{}://{host}", if protocol == Protocol::Https { "https" } else { "http" });
     let is_folder = url.split('?').next().is_some_and(|path| path.ends_with('/'));
+    // Where a folder's index cannot be guarded, the folder has none, and the site's fallback answers: that is said.
+    let is_fallback = is_folder && !is_equal && baton.text().starts_with(&format!("{method} {url}"));
+    let is_refused = matches!(nginx.status, 401 | 403 | 405);
+    let was_opened = is_refused && baton.status < 400 && !is_told && !is_fallback;
+    let own = format!("{}://{host}", if protocol == Protocol::Https { "https" } else { "http" });
     // Fields without `always` are on Baton's errors, too; a folder without an index is no secret.
     let is_alike = match nginx.status {
         // What Baton answers itself knows GET and HEAD.

@@ -1,3 +1,5 @@
+//! The choice of ways, by a table, over a matrix and by laws.
+
 use proptest::prelude::*;
 
 use super::*;

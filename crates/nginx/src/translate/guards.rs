@@ -1,5 +1,7 @@
 //! What guards a server or a location: who may ask.
 
+use baton_site::address_range::AddressRange;
+
 use super::passwords::{beside_addresses, without_counterpart};
 use super::route::closed_with;
 use super::scope::Scope;
@@ -36,6 +38,24 @@ impl Access {
     fn names_clients(&self) -> bool {
         matches!(self, Self::Some(keys) if keys.get("allow").is_some())
     }
+}
+
+/// Whether addresses hold others: `10.0.0.0/8` holds `10.1.0.0/16`.
+fn covers(outer: &str, inner: &str) -> bool {
+    let range = |text: &str| text.parse::<AddressRange>();
+    outer == inner || matches!((range(outer), range(inner)), (Ok(outer), Ok(inner)) if outer.covers(&inner))
+}
+
+/// Without what another address of the list holds already: that is refused in a configuration of Baton's.
+fn without_inner(addresses: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for address in addresses {
+        if !kept.iter().any(|one| covers(one, &address)) {
+            kept.retain(|one| !covers(&address, one));
+            kept.push(address);
+        }
+    }
+    kept
 }
 
 impl Translator<'_> {
@@ -94,8 +114,13 @@ impl Translator<'_> {
             let rules = named.iter().filter(|rule| rule.name == name);
             rules.map(|rule| rule.argument(0).to_owned()).collect::<Vec<_>>()
         };
-        let (allowed, denied) = (of("allow"), of("deny"));
+        let (mut allowed, mut denied) = (without_inner(of("allow")), without_inner(of("deny")));
         let is_exception = named.windows(2).any(|two| two[0].name == "allow" && two[1].name == "deny");
+        if is_closed_else && !is_exception {
+            // `deny` comes first: what it holds is not let in, and what is not let in behind it needs no `deny`.
+            allowed.retain(|one| !denied.iter().any(|other| covers(other, one)));
+            denied.retain(|one| allowed.iter().any(|other| covers(other, one)));
+        }
         let mut keys = Keys::default();
         match (is_closed_else, allowed.is_empty(), denied.is_empty()) {
             (true, true, _) => return Access::Closed(closed_with(403)),

@@ -22,6 +22,7 @@ pub(super) fn arranged(routes: Vec<Route>, index: Option<&str>) -> (Vec<Route>, 
     let mut site = Arrangement::of(routes);
     site.forget_unreached_paths();
     site.ask_locations_for(index);
+    site.guard_exact_folders(index);
     site.forget_the_silent();
     let without_slash = site.without_slash();
     let yields = site.how_prefixes_yield();
@@ -124,6 +125,22 @@ impl Arrangement {
             if !self.routes.iter().any(|other| other.is_exact() && other.value == route.value) {
                 self.routes.push(route);
             }
+        }
+    }
+
+    /// A folder with a location of its own is behind the guards of the location that nginx asks for its index, too.
+    fn guard_exact_folders(&mut self, index: Option<&str>) {
+        let Some(index) = index else { return };
+        let guarded = self.routes.iter().enumerate().filter_map(|(at, route)| {
+            let is_folder = route.is_exact() && route.value.ends_with('/') && route.looks_for_index();
+            let name = is_folder.then(|| format!("{}{index}", route.value))?;
+            let named = self.routes.iter().find(|other| other.is_exact() && other.value == name);
+            let asked = named.or_else(|| self.answering(&name)).filter(|asked| asked.refuses_some())?;
+            Some((at, route.guarded_as(asked)))
+        });
+        let guarded: Vec<_> = guarded.collect();
+        for (at, keys) in guarded {
+            self.routes[at].keys = keys;
         }
     }
 

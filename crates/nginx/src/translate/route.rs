@@ -131,6 +131,26 @@ impl Route {
         self.keys.0.iter().filter(|(key, _)| GUARDS.contains(&&**key)).cloned()
     }
 
+    /// Its keys behind the guards of another route, too. What both say in different words cannot be said: it is closed then.
+    pub(super) fn guarded_as(&self, other: &Self) -> Keys {
+        let mut keys = self.keys.clone();
+        if let Some(refusal) = other.keys.get("respond") {
+            keys = Keys::default();
+            keys.set("respond", refusal.clone());
+        }
+        for (key, value) in other.guards() {
+            match (keys.get(&key), value) {
+                (None, value) => keys.set(&key, value),
+                (Some(own), value) if *own == value => {}
+                (Some(Value::List(own)), Value::List(others)) if key == CASES => {
+                    keys.set(CASES, Value::List(own.iter().cloned().chain(others).collect()));
+                }
+                _ => return closed_with(403),
+            }
+        }
+        keys
+    }
+
     pub(super) fn content(&self) -> Content {
         let has = |keys: &[&str]| keys.iter().any(|key| self.keys.get(key).is_some());
         let runs_scripts =
