@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use baton_dispatch::PolicyName;
 use baton_http::origin::HostRule;
+use baton_site::cluster_key::ClusterKey;
 use baton_site::plan::ClusterWay;
 use baton_upstream::{OriginName, PEERS_MAX};
 
@@ -21,7 +22,7 @@ use super::raw::{Node, Value};
 use super::schema::Schema;
 use super::setting::{Inline, Section, Table, settings};
 use super::shown::Shown;
-use super::text::FilePath;
+use super::text::{FilePath, Text};
 use super::words::{Word, words};
 
 words! {
@@ -113,6 +114,11 @@ settings! {
     RouteCluster in "site.route.cluster" {
         /// How a request gets to its node. `cluster`: as `[cluster]` says.
         way: Option<ClusterWay> = None, Or("cluster", Word::<ClusterWay>::new());
+        /// What a node is chosen by: requests with the same key go to the same node, while loads allow it. `path`; `query`: the path
+        /// with its query; `header:NAME`, `cookie:NAME`; `body-prefix:BYTES`: the first bytes of the body, up to 65,536;
+        /// `json:/POINTER`: a value (RFC 6901) within the first 64 KiB of a body of JSON. The path takes the place of a key that is
+        /// missing.
+        key: ClusterKey = ClusterKey::Path, ClusterKeyKind;
     }
 }
 
@@ -190,6 +196,35 @@ impl Kind for ClusterKind {
 
     fn write(&self, value: &Self::Value) -> toml::Value {
         value.as_ref().map_or_else(|| false.into(), |cluster| Inline::<RouteCluster>::new().write(cluster))
+    }
+}
+
+/// A key, by its own syntax.
+struct ClusterKeyKind;
+
+impl Kind for ClusterKeyKind {
+    type Value = ClusterKey;
+
+    const SHOWN: Shown = Shown::Whole;
+
+    fn accepted(&self) -> String {
+        ClusterKey::FORMS.into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<ClusterKey> {
+        let text = Text.read(node, reading)?;
+        let expected = match ClusterKey::parse(&text) {
+            Ok(key) => return Some(key),
+            Err(expected) => expected,
+        };
+        let complaint = reading.complaint("is no key").at(node.span(), expected);
+        let kinds = ["path", "query", "header:", "cookie:", "body-prefix:", "json:/"];
+        reading.complain(complaint.did_you_mean(&text, kinds));
+        None
+    }
+
+    fn write(&self, value: &ClusterKey) -> toml::Value {
+        value.to_string().into()
     }
 }
 

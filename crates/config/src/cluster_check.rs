@@ -138,6 +138,10 @@ mod tests {
             (nodes, "cluster = true\nproxy = 'http://c'", "either `cluster` or `proxy`"),
             (nodes, "cluster = { way = 'redirect' }", "give nodes a `public` URL"),
             (nodes, "cluster = { way = 'relai' }", "did you mean `relay`"),
+            (nodes, "cluster = { key = 'paht' }", "did you mean `path`"),
+            (nodes, "cluster = { key = 'header' }", "the name of a field"),
+            (nodes, "cluster = { key = 'body-prefix:1m' }", "1 to 65536"),
+            (nodes, "cluster = { key = 'json:model' }", "RFC 6901"),
             ("nodes = ['http://a', 'http://a']", "cluster = true", "give it a `weight`"),
             (
                 "nodes = ['http://a', { to = 'http://b', name = 'a' }]",

@@ -13,7 +13,7 @@ use baton_http::{HeadLimits, MediaTypes};
 use baton_session::send_queue::SendfileMode;
 use baton_site::guards::RateTable;
 use baton_site::plan::{
-    Action, CgiTerms, Delegate, ErrorPage, Otherwise, Plan, RoutePages, Terms, UploadSettings,
+    Action, CgiTerms, ClusterTerms, Delegate, ErrorPage, Otherwise, Plan, RoutePages, Terms, UploadSettings,
 };
 use baton_site::{guards, plan};
 use baton_sys::process::identity;
@@ -305,9 +305,11 @@ impl Planner<'_> {
             }
             (None, None) if let Some(route_cluster) = &settings.cluster => {
                 let way = route_cluster.way.unwrap_or(self.cluster.way);
+                let cluster = ClusterTerms { way, key: route_cluster.key.clone() };
                 let nodes = Arc::clone(self.nodes()?);
                 let proxy = self.cluster.as_proxy();
-                let delegate = proxy_plan::cluster_delegate(site, route, &proxy, nodes, way, &self.bounds);
+                let delegate =
+                    proxy_plan::cluster_delegate(site, route, &proxy, nodes, cluster, &self.bounds);
                 Action::Delegated(Arc::new(delegate))
             }
             (None, None) if let Some((is_fastcgi, application)) = settings.application() => {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use baton_http::origin::{Forwarding, HostRule, PathRule, Prefix, ResponseRules};
-use baton_site::plan::{ClusterWay, Delegate, ProxyTerms, Terms, UploadSettings};
+use baton_site::plan::{ClusterTerms, Delegate, ProxyTerms, Terms, UploadSettings};
 use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
 use baton_upstream::{
     Address, Application, BalanceSettings, CheckSettings, ClusterSettings, Ejection, Endpoint, NamedAddress,
@@ -61,11 +61,11 @@ pub(super) fn cluster_delegate(
     route: &Route,
     proxy: &Proxy,
     nodes: Arc<Peers>,
-    way: ClusterWay,
+    cluster: ClusterTerms,
     bounds: &ResponseBounds,
 ) -> Delegate {
     let application = Arc::clone(nodes.first());
-    let terms = ProxyTerms { peers: Some(nodes), cluster: Some(way), ..terms(route, proxy) };
+    let terms = ProxyTerms { peers: Some(nodes), cluster: Some(cluster), ..terms(route, proxy) };
     to_origins(site, route, proxy, terms, application, temporary(proxy, bounds))
 }
 
@@ -143,6 +143,7 @@ fn to_origins(
     let cache = route.settings.cache.as_ref();
     // What is cached of a cluster stays when its first node goes.
     let origin = if terms.cluster.is_some() { Cluster::SITE } else { application.name() };
+    let first_bytes = terms.cluster.as_ref().map_or(0, |cluster| cluster.key.body_bytes() as u64);
     Delegate {
         cache: cache.map(|cache| cache.plan(site, &route.settings.name(), origin)),
         application,
@@ -150,7 +151,7 @@ fn to_origins(
             bytes_max: proxy.body_bytes_max.or(route.guards().body_bytes_max).unwrap_or(BODY_BYTES_MAX),
             timeout_ms: route.guards().body_ms,
             memory_bytes_max: 0,
-            first_bytes: 1,
+            first_bytes: first_bytes.max(1),
             temporary,
         },
         terms: Terms::Proxy(Box::new(terms)),

@@ -25,7 +25,7 @@ pub use map::{Book, Counts, Map, Requested, ServedCounts};
 pub use messages::{FromDocuments, ToDocuments};
 pub use origin::{COPIES, Origin};
 pub use process::run;
-pub use rules::{PAGE_BYTES_MAX, Rules, is_page};
+pub use rules::{PAGE_BYTES_MAX, Rules, Stays, is_page};
 pub use settings::{DocumentsSettings, FilesSettings, SiteSettings};
 pub use trust::{Key, SIGNATURE_FIELD};
 pub use words::{

@@ -6,9 +6,11 @@
 //!          ── Served, what each worker has counted ──►
 //!          ◄─ Map (in a descriptor) ──                  whenever a document moves: for all workers
 //!          ◄─ Status (in a descriptor) ──               for `baton ctl`
+//!   master ── Tell ──► process ── Told ──► master       for `baton ctl documents PATH`
 //! ```
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Origin, ServedCounts};
 
@@ -26,6 +28,13 @@ pub enum ToDocuments {
         /// The counts.
         served: ServedCounts,
     },
+    /// Say where the document at a path is, on each site, and why it stays.
+    Tell {
+        /// Which question this is; the answer repeats it.
+        ticket: u64,
+        /// The path, without a query.
+        path: String,
+    },
 }
 
 /// A message to the master.
@@ -41,4 +50,11 @@ pub enum FromDocuments {
     },
     /// One descriptor comes with this: how the sites are, as JSON.
     Status,
+    /// What there is to say of a document.
+    Told {
+        /// Which question this answers.
+        ticket: u64,
+        /// An entry for each site that has it.
+        documents: Vec<Value>,
+    },
 }

@@ -15,10 +15,16 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether a document with that path, which begins with a slash, may move.
-    pub fn allow(&self, path: &str, media_type: &str) -> bool {
-        self.allow_type(media_type)
-            && !self.entry_points.iter().any(|pattern| pattern.matches(path.as_bytes()))
+    /// Why a document with that path, which begins with a slash, never moves; `None`: it may.
+    pub fn keeps(&self, path: &str, media_type: &str) -> Option<Stays> {
+        match self.allow_type(media_type) {
+            false if is_page(media_type) => Some(Stays::Page),
+            false => Some(Stays::Type),
+            true => {
+                let is_one = self.entry_points.iter().any(|pattern| pattern.matches(path.as_bytes()));
+                is_one.then_some(Stays::EntryPoint)
+            }
+        }
     }
 
     /// Whether documents of that type may move.
@@ -27,6 +33,31 @@ impl Rules {
         match is_page(essence) {
             true => self.pages,
             false => self.types.iter().any(|kind| is_media_type(essence, kind)),
+        }
+    }
+}
+
+/// Why a document may not move, as far as its file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// It is a page, and `pages` is off.
+    Page,
+    /// Its media type is none of `types`.
+    Type,
+    /// `entry_points` has its path.
+    EntryPoint,
+    /// It changed less than three seconds before the last look: workers may have the old bytes yet.
+    Unsettled,
+}
+
+impl Stays {
+    /// The reason, for operators.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Page => "pages stay: `pages` is off",
+            Self::Type => "its media type is none of `types`",
+            Self::EntryPoint => "`entry_points` has its path",
+            Self::Unsettled => "it has changed just now: the next look at the folder decides",
         }
     }
 }
@@ -50,18 +81,19 @@ mod tests {
             pages: false,
             entry_points: ["/", "/logo.*", "/api/**"].map(|glob| Pattern::glob(glob).unwrap()).into(),
         };
-        assert!(rules.allow("/a.png", "image/png"));
-        assert!(rules.allow("/a.pdf", "application/pdf; x=y"));
-        for (path, media_type) in [
-            ("/a.js", "text/javascript"),
-            ("/a.html", "text/html"),
-            ("/logo.png", "image/png"),
-            ("/api/x", "image/x"),
-            ("/api/x/y", "image/x"),
+        assert_eq!(rules.keeps("/a.png", "image/png"), None);
+        assert_eq!(rules.keeps("/a.pdf", "application/pdf; x=y"), None);
+        for (path, media_type, why) in [
+            ("/a.js", "text/javascript", Stays::Type),
+            ("/a.html", "text/html", Stays::Page),
+            ("/logo.png", "image/png", Stays::EntryPoint),
+            ("/api/x", "image/x", Stays::EntryPoint),
+            ("/api/x/y", "image/x", Stays::EntryPoint),
         ] {
-            assert!(!rules.allow(path, media_type), "{path}");
+            assert_eq!(rules.keeps(path, media_type), Some(why), "{path}");
         }
-        assert!(Rules { pages: true, ..rules.clone() }.allow("/a.html", "text/html; charset=utf-8"));
-        assert!(!Rules { pages: true, ..rules }.allow("/", "text/html"));
+        let with_pages = Rules { pages: true, ..rules };
+        assert_eq!(with_pages.keeps("/a.html", "text/html; charset=utf-8"), None);
+        assert_eq!(with_pages.keeps("/", "text/html"), Some(Stays::EntryPoint));
     }
 }

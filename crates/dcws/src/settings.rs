@@ -43,6 +43,8 @@ pub struct SiteSettings {
     pub recall_ms: u64,
     /// How much busier one server must be, in percent of the other's load.
     pub imbalance_percent: u32,
+    /// Load of a document that is worth a move, in thousandths of its server's.
+    pub threshold_permille: u32,
     /// Documents that are known.
     pub documents_max: usize,
 }
@@ -79,6 +81,7 @@ impl SiteSettings {
             peer_us: self.peer_ms * 1000,
             recall_us: self.recall_ms * 1000,
             imbalance_percent: self.imbalance_percent,
+            threshold_permille: self.threshold_permille,
             documents_max: self.documents_max,
             ..MigrationSettings::default()
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use baton_dcws::{
-    Cooperation, Distrust, DocumentFile, Key, Map, Origin, Question, ServedCounts, SignedMessage,
+    Cooperation, Distrust, DocumentFile, Key, Map, Origin, Question, ServedCounts, SignedMessage, Stays,
 };
 use baton_dispatch::migration::MigrationSettings;
 
@@ -146,15 +146,16 @@ impl World {
 /// An index with links to all others.
 fn folder(count: usize, version: i64) -> BTreeMap<String, DocumentFile> {
     let name = |number: usize| format!("p{number:02}.png");
-    let image = |_| DocumentFile {
-        stamp: (1, 1, version, 0),
-        aliases: Vec::new(),
-        links: Vec::new(),
-        may_move: true,
-    };
+    let image =
+        |_| DocumentFile { stamp: (1, 1, version, 0), aliases: Vec::new(), links: Vec::new(), stays: None };
     let mut folder: BTreeMap<_, _> = (0..count - 1).map(|number| (name(number), image(number))).collect();
     let links = (0..count - 1).map(|number| (name(number), baton_dcws::links::Use::Moves)).collect();
-    let index = DocumentFile { stamp: (0, 0, 0, 0), aliases: vec![String::new()], links, may_move: false };
+    let index = DocumentFile {
+        stamp: (0, 0, 0, 0),
+        aliases: vec![String::new()],
+        links,
+        stays: Some(Stays::EntryPoint),
+    };
     folder.insert("index.html".into(), index);
     folder
 }

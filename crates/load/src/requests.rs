@@ -44,7 +44,7 @@ impl RequestList {
         let order = requests
             .into_iter()
             .map(|request| {
-                *known.entry(request.path.clone()).or_insert_with(|| {
+                *known.entry((request.path.clone(), request.body.clone())).or_insert_with(|| {
                     different.push(request);
                     different.len() as u32 - 1
                 })
@@ -111,5 +111,17 @@ mod tests {
         let mut list = list(&["/a", "/b", "/a"]);
         assert_eq!(next(&mut list, 5), ["/a", "/b", "/a", "/a", "/b"]);
         assert_eq!(list.targets.count(), 2);
+    }
+
+    #[test]
+    fn what_is_posted_tells_requests_of_one_path_apart() {
+        let post = |body: &str| LoadRequest::page("/a", None).posting(body.into());
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let list = RequestList::new(address, false, [post("one"), post("other"), post("one")]);
+        let list = list.with_fields("X: y\r\n");
+        assert_eq!(list.targets.count(), 2);
+        let text = String::from_utf8(list.first().to_vec()).unwrap();
+        assert!(text.starts_with("POST /a HTTP/1.1\r\n"), "{text}");
+        assert!(text.ends_with("Content-Length: 3\r\nX: y\r\n\r\none"), "{text}");
     }
 }

@@ -11,6 +11,8 @@ pub struct LoadRequest {
     pub bytes: Option<u64>,
     /// What kind of reply is right.
     pub expects: Expects,
+    /// What is posted; empty: it is a GET.
+    pub body: String,
 }
 
 /// What kind of reply is right.
@@ -36,19 +38,25 @@ impl LoadRequest {
     /// For a file that [`files`](crate::files) has written. The first body of each load is compared with it.
     #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
-        Self { path: path.into(), bytes: Some(bytes), expects: Expects::File }
+        Self { path: path.into(), bytes: Some(bytes), expects: Expects::File, body: String::new() }
     }
 
     /// For what a program makes, of this length if it is known.
     #[must_use]
     pub fn page(path: impl Into<String>, bytes: Option<u64>) -> Self {
-        Self { path: path.into(), bytes, expects: Expects::Page }
+        Self { path: path.into(), bytes, expects: Expects::Page, body: String::new() }
     }
 
     /// For a request of a log.
     #[must_use]
     pub fn replay(path: impl Into<String>) -> Self {
-        Self { path: path.into(), bytes: None, expects: Expects::Replay }
+        Self { path: path.into(), bytes: None, expects: Expects::Replay, body: String::new() }
+    }
+
+    /// The same, with this to post.
+    #[must_use]
+    pub fn posting(self, body: String) -> Self {
+        Self { body, ..self }
     }
 }
 
@@ -77,9 +85,13 @@ impl Targets {
     ) -> Self {
         let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
         let prepare = |request: LoadRequest| {
+            let (method, length) = match request.body.len() {
+                0 => ("GET", String::new()),
+                length => ("POST", format!("Content-Length: {length}\r\n")),
+            };
             let wire = format!(
-                "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}\r\n",
-                request.path
+                "{method} {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}{length}\r\n{}",
+                request.path, request.body
             );
             let uncompared = request.expects == Expects::File;
             Prepared { request, wire: wire.into_bytes(), status: None, sum: None, uncompared }
@@ -90,7 +102,7 @@ impl Targets {
     /// More fields for all, each with its line's end.
     pub(super) fn add_fields(&mut self, fields: &str) {
         for prepared in &mut self.prepared {
-            let end = prepared.wire.len() - "\r\n".len();
+            let end = prepared.wire.len() - prepared.request.body.len() - "\r\n".len();
             prepared.wire.splice(end..end, fields.bytes());
         }
     }

@@ -10,6 +10,8 @@ pub(super) use baton_supervise::messages::{MESSAGE_BYTES_MAX, receive, send};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::control::{RouteQuestion, RouteTopic};
+
 /// A message to a worker, which handles messages in their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
@@ -91,12 +93,14 @@ pub(super) enum ToWorker {
         /// Which purges are complete then. If there are any, the worker confirms.
         tickets: Vec<u64>,
     },
-    /// Say where a request for a URL would go.
+    /// Say something of a request.
     Why {
         /// Which question this is; the answer repeats it.
         ticket: u64,
-        /// The URL, or its path.
-        url: String,
+        /// What.
+        topic: RouteTopic,
+        /// The request.
+        asked: RouteQuestion,
     },
     /// Report your status.
     Status {
@@ -171,11 +175,11 @@ pub(super) enum FromWorker {
         /// What.
         orders: Vec<PurgeOrder>,
     },
-    /// Where a request would go.
+    /// What was asked of a request.
     Why {
         /// Which question this answers.
         ticket: u64,
-        /// Where, or why it cannot be said.
+        /// What there is to say, or why it cannot be said.
         told: Result<Value, String>,
     },
     /// Its status.

@@ -21,14 +21,17 @@ use baton_config::Config;
 use baton_confine::Limits;
 use baton_dcws::{DocumentsSettings, FromDocuments, Origin, ServedCounts, ToDocuments};
 use baton_report::{OperatorError, log};
+use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
 use super::certificates::Certificates;
 use super::channel::ToWorker;
 use super::child::{Child, Kind};
 use super::control::usual_path;
+use super::management::Requester;
 use super::memory_file;
 use super::privileges::WorkerUser;
+use super::route_questions::Tickets;
 use super::workers::Workers;
 
 /// The process, and what it has said.
@@ -41,6 +44,8 @@ pub(super) struct Documents {
     pub(super) child: Child,
     maps: BTreeMap<Origin, OwnedFd>,
     status: Value,
+    /// Questions about documents without an answer yet.
+    questions: Tickets,
 }
 
 impl Documents {
@@ -52,6 +57,7 @@ impl Documents {
             child: Child::new(&KIND, limits, now),
             maps: BTreeMap::new(),
             status: Value::Null,
+            questions: Tickets::default(),
         }
     }
 
@@ -109,11 +115,35 @@ impl Documents {
         self.child.deadline(self.settings.is_some() && may_run)
     }
 
-    /// The process has sent messages.
-    pub(super) fn handle_messages(&mut self, workers: &Workers) {
+    /// The process has sent messages. Returns answers, and who has asked.
+    pub(super) fn handle_messages(&mut self, workers: &Workers) -> Vec<(Requester, Value)> {
+        let mut told = Vec::new();
         for (message, descriptors) in self.child.receive() {
-            self.handle(message, descriptors, workers);
+            if let FromDocuments::Told { ticket, documents } = message {
+                told.extend(self.questions.take(ticket).map(|asked| (asked, json!({ "told": documents }))));
+            } else {
+                self.handle(message, descriptors, workers);
+            }
         }
+        told
+    }
+
+    /// Asks the process where the document at a path is.
+    ///
+    /// # Errors
+    /// No site shares its load, or the process does not run.
+    pub(super) fn ask(&mut self, path: String, requester: Requester) -> Result<(), String> {
+        self.settings.as_ref().ok_or("no site shares its load: see `documents` of a site")?;
+        let ticket = self.questions.open(requester);
+        self.child.tell(&ToDocuments::Tell { ticket, path }).map_err(|error| {
+            self.questions.take(ticket);
+            format!("cannot ask the process that decides: {error}")
+        })
+    }
+
+    /// A child of the master has ended. Returns those whose questions are lost, if it was the process.
+    pub(super) fn handle_end(&mut self, pid: i32, ended: Ended, now: Instant) -> Option<Vec<Requester>> {
+        self.child.handle_end(pid, ended, now).then(|| self.questions.drain())
     }
 
     fn handle(&mut self, message: FromDocuments, descriptors: Vec<OwnedFd>, workers: &Workers) {
@@ -130,6 +160,8 @@ impl Documents {
                 let status = memory_file::read(file).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
                 self.status = status.unwrap_or_default();
             }
+            // It is an answer, which has been taken.
+            FromDocuments::Told { .. } => {}
         }
     }
 

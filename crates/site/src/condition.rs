@@ -133,6 +133,16 @@ impl Test {
 }
 
 impl Subject {
+    /// The first of its values in a request.
+    pub(crate) fn first(&self, view: &RequestView<'_>) -> Option<Vec<u8>> {
+        let mut found = None;
+        self.some(view, &mut |value| {
+            found = Some(value.to_vec());
+            true
+        });
+        found
+    }
+
     /// Whether one of its values in a request is wanted.
     fn some(&self, view: &RequestView<'_>, wants: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let head = view.head;

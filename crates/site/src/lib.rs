@@ -9,11 +9,13 @@
 
 pub mod address_count;
 pub mod address_range;
+pub mod cluster_key;
 pub mod condition;
 pub mod cors;
 pub mod documents;
 pub mod facts;
 pub mod guards;
+pub mod json_pointer;
 pub mod limits;
 pub mod mark;
 pub mod matcher;

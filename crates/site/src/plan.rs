@@ -20,6 +20,7 @@ use baton_telemetry::log::SiteLog;
 use baton_upstream::{Application, Peers, TemporaryFiles};
 
 use crate::address_range::AddressSet;
+use crate::cluster_key::ClusterKey;
 use crate::condition::{Condition, RequestView};
 use crate::cors::Cors;
 use crate::documents::{Copies, Lending};
@@ -242,8 +243,8 @@ pub struct CgiTerms {
 pub struct ProxyTerms {
     /// The origins, if there are several. [`Delegate::application`] is the first one, whose settings all share.
     pub peers: Option<Arc<Peers>>,
-    /// If they are the nodes of the cluster: how requests get there.
-    pub cluster: Option<ClusterWay>,
+    /// If they are the nodes of the cluster: by what one of them is chosen, and how requests get there.
+    pub cluster: Option<ClusterTerms>,
     /// How the heads of requests are written.
     pub forwarding: Forwarding,
     /// How the heads of responses are changed.
@@ -252,6 +253,15 @@ pub struct ProxyTerms {
     pub trusted: AddressSet,
     /// If it is the home of documents that this server is lent: which of its responses are passed on.
     pub copies: Option<Arc<Copies>>,
+}
+
+/// What a route says of the cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterTerms {
+    /// How requests get to its nodes.
+    pub way: ClusterWay,
+    /// By what a node is chosen.
+    pub key: ClusterKey,
 }
 
 /// How requests get to the nodes of the cluster.
@@ -288,6 +298,16 @@ impl Delegate {
             Terms::Proxy(terms) => Some(terms),
             Terms::Cgi(_) => None,
         }
+    }
+
+    /// What a route to the cluster says; `None`: it leads elsewhere.
+    pub fn cluster(&self) -> Option<&ClusterTerms> {
+        self.proxy()?.cluster.as_ref()
+    }
+
+    /// Whether a node is chosen by what a request's body has.
+    pub fn chooses_by_body(&self) -> bool {
+        self.cluster().is_some_and(|cluster| cluster.key.body_bytes() > 0)
     }
 
     /// If it is the home of documents that this server is lent: which of its responses are passed on.

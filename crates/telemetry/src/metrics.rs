@@ -99,6 +99,7 @@ metrics! {
     TemporaryBytes, "baton_temporary_bytes", None, Gauge, "Bytes in temporary files: bodies that are not complete, and responses that slow clients have not taken.";
     TemporaryRefused, "baton_temporary_refused_total", None, Counter, "Times that temporary files had no room for more: limits.temporary_bytes_max, or the disk.";
     OriginRetries, "baton_origin_retries_total", None, Counter, "Times that a request was tried again on another connection to an origin, or at another origin.";
+    ClusterKeysMissing, "baton_cluster_keys_missing_total", None, Counter, "Requests without the key of their route to the cluster: their path was used in its place.";
     HandshakesFull, "baton_tls_handshakes_total", Some(("kind", "full")), Counter, "TLS handshakes that were completed.";
     HandshakesResumed, "baton_tls_handshakes_total", Some(("kind", "resumed")), Counter, "TLS handshakes that were completed.";
     HandshakeFailedNotTls, "baton_tls_handshakes_failed_total", Some(("reason", "not-tls")), Counter, "TLS handshakes that came to nothing.";

@@ -106,4 +106,4 @@ pub use settings::{
     TransportChoice, Trust,
 };
 pub use temporary::{NoRoom, TemporaryCounters, TemporaryFile, TemporaryFiles, TemporarySpace};
-pub use trail::{Choice, Trail, Way};
+pub use trail::{Choice, ChoiceKey, Trail, Way};

@@ -1,5 +1,9 @@
 //! What is known of a request's way to an origin, for the log.
 
+use std::fmt;
+
+use baton_dispatch::target_hash;
+
 /// The way of a request to an origin. Times count from the moment at which the gateway got the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
@@ -20,6 +24,38 @@ pub struct Choice {
     pub why: &'static str,
     /// The way.
     pub way: Way,
+    /// What it was chosen by.
+    pub key: ChoiceKey,
+}
+
+/// By what a policy knows a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChoiceKey {
+    /// By its path.
+    #[default]
+    Path,
+    /// By a key of its own, of which this is the hash: logs show no sessions and no prompts.
+    Own(u64),
+    /// By its path, since it has no such key.
+    Missing,
+}
+
+impl ChoiceKey {
+    /// A key of its own.
+    pub fn own(key: &[u8]) -> Self {
+        Self::Own(target_hash(key))
+    }
+}
+
+/// In logs: 16 hexadecimal digits, or a word.
+impl fmt::Display for ChoiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path => f.write_str("path"),
+            Self::Own(hash) => write!(f, "{hash:016x}"),
+            Self::Missing => f.write_str("missing"),
+        }
+    }
 }
 
 /// The way of a request to a node.

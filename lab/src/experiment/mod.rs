@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 62] = files![
+static FILES: [(&str, &str); 63] = files![
     "affinity",
     "applications",
     "architectures",
@@ -458,6 +458,7 @@ static FILES: [(&str, &str); 62] = files![
     "policies",
     "profile",
     "profiler",
+    "prompts",
     "proxy",
     "restart",
     "scalability",

@@ -170,7 +170,9 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
             (*directories, *requests) =
                 ((*directories).min(TINY_DIRECTORIES), (*requests).min(TINY_REQUESTS));
         }
-        SiteKind::Specweb2005 { requests, .. } | SiteKind::Surge { requests, .. } => {
+        SiteKind::Specweb2005 { requests, .. }
+        | SiteKind::Surge { requests, .. }
+        | SiteKind::Prompts { requests, .. } => {
             *requests = (*requests).min(TINY_REQUESTS);
         }
         SiteKind::Log { set_mib, .. } | SiteKind::Published { set_mib, .. } => {

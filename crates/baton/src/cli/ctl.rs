@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_master::control::{self, Command, PurgeRequest};
+use baton_master::control::{self, Command, PurgeRequest, RouteQuestion};
 use baton_report::counted;
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::Value;
 
+use super::command_line::parse_header;
 use super::ctl_cluster::Cluster;
 use super::output::{Failure, print};
 use super::status::Topic;
-use super::{documents_status, status, status_summary};
+use super::{ctl_cache, documents_status, status, status_summary};
 
-/// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, purge its shared
-/// cache, make way for its successor, spare an origin or show its cluster
+/// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, show or purge its
+/// shared cache, make way for its successor, spare an origin or show its cluster
 #[derive(Debug, Args)]
 pub(super) struct Ctl {
     #[command(subcommand)]
@@ -65,9 +66,22 @@ enum Request {
         #[arg(value_name = "URL")]
         url: String,
     },
-    /// Which documents are at other servers and why, and how busy these are
-    Documents,
+    /// Which documents are at other servers, and how busy these are; of one document, where it is and why
+    Documents {
+        /// Path of a document, as clients ask for it: /img/tower.jpg
+        #[arg(value_name = "PATH")]
+        path: Option<String>,
+    },
     Cluster(Cluster),
+    /// Which segments of the responses for a URL are in the shared cache of a worker
+    Cache {
+        /// The URL as clients ask for it
+        #[arg(value_name = "URL")]
+        url: String,
+        /// Field of the request, if its route tells responses apart by it; may be repeated
+        #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
+        header: Vec<(String, String)>,
+    },
     Purge(Purge),
 }
 
@@ -108,7 +122,8 @@ impl Ctl {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let path = self.control.clone().map_or_else(control::find, Ok)?;
         let command = match &self.request {
-            Request::Status { .. } | Request::Documents => Command::Status,
+            Request::Status { .. } | Request::Documents { path: None } => Command::Status,
+            Request::Documents { path: Some(path) } => Command::Document(path.clone()),
             Request::Reload => Command::Reload,
             Request::Drain => Command::Drain,
             Request::Recycle => Command::Recycle,
@@ -118,6 +133,10 @@ impl Ctl {
             Request::DrainOrigin { url } => Command::DrainOrigin(url.clone()),
             Request::UndrainOrigin { url } => Command::UndrainOrigin(url.clone()),
             Request::Cluster(cluster) => cluster.command(),
+            Request::Cache { url, header } => {
+                let (url, fields) = (url.clone(), header.clone());
+                Command::Cache(RouteQuestion { url, fields, ..RouteQuestion::default() })
+            }
             Request::Purge(Purge { urls, prefix, tag, all }) => Command::Purge(PurgeRequest {
                 urls: urls.clone(),
                 prefixes: prefix.clone(),
@@ -130,7 +149,7 @@ impl Ctl {
         if self.json {
             return print(&match &self.request {
                 Request::Cluster(cluster) => format!("{}\n", cluster.part(&told)),
-                Request::Documents => format!("{}\n", told["documents"]),
+                Request::Documents { path: None } => format!("{}\n", told["documents"]),
                 _ => format!("{answer}\n"),
             });
         }
@@ -138,7 +157,8 @@ impl Ctl {
             Request::Status { topic: Some(topic), .. } => status::of_topic(&told, *topic),
             Request::Status { all: true, .. } => status::for_humans(&told),
             Request::Status { .. } => status_summary::summary(&told),
-            Request::Documents => documents_status::for_humans(&told["documents"]),
+            Request::Documents { path: None } => documents_status::for_humans(&told["documents"]),
+            Request::Documents { path: Some(path) } => documents_status::of_document(path, &told["told"]),
             Request::Reload => reloaded(&told),
             Request::Drain => format!(
                 "draining: what is under way may take {} ms, tunnels {} ms\n",
@@ -150,6 +170,7 @@ impl Ctl {
             Request::Upgrade => format!("process {} has taken over\n", told["pid"]),
             Request::DrainOrigin { .. } | Request::UndrainOrigin { .. } => drained(&told),
             Request::Cluster(cluster) => cluster.for_humans(cluster.part(&told)),
+            Request::Cache { .. } => ctl_cache::for_humans(&told),
             Request::Purge(_) => purged(&told["purged"]),
         })
     }

@@ -1,10 +1,11 @@
 //! `baton ctl cluster`: the nodes of a running server's cluster, where a target goes, and orders about nodes.
 
-use baton_master::control::{ClusterCommand, Command};
+use baton_master::control::{ClusterCommand, Command, RouteQuestion};
 use baton_report::counted;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::command_line::parse_header;
 use super::status::{elements, plain, table};
 
 /// Show the nodes of the cluster, or do something about one
@@ -24,6 +25,12 @@ enum Request {
         /// The URL, or its path alone
         #[arg(value_name = "URL")]
         url: String,
+        /// Field of the request, if its route has a `key` there; may be repeated
+        #[arg(short = 'H', long, value_name = "NAME:VALUE", value_parser = parse_header)]
+        header: Vec<(String, String)>,
+        /// Body of the request, if its route has a `key` there
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        body: String,
     },
     /// Let a node get no new requests; what is under way ends in its own time
     Drain {
@@ -56,7 +63,10 @@ impl Cluster {
         };
         match &self.request {
             None => Command::Status,
-            Some(Request::Why { url }) => Command::Cluster(ClusterCommand::Why(url.clone())),
+            Some(Request::Why { url, header, body }) => {
+                let (url, fields, body) = (url.clone(), header.clone(), body.clone());
+                Command::Cluster(ClusterCommand::Why(RouteQuestion { url, fields, body }))
+            }
             Some(Request::Drain { node }) => order(node, Some(true), None),
             Some(Request::Undrain { node }) => order(node, Some(false), None),
             Some(Request::Weight { node, weight }) => order(node, None, Some(*weight)),
@@ -74,7 +84,7 @@ impl Cluster {
             None => nodes(told),
             Some(Request::Why { .. }) => {
                 let [path, node, to, why] = ["path", "node", "to", "why"].map(|key| plain(&told[key]));
-                format!("{path}: node {node} at {to}\n  {why}\n{}", ways(&told["ways"]))
+                format!("{path}: node {node} at {to}\n  {why}\n  {}\n{}", key(told), ways(&told["ways"]))
             }
             Some(_) => {
                 let [node, ordered, by] = ["node", "ordered", "by"].map(|key| plain(&told[key]));
@@ -82,6 +92,16 @@ impl Cluster {
                 format!("node {node}: {ordered}, {whom}\n")
             }
         }
+    }
+}
+
+/// What the node was chosen by.
+fn key(told: &Value) -> String {
+    let [key, logged] = ["key", "logged"].map(|name| plain(&told[name]));
+    match &told["value"] {
+        Value::Null if key == logged => "chosen by the path".into(),
+        Value::Null => format!("chosen by the path, since the request has no {key}"),
+        value => format!("chosen by {key}: {value}, in logs {logged}"),
     }
 }
 

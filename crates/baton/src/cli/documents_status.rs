@@ -3,6 +3,8 @@
 use baton_report::{counted, counted_as};
 use serde_json::Value;
 
+use super::status::elements;
+
 /// The part of a status about documents, as lines.
 pub(super) fn for_humans(documents: &Value) -> String {
     if documents.is_null() {
@@ -13,6 +15,35 @@ pub(super) fn for_humans(documents: &Value) -> String {
         return "the process that decides has not said anything yet\n".into();
     }
     sites.iter().map(site).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the document at a path is, and why.
+pub(super) fn of_document(path: &str, told: &Value) -> String {
+    let sites = elements(told);
+    if sites.is_empty() {
+        return format!("{path}: no site that shares its load has such a document\n");
+    }
+    sites.iter().map(document).collect()
+}
+
+fn document(one: &Value) -> String {
+    let text = |key: &str| one[key].as_str().unwrap_or_default();
+    let place = match &one["address"] {
+        Value::Null => format!("at home, {}", text("site")),
+        _ if one["announced"] == true => format!("away: clients get 307 to {}", text("address")),
+        _ => format!("away soon, at {}: its server has to be told first", text("address")),
+    };
+    let pages: Vec<_> = elements(&one["pinned_by"]).iter().filter_map(Value::as_str).collect();
+    let pages = if pages.is_empty() { String::new() } else { format!(": {}", pages.join(", ")) };
+    let number = |key: &str| one[key].as_u64().unwrap_or(0);
+    format!(
+        "{}: {place}\n  {}{pages}\n  {} in this interval, of {} that a move needs; linked from {}\n",
+        text("document"),
+        text("why"),
+        counted(number("load"), "request"),
+        number("threshold").max(1),
+        counted(number("linked_from"), "page"),
+    )
 }
 
 /// A number that may be unknown.

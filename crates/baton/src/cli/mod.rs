@@ -14,6 +14,7 @@ mod configuration;
 #[cfg(feature = "convert")]
 mod convert;
 mod ctl;
+mod ctl_cache;
 mod ctl_cluster;
 mod documents_status;
 mod explain;

@@ -28,6 +28,7 @@ mod poison;
 mod prefetch;
 mod purges;
 mod ranges;
+mod scans;
 mod site;
 mod suite;
 

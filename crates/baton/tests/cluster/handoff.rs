@@ -137,6 +137,45 @@ pub(crate) fn ways(front: &Server, path: &str) -> Vec<(String, String)> {
     lines.iter().map(|line| (text(line, "outcome"), text(&line["origin"], "way"))).collect()
 }
 
+/// Goal: a connection goes to the node that a value in the body names, and what was read of the body goes with it.
+#[test]
+fn a_key_in_the_body_travels_with_the_connection() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let file = cluster.front.folder().base().join("baton.toml");
+    let text = fs::read_to_string(&file).expect("a configuration");
+    fs::write(&file, text.replace("cluster = true", "cluster = { key = 'json:/model' }")).expect("a file");
+    cluster.front.ctl(&["reload"]);
+    let mut used = BTreeSet::new();
+    for model in 0..8 {
+        let of_model: BTreeSet<_> = (0..2)
+            .map(|file| {
+                let body = format!("{{\"x\":{file},\"model\":{model}}}");
+                let mut curl = cluster.hosts.client.command("curl");
+                curl.args([
+                    "-sS",
+                    "--max-time",
+                    "30",
+                    "-o",
+                    "/dev/null",
+                    "-w",
+                    "%{http_code} %header{x-node}",
+                ]);
+                curl.args(["-d", &body, &format!("http://{}/keyed.txt", ClusterHosts::VIP_V4)]);
+                let output = curl.output().expect("curl");
+                String::from_utf8(output.stdout).expect("text")
+            })
+            .collect();
+        assert_eq!(of_model.len(), 1, "model {model}: {of_model:?}");
+        used.extend(of_model);
+    }
+    assert_eq!(used, BTreeSet::from(["405 n0".to_owned(), "405 n1".to_owned()]), "files take no POST");
+    let lines = logged(&cluster.front, "/keyed.txt", 16);
+    assert!(lines.iter().all(|line| line["outcome"] == "handed-over"), "{lines:?}");
+}
+
 /// Goal: the node answers the client itself, byte for byte, also further requests on the connection; each server logs each of
 /// its requests once.
 #[test]

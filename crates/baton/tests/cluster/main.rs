@@ -12,6 +12,7 @@ mod clients;
 mod front;
 mod handoff;
 mod handoff_agent;
+mod keys;
 #[path = "../common/origin.rs"]
 mod origin;
 mod redirect;

@@ -186,6 +186,15 @@ impl Server {
         String::from_utf8(output.stdout).expect("text")
     }
 
+    /// What `baton explain` says of a URL or a path, with the server's own configuration.
+    pub(crate) fn explain(&self, url: &str) -> String {
+        let mut command = Command::new(BATON);
+        command.args(["explain", "--config"]).arg(self.folder().base().join("baton.toml")).arg(url);
+        let output = command.output().expect("baton explain");
+        assert!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
     /// What `baton ctl` says when the server refuses.
     pub(crate) fn ctl_fails(&self, arguments: &[&str]) -> String {
         let output = self.ctl_output(arguments);

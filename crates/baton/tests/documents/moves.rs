@@ -4,12 +4,53 @@ use std::time::Duration;
 
 use crate::common::client::Client;
 use crate::common::folder::pattern;
-use crate::common::server::Server;
+use crate::common::server::{Server, wait_until};
 use crate::crawler::{Crawler, links};
-use crate::servers::{IMAGES, Servers, Settings, get, status};
+use crate::servers::{IMAGES, Servers, Settings, get, split, status};
 
 /// Pages move where both servers say so.
 const PAGES: &str = ", pages = true";
+
+/// Goal: an operator is told why a document stays: by its type, as a page, pinned by pages that are named, or asked for too little.
+#[test]
+fn an_operator_is_told_why_a_document_stays() {
+    let servers = Servers::start(1, Settings::default());
+    let folder = servers.home.folder();
+    folder.write("pin.html", "<img crossorigin src='/img/pinned.png'>").write("img/pinned.png", "p");
+    let told = |path: &str| servers.home.ctl(&["documents", path]);
+    for (path, words) in [
+        ("/s.js", "none of `types`"),
+        ("/", "`pages` is off"),
+        ("/img/pinned.png", "needs its own origin: /pin.html"),
+        ("/img/0.png", "this server is not busier than"),
+        ("/none", "no site that shares its load has such a document"),
+    ] {
+        wait_until(&format!("{path}: {words}"), || told(path).contains(words));
+    }
+    let told: serde_json::Value =
+        serde_json::from_str(&servers.home.ctl(&["documents", "/img/pinned.png", "--json"])).expect("JSON");
+    assert_eq!(told["told"][0]["pinned_by"], serde_json::json!(["/pin.html"]));
+}
+
+/// Goal: a document comes home when its peer has become the busier server, and its old address leads home.
+#[test]
+fn documents_of_a_busy_peer_come_home() {
+    let servers = Servers::start(1, Settings { home: ", recall_ms = 1000", ..Settings::default() });
+    servers.busy_until("a document is away", |servers| !servers.announced().is_empty());
+    let address = servers.announced().remove(0);
+    let peer = servers.peers[0].as_ref().expect("a peer");
+    let copies = [split(&address).1.to_owned()];
+    servers.busy_with_until((peer, &copies), "it comes home", |servers| {
+        servers.status()["recalled"].as_u64() > Some(0) && !servers.announced().contains(&address)
+    });
+    let image = address.rsplit_once('/').expect("a path").1;
+    let original = format!("{}/img/{image}", servers.url(0));
+    assert_eq!(get(&original, "").status, 200);
+    wait_until("the peer to send clients home", || {
+        let copy = get(&address, "");
+        (copy.status, copy.field("location")) == (307, Some(&*original))
+    });
+}
 
 /// A busy server lends images; its pages show them from where they are, and old addresses redirect.
 #[test]
@@ -63,6 +104,14 @@ fn documents_of_a_busy_server_are_served_by_its_peers() {
     }
     let told = servers.home.ctl(&["documents"]);
     assert!(told.contains(&away[0]) && told.contains(&servers.url(1)), "{told}");
+    // One document: where it is, as clients see it.
+    let first = format!("/img/{}", away[0].rsplit_once('/').expect("a path").1);
+    let told = servers.home.ctl(&["documents", &first]);
+    assert!(told.contains(&format!("{first}: away: clients get 307 to {}", away[0])), "{told}");
+    let told = servers.home.explain(&first);
+    for words in [format!("away, at {}", away[0]), format!("Location: {}", away[0])] {
+        assert!(told.contains(&words) && told.contains("307"), "{words}: {told}");
+    }
     let peer = servers.peers.iter().flatten().next().expect("a peer");
     assert_eq!(status(peer)["lent"].as_array().map(Vec::len), Some(0));
 

@@ -78,7 +78,18 @@ impl Servers {
     }
 
     /// Makes the home server busy until that is so.
-    pub(crate) fn busy_until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+    pub(crate) fn busy_until(&self, what: &str, is_so: impl FnMut(&Self) -> bool) {
+        let images: Vec<_> = (0..IMAGES).map(|number| format!("/img/{number}.png")).collect();
+        self.busy_with_until((&self.home, &images), what, is_so);
+    }
+
+    /// Makes a server busy with these paths until that is so.
+    pub(crate) fn busy_with_until(
+        &self,
+        (server, paths): (&Server, &[String]),
+        what: &str,
+        mut is_so: impl FnMut(&Self) -> bool,
+    ) {
         let deadline = std::time::Instant::now() + 4 * PATIENCE;
         while !is_so(self) {
             assert!(
@@ -87,11 +98,9 @@ impl Servers {
                 self.status(),
                 self.home.said()
             );
-            let mut client = self.home.connect();
-            for number in 0..IMAGES {
-                (0..8).for_each(|_| {
-                    client.get(&format!("/img/{number}.png"));
-                });
+            let mut client = server.connect();
+            for path in paths {
+                (0..8).for_each(|_| _ = client.get(path));
             }
         }
     }
@@ -155,7 +164,8 @@ pub(crate) fn configuration(
     let peers = addresses.iter().filter(|other| **other != listen);
     let peers = peers.map(|other| format!("\"{}\"", url(protocol, *other))).collect::<Vec<_>>().join(", ");
     let at = url(protocol, listen);
-    let quick = "statistics_ms = 300, ping_ms = 1000, reply_ms = 1000, peer_ms = 300, recall_ms = 3600000, scan_ms = 300";
+    let quick = "statistics_ms = 300, ping_ms = 1000, reply_ms = 1000, peer_ms = 300, scan_ms = 300";
+    let recall = if more.contains("recall_ms") { "" } else { ", recall_ms = 3600000" };
     let (secure, tls) = match protocol.is_secure() {
         true => {
             (" tls", "tls = { certificate = \"{base}/localhost.pem\", key = \"{base}/localhost.key\" }\n")
@@ -164,7 +174,7 @@ pub(crate) fn configuration(
     };
     format!(
         "processes = 1\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{listen}{secure}\"]\n{tls}root = \"{{root}}\"\n\
-         documents = {{ at = \"{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}, imbalance_percent = 110{more} }}"
+         documents = {{ at = \"{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}{recall}, imbalance_percent = 110{more} }}"
     )
 }
 

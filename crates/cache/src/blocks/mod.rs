@@ -264,6 +264,16 @@ impl Blocks {
         self.tiers.contains(content, block)
     }
 
+    /// Names each block of a content that is here, in each tier that has it; `true`: the disk.
+    pub(crate) fn each_block(&self, content: u128, mut name: impl FnMut(bool, BlockNumber)) {
+        for tier in self.tiers.each() {
+            let index = self.tiers.lock(tier);
+            if let Some(object) = index.find(KeyHash(content)) {
+                index.blocks_back(object).for_each(|block| name(tier == Tier::Disk, block));
+            }
+        }
+    }
+
     /// Whether all blocks of these bytes are here.
     pub(crate) fn contains_all(&self, content: u128, bytes: &Range<u64>) -> bool {
         self.layout.blocks_over(bytes).all(|block| self.contains(content, block))

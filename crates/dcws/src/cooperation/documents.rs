@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use baton_dispatch::migration::{DocumentId, HomeServer};
 
 use crate::links::Use;
+use crate::rules::Stays;
 
 /// A file of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct DocumentFile {
     pub aliases: Vec<String>,
     /// Names of what it links to, and how it uses that.
     pub links: Vec<(String, Use)>,
-    /// Whether its type and path let it move.
-    pub may_move: bool,
+    /// Why its type, its path or its age keep it at home; `None`: they let it move.
+    pub stays: Option<Stays>,
 }
 
 /// What changes with the contents of a file: inode, size, time of the last change.
@@ -69,7 +70,7 @@ impl Documents {
         let names_before: Vec<(String, Vec<String>)> = self.names_of_all();
         self.by_name.retain(|name, document| {
             let stays = scanned.get(name).is_some_and(|now| {
-                let may_move = now.may_move && !pinned.contains(name);
+                let may_move = now.stays.is_none() && !pinned.contains(name);
                 now.stamp == document.scanned.stamp && may_move == document.may_move
             });
             if !stays {
@@ -79,7 +80,7 @@ impl Documents {
             stays
         });
         for (name, one) in scanned {
-            let may_move = one.may_move && !pinned.contains(&name);
+            let may_move = one.stays.is_none() && !pinned.contains(&name);
             if let Some(document) = self.by_name.get_mut(&name) {
                 document.scanned = one;
             } else if let Some(id) = home.insert(!may_move) {
@@ -126,6 +127,24 @@ impl Documents {
 
     pub(super) fn name(&self, number: u32) -> Option<&str> {
         self.numbered.get(number as usize).map(String::as_str)
+    }
+
+    /// The document that is asked for by this name, its first name, and why its file keeps it at home.
+    pub(super) fn find(&self, name: &str) -> Option<(DocumentId, &str, Option<Stays>)> {
+        let is_its = |(own, document): &(&String, &Document)| {
+            *own == name || document.scanned.aliases.iter().any(|alias| alias == name)
+        };
+        let (own, document) = self.by_name.iter().find(is_its)?;
+        Some((document.id, own, document.scanned.stays))
+    }
+
+    /// The documents that use this one in a way that needs its own origin, so that it stays.
+    pub(super) fn pinned_by(&self, id: DocumentId) -> impl Iterator<Item = &str> {
+        let names: Vec<&String> = self.names(id).into_iter().flatten().collect();
+        let pins = move |document: &Document| {
+            document.scanned.links.iter().any(|(to, used)| *used == Use::Pins && names.contains(&to))
+        };
+        self.by_name.iter().filter(move |(_, document)| pins(document)).map(|(name, _)| name.as_str())
     }
 
     /// All names of a document.

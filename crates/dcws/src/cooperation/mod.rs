@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
 
 use baton_dispatch::Time;
-use baton_dispatch::migration::{DocumentId, HomeServer, MigrationSettings, Move, PeerId};
+use baton_dispatch::migration::{DocumentId, HomeServer, Location, MigrationSettings, Move, PeerId};
 use serde_json::{Value, json};
 
 pub use self::documents::{DocumentFile, FileStamp};
@@ -388,6 +388,49 @@ impl Cooperation {
             "refused": self.refused,
         })
     }
+
+    /// Where a document is, and why it stays. `path`: as clients ask for it, without a query. None: there is no such document.
+    pub fn tell_of(&self, path: &str, now: Time) -> Option<Value> {
+        let (id, name, stays) = self.documents.find(path.trim_start_matches('/'))?;
+        let pinned_by: Vec<_> = self.documents.pinned_by(id).map(|page| format!("/{page}")).collect();
+        let (load, threshold) = self.home.weight(id);
+        let lent = match self.home.location(id) {
+            Some(Location::Lent { to, .. }) => self.peers.get(to.0 as usize),
+            _ => None,
+        };
+        let address = |peer: &Peer| crate::copy_address(&peer.origin, &self.at, &crate::map::decoded(name));
+        let why = match (lent, stays) {
+            (Some(_), _) => "this server was busier than its peer".to_owned(),
+            (None, Some(stays)) => stays.told().to_owned(),
+            (None, None) if !pinned_by.is_empty() => "pages use it in a way that needs its own origin".into(),
+            (None, None) => self.why_home(load, threshold, now),
+        };
+        Some(json!({
+            "site": self.at.to_string(),
+            "document": format!("/{name}"),
+            "address": lent.map(address),
+            "announced": lent.is_some_and(|peer| peer.away().any(|away| away == id)),
+            "why": why,
+            "pinned_by": &pinned_by[..pinned_by.len().min(PAGES_SHOWN_MAX)],
+            "linked_from": self.home.links_from(id).len(),
+            "load": load,
+            "threshold": threshold,
+        }))
+    }
+
+    /// Why a document that may move is at home.
+    fn why_home(&self, load: u64, threshold: u64, now: Time) -> String {
+        match self.home.lightest_peer(now) {
+            None => "no peer has told its load, or something moved to or from each of them lately".into(),
+            Some((peer, false)) => {
+                let peer =
+                    self.peers.get(peer.0 as usize).map_or("a peer".into(), |peer| peer.origin.to_string());
+                format!("this server is not busier than {peer}")
+            }
+            Some(_) if load < threshold.max(1) => "it is asked for too little".into(),
+            Some(_) => "one document moves at the end of an interval: others came first".into(),
+        }
+    }
 }
 
 /// The peer at a place of the configuration.
@@ -397,6 +440,9 @@ fn id_of(index: usize) -> PeerId {
 
 /// How far clocks of servers may be apart, in microseconds.
 const SKEW_US_MAX: u64 = 300_000_000;
+
+/// Pages that are named which keep a document at home.
+const PAGES_SHOWN_MAX: usize = 16;
 
 /// Requests for a document in one report: more are not told apart.
 const COUNT_MAX: u64 = 1 << 20;

@@ -82,6 +82,7 @@ mod tests {
             peer_ms: 1,
             recall_ms: 1,
             imbalance_percent: 1,
+            threshold_permille: 1,
             documents_max: 1,
         };
         let told = Caller::new(&settings).unwrap_err().to_string();

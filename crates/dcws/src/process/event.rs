@@ -11,6 +11,8 @@ use crate::{AuthenticQuestion, Origin, ServedCounts};
 pub(super) enum Event {
     Configured(Box<DocumentsSettings>),
     Served(Origin, ServedCounts),
+    /// The master asks where the document at a path is.
+    Tell(u64, String),
     /// The master is gone.
     Ended,
     /// The head of a question has come, with this signature field.

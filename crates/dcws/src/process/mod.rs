@@ -96,6 +96,11 @@ impl Process {
                     site.cooperation.handle_served(&served);
                 }
             }
+            Event::Tell(ticket, path) => {
+                let documents = self.sites.iter().filter_map(|site| site.cooperation.tell_of(&path, now));
+                let told = FromDocuments::Told { ticket, documents: documents.collect() };
+                self.has_ended |= messages::send(&*self.socket, &told, &[]).is_err();
+            }
             Event::Announced(field, reply) => {
                 // The client may be gone.
                 let _ = reply.send(self.admit(&field));
@@ -222,6 +227,7 @@ fn listen_to_master(socket: &OwnedFd, events: &Sender<Event>) {
     loop {
         let event = match messages::receive(socket, &mut buffer) {
             Ok(Some((ToDocuments::Served { site, served }, _))) => Event::Served(site, served),
+            Ok(Some((ToDocuments::Tell { ticket, path }, _))) => Event::Tell(ticket, path),
             Ok(Some((ToDocuments::Configure, descriptors))) => match read_settings(descriptors) {
                 Ok(settings) => Event::Configured(Box::new(settings)),
                 Err(error) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use baton_http::MediaTypes;
 
 use crate::links::{Link, Page, PageAddress, Use, of_style_sheet};
-use crate::rules::{PAGE_BYTES_MAX, is_page};
+use crate::rules::{PAGE_BYTES_MAX, Stays, is_page};
 use crate::settings::{FilesSettings, SiteSettings};
 use crate::{DocumentFile, encode};
 
@@ -85,9 +85,10 @@ impl Look<'_> {
         };
         // Workers may have the old bytes yet, and a peer would keep them.
         let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
-        let may_move = age.is_none_or(|age| age >= SETTLED_AFTER)
-            && self.files.rules().allow(&format!("/{full}"), media_type);
-        self.found.insert(name, DocumentFile { stamp, aliases: Vec::new(), links, may_move });
+        let is_settled = age.is_none_or(|age| age >= SETTLED_AFTER);
+        let stays = self.files.rules().keeps(&format!("/{full}"), media_type);
+        let stays = stays.or_else(|| (!is_settled).then_some(Stays::Unsettled));
+        self.found.insert(name, DocumentFile { stamp, aliases: Vec::new(), links, stays });
     }
 
     fn links(&self, path: &Path, full: &str, media_type: &str) -> io::Result<Vec<(String, Use)>> {

@@ -138,6 +138,10 @@ impl Graph {
         self.get(id).map(|document| document.location)
     }
 
+    pub(super) fn load(&self, id: DocumentId) -> u64 {
+        self.get(id).map_or(0, |document| document.load)
+    }
+
     pub(super) fn links_from(&self, id: DocumentId) -> &[DocumentId] {
         self.get(id).map_or(&[], |document| &document.links_from)
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::graph::Graph;
-use super::peers::{PeerLoad, Peers};
+use super::peers::Peers;
 use super::selection::select;
 use super::{DocumentId, Location, MigrationSettings, PeerId};
 use crate::Time;
@@ -91,6 +91,25 @@ impl HomeServer {
     /// Who serves a document; none if it does not exist.
     pub fn location(&self, document: DocumentId) -> Option<Location> {
         self.graph.location(document)
+    }
+
+    /// What a document has been asked for in this interval so far, and T: what it needs for a migration, as long as any
+    /// document has so much.
+    pub fn weight(&self, document: DocumentId) -> (u64, u64) {
+        (self.graph.load(document), self.threshold())
+    }
+
+    /// The peer that would get a document now, and whether this server is busy enough for that. None: no peer has told its
+    /// load, or something moved to or from each of them lately.
+    pub fn lightest_peer(&self, now: Time) -> Option<(PeerId, bool)> {
+        let lightest =
+            self.peers.movable(now, &self.settings).min_by_key(|known| (known.load, known.peer))?;
+        Some((lightest.peer, self.is_busier(self.load, lightest.load)))
+    }
+
+    fn threshold(&self) -> u64 {
+        let threshold = u128::from(self.counted) * u128::from(self.settings.threshold_permille) / 1000;
+        u64::try_from(threshold).unwrap_or(u64::MAX)
     }
 
     /// The documents with links to this one: those that change when it moves.
@@ -181,14 +200,8 @@ impl HomeServer {
 
     /// Lends a document to the least busy peer, if this server is busier. False if none moves.
     fn migrate(&mut self, now: Time) -> bool {
-        let lightest = self.peers.movable(now, &self.settings).min_by_key(|known| (known.load, known.peer));
-        let Some(PeerLoad { peer, load }) = lightest else { return false };
-        if !self.is_busier(self.load, load) {
-            return false;
-        }
-        let threshold = u128::from(self.counted) * u128::from(self.settings.threshold_permille) / 1000;
-        let threshold = u64::try_from(threshold).unwrap_or(u64::MAX);
-        let Some(document) = select(self.graph.candidates(), threshold) else { return false };
+        let Some((peer, true)) = self.lightest_peer(now) else { return false };
+        let Some(document) = select(self.graph.candidates(), self.threshold()) else { return false };
         self.graph.set_location(document, Location::Lent { to: peer, since: now });
         self.peers.handle_move(peer, now);
         self.moves.push_back(Move::Migrate { document, to: peer });

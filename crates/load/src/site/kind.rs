@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::access_log::{self, PublishedLog};
 use super::model::LoadSite;
 use super::specweb2005::{self, Application};
-use super::{compute, sizes, specweb99, surge};
+use super::{compute, prompts, sizes, specweb99, surge};
 
 /// Which site to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,17 @@ pub enum SiteKind {
         #[serde(default = "default_seed")]
         seed: u64,
     },
+    /// No file: prompts that are posted to `/v1/chat`.
+    Prompts {
+        /// Texts with which they begin.
+        prefixes: usize,
+        /// Prompts.
+        #[serde(default = "default_prompts")]
+        requests: usize,
+        /// Decides which.
+        #[serde(default = "default_seed")]
+        seed: u64,
+    },
 }
 
 impl SiteKind {
@@ -106,6 +117,10 @@ impl SiteKind {
             Self::Compute { bytes, operations } => compute::make(*bytes, *operations),
             Self::Log { path, set_mib } => access_log::make(path, *set_mib)?,
             Self::Published { log, set_mib, seed } => access_log::published(*log, *set_mib, *seed),
+            Self::Prompts { prefixes, requests, seed } => {
+                ensure!(*prefixes > 0, "prompts need a text to begin with");
+                prompts::make(*prefixes, *requests, *seed)
+            }
         };
         ensure!(site.script.session_count() > 0, "{}: the site has no request", site.name);
         Ok(site)
@@ -120,6 +135,9 @@ fn default_requests() -> usize {
 }
 fn default_small_requests() -> usize {
     100_000
+}
+fn default_prompts() -> usize {
+    20_000
 }
 fn default_surge_files() -> usize {
     2_000

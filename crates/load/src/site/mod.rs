@@ -6,6 +6,7 @@ mod compute;
 mod kind;
 mod model;
 mod programs;
+mod prompts;
 mod random;
 mod sizes;
 mod specweb2005;

@@ -46,6 +46,8 @@ impl LoadSite {
     /// # Errors
     /// What creating and writing files may say, with the name of the file.
     pub fn write(&self, root: &Path) -> io::Result<()> {
+        // A site without files has a root, too.
+        std::fs::create_dir_all(root)?;
         for file in &self.files {
             match file.content {
                 SiteContent::Text(bytes) => text::write_one(root, &file.path, bytes)?,

@@ -13,8 +13,9 @@ mod purge_request;
 mod socket;
 
 pub use client::{find, request};
+pub(crate) use protocol::RouteTopic;
 pub(crate) use protocol::{Answer, parse};
-pub use protocol::{ClusterCommand, Command};
+pub use protocol::{ClusterCommand, Command, RouteQuestion};
 pub use purge_request::PurgeRequest;
 pub(crate) use socket::ControlSocket;
 pub use socket::usual_path;

@@ -31,6 +31,10 @@ pub enum Command {
     UndrainOrigin(String),
     /// About the cluster.
     Cluster(ClusterCommand),
+    /// Say where the document at a path is, and why.
+    Document(String),
+    /// Say what is here of the responses to a request.
+    Cache(RouteQuestion),
     /// Drop responses from the shared cache.
     Purge(PurgeRequest),
 }
@@ -39,8 +43,8 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterCommand {
-    /// Where a request for this URL would go now, and why.
-    Why(String),
+    /// Where a request would go now, and why.
+    Why(RouteQuestion),
     /// Let a node get no new requests, or get them again; give it another weight.
     Order {
         /// Its name.
@@ -50,6 +54,29 @@ pub enum ClusterCommand {
         /// `None`: as it is.
         weight: Option<u32>,
     },
+}
+
+/// What is asked of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RouteTopic {
+    /// To which node of the cluster it goes.
+    Node,
+    /// What the shared cache has for it.
+    Cache,
+}
+
+/// A request that an operator asks about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteQuestion {
+    /// Its URL, or its path alone.
+    pub url: String,
+    /// Fields of its head.
+    #[serde(default)]
+    pub fields: Vec<(String, String)>,
+    /// Its body; empty: it has none.
+    #[serde(default)]
+    pub body: String,
 }
 
 impl fmt::Display for Command {
@@ -65,6 +92,8 @@ impl fmt::Display for Command {
             Self::DrainOrigin(_) => "drain-origin",
             Self::UndrainOrigin(_) => "undrain-origin",
             Self::Cluster(_) => "cluster",
+            Self::Document(_) => "document",
+            Self::Cache(_) => "cache",
             Self::Purge(_) => "purge",
         })
     }
@@ -148,7 +177,7 @@ mod tests {
             r#""upgrade""#,
             r#"{"drain-origin":"http://a"}"#,
             r#"{"undrain-origin":"http://a"}"#,
-            r#"{"cluster":{"why":"http://a/b"}}"#,
+            r#"{"cluster":{"why":{"url":"http://a/b","fields":[["A","b"]],"body":"c"}}}"#,
             r#"{"cluster":{"order":{"node":"n","drained":true,"weight":null}}}"#,
             r#"{"purge":{"urls":["https://a/b"],"prefixes":[],"tags":["t"],"all":false}}"#,
         ];

@@ -7,7 +7,7 @@ use baton_report::log;
 use serde_json::json;
 
 use super::Master;
-use crate::control::{Answer, ClusterCommand};
+use crate::control::{Answer, ClusterCommand, RouteQuestion, RouteTopic};
 use crate::management::Requester;
 use crate::members::Wanted;
 use crate::phase::Phase;
@@ -71,7 +71,9 @@ impl Master {
     /// Does what an operator wants of the cluster.
     pub(super) fn handle_cluster(&mut self, command: ClusterCommand, requester: Requester, now: Instant) {
         let result = match command {
-            ClusterCommand::Why(url) => self.route_questions.ask(url, requester, &self.workers),
+            ClusterCommand::Why(asked) => {
+                return self.ask_of_route(RouteTopic::Node, asked, requester, now);
+            }
             ClusterCommand::Order { node, drained, weight } => {
                 let order = Order { name: node, drained, weight };
                 match self.source_of(&order.name) {
@@ -85,6 +87,19 @@ impl Master {
             }
         };
         if let Err(why) = result {
+            self.endpoints.answer([requester], &Answer::error(why), now);
+        }
+    }
+
+    /// Has a worker say something of a request.
+    pub(super) fn ask_of_route(
+        &mut self,
+        topic: RouteTopic,
+        asked: RouteQuestion,
+        requester: Requester,
+        now: Instant,
+    ) {
+        if let Err(why) = self.route_questions.ask(topic, asked, requester, &self.workers) {
             self.endpoints.answer([requester], &Answer::error(why), now);
         }
     }

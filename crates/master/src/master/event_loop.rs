@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{Master, Outcome};
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
 use crate::child::{Child, ChildName};
-use crate::control::{Answer, Command};
+use crate::control::{Answer, Command, RouteTopic};
 use crate::listeners::{Listening, listen_addresses};
 use crate::logs::Logs;
 use crate::management::Requester;
@@ -221,7 +221,11 @@ impl Master {
             }
             Source::Application(index) => self.applications.handle_output(index),
             Source::Child(ChildName::Acme) => self.acme.handle_messages(&self.workers),
-            Source::Child(ChildName::Documents) => self.documents.handle_messages(&self.workers),
+            Source::Child(ChildName::Documents) => {
+                for (requester, told) in self.documents.handle_messages(&self.workers) {
+                    self.endpoints.answer([requester], &Answer::Ok(told), now);
+                }
+            }
             Source::Child(ChildName::Members) => self.handle_members(now),
             Source::ChildOutput(ChildName::Acme) => self.acme.child.handle_output(),
             Source::ChildOutput(ChildName::Documents) => self.documents.child.handle_output(),
@@ -271,6 +275,15 @@ impl Master {
             Command::DrainOrigin(url) => self.origins.set_drained(&self.config, &url, true).into(),
             Command::UndrainOrigin(url) => self.origins.set_drained(&self.config, &url, false).into(),
             Command::Cluster(command) => return self.handle_cluster(command, requester, now),
+            Command::Document(path) => {
+                if let Err(why) = self.documents.ask(path, requester) {
+                    self.endpoints.answer([requester], &Answer::error(why), now);
+                }
+                return;
+            }
+            Command::Cache(asked) => {
+                return self.ask_of_route(RouteTopic::Cache, asked, requester, now);
+            }
             Command::Purge(request) => match request.orders(&self.config) {
                 Ok(orders) => return self.begin_purge(orders, requester, now),
                 Err(why) => Answer::Error(why),
@@ -382,8 +395,9 @@ impl Master {
                 self.handle_successor_end(ended, now);
             } else if self.applications.handle_end(pid, ended, now) {
                 // The pool has logged the end of its manager.
-            } else if self.documents.child.handle_end(pid, ended, now) {
-                // It has been logged.
+            } else if let Some(lost) = self.documents.handle_end(pid, ended, now) {
+                let why = "the process that decides where documents are has ended: ask again";
+                self.endpoints.answer(lost, &Answer::error(why), now);
             } else if self.acme.handle_end(pid, ended, &self.workers, now) {
                 // It has logged its end.
             } else if self.handoff_agent.handle_end(pid, ended, now) {

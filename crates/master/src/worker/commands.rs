@@ -26,6 +26,7 @@ use super::documents;
 use super::plan::{claims, make_plan};
 use super::why;
 use crate::channel::{self, FromWorker, MESSAGE_BYTES_MAX, ToWorker};
+use crate::control::RouteTopic;
 use crate::memory_file;
 use crate::privileges::WorkerUser;
 
@@ -179,8 +180,12 @@ impl CommandThread {
                 }
             }
             ToWorker::Wake => self.steering.wake(),
-            ToWorker::Why { ticket, url } => {
-                self.report(&FromWorker::Why { ticket, told: why::why(&self.plan, &url) });
+            ToWorker::Why { ticket, topic, asked } => {
+                let told = match topic {
+                    RouteTopic::Node => why::node(&self.plan, &asked),
+                    RouteTopic::Cache => why::stored(&self.plan, &self.purges.cache, &asked),
+                };
+                self.report(&FromWorker::Why { ticket, told });
             }
             ToWorker::Status { ticket } => {
                 // The engine's report is JSON; any other text is passed on as it is.

@@ -118,12 +118,6 @@ impl Index {
         self.stock.objects.heap_bytes() + self.stock.units.heap_bytes() + self.stock.policy.heap_bytes()
     }
 
-    /// Whether a segment that was begun is worth fetching to its end after its reader has left.
-    #[must_use]
-    pub fn completes_segments(&self) -> bool {
-        self.stock.policy.completes_segments()
-    }
-
     /// The object of a key.
     #[must_use]
     pub fn find(&self, key: KeyHash) -> Option<ObjectId> {
@@ -146,6 +140,11 @@ impl Index {
     #[must_use]
     pub fn is_current(&self, object: ObjectId) -> bool {
         self.stock.objects[object].is_current()
+    }
+
+    /// The blocks of an object that are here, by falling number.
+    pub fn blocks_back(&self, object: ObjectId) -> impl Iterator<Item = BlockNumber> {
+        self.stock.objects[object].blocks.blocks_back(0..u32::MAX)
     }
 
     /// Whether a block is here.

@@ -86,11 +86,6 @@ pub trait Policy: fmt::Debug + Send {
         false
     }
 
-    /// Whether a segment that was begun is fetched to its end, even if its reader leaves.
-    fn completes_segments(&self) -> bool {
-        false
-    }
-
     /// Heap bytes in use.
     fn heap_bytes(&self) -> usize;
 }

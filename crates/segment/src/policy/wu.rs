@@ -164,10 +164,6 @@ impl Policy for Wu {
         weakest().or_else(oldest_prefix)
     }
 
-    fn completes_segments(&self) -> bool {
-        true
-    }
-
     fn heap_bytes(&self) -> usize {
         self.unit_links.heap_bytes()
             + self.object_links.heap_bytes()

@@ -151,11 +151,12 @@ impl Delegated {
         let progress = if asked.protocol.is_some() || !env.reply.has_body_ahead() {
             is_whole
         } else {
-            // An origin says itself whether it wants the body.
-            env.reply.expect_body(delegate.upload.bytes_max, !is_proxied);
+            // An origin says itself whether it wants the body, unless it is chosen by that.
+            let is_asked_first = is_proxied && !delegate.chooses_by_body();
+            env.reply.expect_body(delegate.upload.bytes_max, !is_asked_first);
             let begins = match head.framing {
                 // The origin says whether it wants any.
-                _ if is_proxied && head.expects_continue => Begins::With(0),
+                _ if is_asked_first && head.expects_continue => Begins::With(0),
                 // The client may wait for the answer to what it has sent.
                 _ if is_proxied => Begins::With(delegate.upload.first_bytes),
                 BodyFraming::Length(_) => {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use baton_buf::Aggregate;
+use baton_buf::{Aggregate, Piece};
 use baton_cache::Ask;
 use baton_http::origin::{ForwardedBody, ForwardedClient, ForwardedRequest, RequestKind, upgrade_of};
 use baton_http::{BodyFraming, Method, RequestHead, Status};
 use baton_response::{Page, Reply, Response};
 use baton_shares::ClientKey;
 use baton_site::mark::Ids;
-use baton_site::plan::{ClusterWay, ProxyTerms};
+use baton_site::plan::{ClusterTerms, ClusterWay, ProxyTerms};
 use baton_telemetry::log::Outcome;
-use baton_upstream::{BodyRest, Chosen, OfferedHandOff, OfferedWays, Peers, Request, TurnSought};
+use baton_telemetry::metrics::Metric;
+use baton_upstream::{BodyRest, ChoiceKey, Chosen, OfferedHandOff, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::DelegatedRequest;
 use super::env::{Delegation, Env};
@@ -95,9 +96,11 @@ impl DelegatedRequest {
             },
         };
         let client = self.asker(env.client);
+        let peers = terms.peers.as_ref();
+        let peers = peers.map(|peers| turn_sought(env, terms, peers, (head, &body), client, offered));
         let request = Request {
             application: Arc::clone(&self.delegate.application),
-            peers: terms.peers.as_ref().map(|peers| turn_sought(terms, peers, head, client, offered)),
+            peers,
             turn: None,
             text,
             asked,
@@ -131,24 +134,40 @@ impl DelegatedRequest {
     }
 }
 
-/// The turn that a request seeks: policies of a cluster place paths, and the client may be able to get to a node by itself.
+/// The turn that a request seeks: policies of a cluster choose by its key, and the client may be able to get to a node by itself.
 fn turn_sought(
+    env: &mut Env<'_>,
     terms: &ProxyTerms,
     peers: &Arc<Peers>,
-    head: &RequestHead<'_>,
+    (head, body): (&RequestHead<'_>, &Aggregate),
     client: Option<ClientKey>,
     offered: OfferedWays,
 ) -> TurnSought {
-    let Some(way) = terms.cluster else { return TurnSought::new(Arc::clone(peers), head.target, client) };
+    let peers = Arc::clone(peers);
+    let Some(ClusterTerms { way, key }) = &terms.cluster else {
+        return TurnSought::new(peers, head.target, client);
+    };
     let offered = OfferedWays {
-        redirect: offered.redirect && way == ClusterWay::Redirect,
+        redirect: offered.redirect && *way == ClusterWay::Redirect,
         hand_off: match (way, offered.hand_off) {
             (ClusterWay::Auto, offered) => offered,
             (ClusterWay::HandOff, OfferedHandOff::IfCheaper { .. }) => OfferedHandOff::Always,
             _ => OfferedHandOff::No,
         },
     };
-    TurnSought::new(Arc::clone(peers), head.path, client).offering(offered)
+    let choice = key.choice(head, first_bytes(body));
+    if choice == ChoiceKey::Missing {
+        env.ctx.tally.add(Metric::ClusterKeysMissing, 1);
+    }
+    TurnSought::new(peers, head.path, client).offering(offered).keyed(choice)
+}
+
+/// The beginning of a body: the buffer in which an upload has collected what a key needs.
+fn first_bytes(body: &Aggregate) -> &[u8] {
+    match body.front() {
+        Some(Piece::Memory(slice)) => slice,
+        _ => b"",
+    }
 }
 
 /// Whether a request may be sent twice (RFC 9110 section 9.2.2).

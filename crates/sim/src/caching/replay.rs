@@ -87,7 +87,7 @@ impl<'a> Replay<'a> {
             aim: scenario.aim,
             seed: scenario.seed,
         });
-        let completes = index.completes_segments() || scenario.policy.grouping == Grouping::Whole;
+        let completes = scenario.policy.grouping == Grouping::Whole;
         Self {
             workload,
             index,

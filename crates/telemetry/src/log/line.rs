@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use baton_http::Stamp;
 use baton_report::utc_bytes;
-use baton_upstream::{AnswerTransport, Trail};
+use baton_upstream::{AnswerTransport, ChoiceKey, Trail};
 
 use super::field::{LineField, LogField};
 use super::outcome::Outcome;
@@ -290,6 +290,9 @@ fn origin(out: &mut Vec<u8>, part: &OriginPart<'_>) {
         json_text(out, node.as_bytes());
         // Writing to a `Vec` does not fail.
         let _ = write!(out, ",\"way\":\"{}\",\"why\":\"{}\"", choice.way.word(), choice.why);
+        if choice.key != ChoiceKey::Path {
+            let _ = write!(out, ",\"key\":\"{}\"", choice.key);
+        }
     }
     out.extend_from_slice(b",\"tries\":");
     number(out, part.trail.tries.into());
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn an_origin_has_its_own_part() {
-        let choice = Some(Choice { why: "mapped", way: Way::Relay });
+        let choice = Some(Choice { why: "mapped", way: Way::Relay, key: ChoiceKey::Own(7) });
         let trail = Trail { tries: 2, connect_ms: Some(1), head_ms: None, choice };
         let origin =
             OriginPart { name: "http://a:1/\"", node: Some("a"), trail, failure: Some("ended-early") };
@@ -428,7 +431,7 @@ mod tests {
         JSON.push(&mut out, &text(b"GET / HTTP/1.1", b"", b""), &ending, &Stamp::at(0));
         let object: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
-            "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "tries": 2, "connect_us": 1000, "failure": "ended-early"
+            "name": "http://a:1/\"", "node": "a", "way": "relay", "why": "mapped", "key": "0000000000000007", "tries": 2, "connect_us": 1000, "failure": "ended-early"
         });
         assert_eq!(object["origin"], expected);
         assert_eq!(object["outcome"], "origin-failed");

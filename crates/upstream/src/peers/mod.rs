@@ -37,7 +37,7 @@ pub(crate) use turn::Begun;
 pub use turn::{Turn, TurnSought};
 pub use view::{JudgedBy, OriginState};
 
-use crate::Application;
+use crate::{Application, ChoiceKey};
 use balance::{Balance, Decided};
 use crew::{Crew, Member};
 use event::Change;
@@ -135,15 +135,16 @@ impl Peers {
     }
 
     /// The peer that a request for this target would go to now, if no other request were under way; `None`: all are drained.
-    pub fn rehearse(&self, target: &[u8]) -> Option<Rehearsed> {
-        self.ask(target, 0)
+    pub fn rehearse(&self, target: &[u8], key: ChoiceKey) -> Option<Rehearsed> {
+        self.ask(target, key, 0)
     }
 
     /// The peer that a request for this target would go to at that time, beside the requests that are under way. The policy may
     /// note the choice, as it does that of a request.
-    pub fn ask(&self, target: &[u8], now_ms: u64) -> Option<Rehearsed> {
+    pub fn ask(&self, target: &[u8], key: ChoiceKey, now_ms: u64) -> Option<Rehearsed> {
         let mut balance = self.balance();
-        let Decided::To(chosen, why) = balance.choose(&self.crew, self.hash(target), now_ms) else {
+        let hash = if let ChoiceKey::Own(hash) = key { hash } else { self.hash(target) };
+        let Decided::To(chosen, why) = balance.choose(&self.crew, hash, now_ms) else {
             return None;
         };
         balance.end(&self.crew, chosen);

@@ -12,13 +12,17 @@ use super::event::{Change, PeerEvent};
 use super::failure_window::Asker;
 use super::offered::{OfferedHandOff, OfferedWays};
 use crate::origins::RETRIED;
-use crate::{Application, Choice, FailureReason, Way};
+use crate::{Application, Choice, ChoiceKey, FailureReason, Way};
 
 /// A request that any of these peers may answer.
 #[derive(Clone, Debug)]
 pub struct TurnSought {
     peers: Arc<Peers>,
+    /// What the policy knows the request by: the hash of its path, or `key`.
     hash: u64,
+    /// By which the sizes of answers are known, whatever the key is.
+    path_hash: u64,
+    key: ChoiceKey,
     asker: Asker,
     offered: OfferedWays,
 }
@@ -28,7 +32,7 @@ pub struct TurnSought {
 pub struct Turn {
     peers: Arc<Peers>,
     peer: usize,
-    hash: u64,
+    path_hash: u64,
     /// Peers that had the request, as bits.
     tried: u64,
     begun_ms: u64,
@@ -62,7 +66,15 @@ impl TurnSought {
     /// it has come over a Unix socket. Failures that all clients of one address meet eject no peer.
     pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<ClientKey>) -> Self {
         let hash = peers.hash(target);
-        Self { peers, hash, asker: Asker::new(client, target), offered: OfferedWays::default() }
+        let (key, offered) = (ChoiceKey::Path, OfferedWays::default());
+        Self { peers, hash, path_hash: hash, key, asker: Asker::new(client, target), offered }
+    }
+
+    /// The request, if the policy is to know it by something else than its path.
+    #[must_use]
+    pub fn keyed(self, key: ChoiceKey) -> Self {
+        let hash = if let ChoiceKey::Own(hash) = key { hash } else { self.path_hash };
+        Self { hash, key, ..self }
     }
 
     /// The peers.
@@ -76,22 +88,19 @@ impl TurnSought {
         Self { offered, ..self }
     }
 
-    /// The request, for another target.
+    /// The request, for another target; a key of its own stays.
     #[must_use]
     pub fn for_target(&self, target: &[u8]) -> Self {
-        Self {
-            peers: Arc::clone(&self.peers),
-            hash: self.peers.hash(target),
-            asker: self.asker.for_target(target),
-            offered: self.offered,
-        }
+        let (peers, hash) = (Arc::clone(&self.peers), self.peers.hash(target));
+        let asker = self.asker.for_target(target);
+        Self { peers, hash, path_hash: hash, asker, ..self.clone() }.keyed(self.key)
     }
 }
 
 impl Turn {
     /// Lets the policy choose a peer.
     pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Begun {
-        let TurnSought { peers, hash, asker, offered } = &sought;
+        let TurnSought { peers, hash, path_hash, key, asker, offered } = &sought;
         let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
@@ -102,11 +111,11 @@ impl Turn {
             Decided::Wait => return Begun::Wait(sought),
             Decided::Nowhere => return Begun::Nowhere,
         };
-        let choice =
-            peers.is_cluster().then(|| Choice { why: why.word(), way: way(peers, peer, *hash, *offered) });
+        let way = way(peers, peer, *path_hash, *offered);
+        let choice = peers.is_cluster().then(|| Choice { why: why.word(), way, key: *key });
         let turn = Self {
             asker: *asker,
-            hash: *hash,
+            path_hash: *path_hash,
             peers: sought.peers,
             peer,
             tried: 1 << peer,
@@ -223,7 +232,7 @@ impl Turn {
         (self.peer, self.begun_ms) = (next, now_ms);
         (self.has_answered, self.has_failed, self.answered_in) = (false, false, None);
         self.tried |= 1 << next;
-        self.choice = self.choice.map(|_| Choice { why: RETRIED, way: Way::Relay });
+        self.choice = self.choice.map(|choice| Choice { why: RETRIED, way: Way::Relay, ..choice });
         self.note_choice();
         true
     }
@@ -237,20 +246,20 @@ impl Drop for Turn {
         let mut balance = self.peers.balance();
         balance.end(&self.peers.crew, self.peer);
         if let Some(bytes) = self.size.filter(|_| self.peers.is_cluster()) {
-            balance.ways.note_size(self.hash, bytes);
+            balance.ways.note_size(self.path_hash, bytes);
         }
     }
 }
 
 /// By which way a request gets to its node.
-fn way(peers: &Peers, peer: usize, hash: u64, offered: OfferedWays) -> Way {
+fn way(peers: &Peers, peer: usize, path_hash: u64, offered: OfferedWays) -> Way {
     let record = &peers.application(peer).settings().record;
     let hands_over = match offered.hand_off {
         OfferedHandOff::No => false,
         OfferedHandOff::Always => record.takes_connections(),
         OfferedHandOff::IfCheaper { requests_before } => {
             record.takes_connections()
-                && peers.balance().ways.choose(hash, requests_before, record.hand_off_seen())
+                && peers.balance().ways.choose(path_hash, requests_before, record.hand_off_seen())
         }
     };
     if hands_over {

@@ -179,6 +179,9 @@ impl Explain {
                 HostRule::Fixed(host) => host,
             };
             lines.add("asked for", format!("{asked}, with Host: {host}"));
+            if let Some(cluster) = &terms.cluster {
+                lines.add("key", origins::key(&cluster.key, view.head));
+            }
             origins::explain(
                 &mut lines,
                 config,
@@ -187,7 +190,7 @@ impl Explain {
                     &planned.name,
                     &configured.map_or_else(|| route.matcher.to_string(), |one| one.settings.name()),
                 ),
-                &self.target,
+                view.head,
             )?;
         }
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
@@ -239,6 +242,12 @@ impl Explain {
             && let Some(link) = tree.hidden_link(path.as_bytes())
         {
             lines.add("link", link.to_string());
+        }
+        if let Action::Lent(..) = &route.action
+            && let Some((told, redirect)) = origins::document(config, path)
+        {
+            lines.add("document", told);
+            head = redirect.unwrap_or(head);
         }
         let compress = configured.map_or(&site.files, |route| &route.files).compress.as_ref();
         if let Some(compress) = compress.filter(|_| delegated) {

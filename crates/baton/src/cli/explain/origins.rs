@@ -5,14 +5,26 @@ use std::collections::HashMap;
 use baton_config::{Config, ConfiguredOrigin, ControlSocket, PemFiles, Resources, Route};
 use baton_dispatch::{PolicyName, Why};
 use baton_engine::ListenAddress;
+use baton_http::RequestHead;
 use baton_master::control::{self, Command};
+use baton_site::cluster_key::ClusterKey;
 use baton_site::plan::{Action, ClusterWay};
-use baton_upstream::{OriginTable, Rehearsed};
+use baton_upstream::{ChoiceKey, OriginTable, Rehearsed};
 use serde_json::Value;
 
 use super::super::output::Failure;
 use super::lines::Lines;
-use super::target::Target;
+
+/// What a node is chosen by.
+pub(super) fn key(key: &ClusterKey, asked: &RequestHead<'_>) -> String {
+    match key.of(asked, b"") {
+        Some(found) => format!("{key}: {}", String::from_utf8_lossy(&found)),
+        None if key.body_bytes() > 0 => {
+            format!("{key}, which a GET lacks: its path (`baton ctl cluster why --body` asks for a body)")
+        }
+        None => format!("{key}, which is missing: the path"),
+    }
+}
 
 /// What is known of an origin.
 struct Origin<'c> {
@@ -27,7 +39,7 @@ pub(super) fn explain(
     config: &Config,
     ids: &HashMap<&ListenAddress, usize>,
     (site, route): (&str, &str),
-    target: &Target,
+    asked: &RequestHead<'_>,
 ) -> Result<(), Failure> {
     let status = status(config);
     let origins: Vec<_> = config
@@ -36,7 +48,7 @@ pub(super) fn explain(
         .map(|configured| Origin { state: state(status.as_ref(), &configured), configured })
         .collect();
     let policy = policy(config, site, route);
-    let chosen = choose(config, ids, &origins, (site, route), target)?;
+    let chosen = choose(config, ids, &origins, (site, route), asked)?;
     for (number, Origin { configured, state: (word, why) }) in origins.iter().enumerate() {
         let url = &configured.name.origin;
         let told = match &chosen {
@@ -62,20 +74,17 @@ pub(super) fn explain(
     };
     lines.add("states", known);
     if let Some(cluster) = configured(config, site, route).and_then(|route| route.settings.cluster.as_ref()) {
-        lines.add("way", way(config, cluster.way.unwrap_or(config.cluster.way), target));
+        lines.add("way", way(config, cluster.way.unwrap_or(config.cluster.way)));
     }
     Ok(())
 }
 
 /// How requests get to their nodes.
-fn way(config: &Config, way: ClusterWay, target: &Target) -> String {
+fn way(config: &Config, way: ClusterWay) -> String {
     let takes_connections = config.cluster.nodes.iter().any(|node| node.mover.is_some());
     match way {
         ClusterWay::Auto if takes_connections => {
-            format!(
-                "relayed or handed over, whichever costs less: `baton ctl cluster why {}` compares",
-                target.path
-            )
+            "relayed or handed over, whichever costs less: `baton ctl cluster why` compares".into()
         }
         ClusterWay::Auto => "relayed: no node has a `mover`".into(),
         way => baton_config::word_of(way).to_string(),
@@ -103,12 +112,34 @@ fn is_out(word: &str) -> bool {
 
 /// The status of a server that runs, if it says where: most likely with this configuration.
 fn status(config: &Config) -> Option<Value> {
+    ask(config, Command::Status)
+}
+
+/// Asks the server that runs, if it says where.
+fn ask(config: &Config, command: Command) -> Option<Value> {
     let path = match &config.server.control_socket {
         ControlSocket::Auto => control::usual_path(),
         ControlSocket::Path(path) => path.clone(),
         ControlSocket::Off => return None,
     };
-    serde_json::from_str(&control::request(&path, Command::Status).ok()?).ok()
+    serde_json::from_str(&control::request(&path, command).ok()?).ok()
+}
+
+/// Where the running server has the document at a path, and the head with which it redirects there if that is elsewhere. `None`: no
+/// server runs, or it knows no such document.
+pub(super) fn document(config: &Config, path: &str) -> Option<(String, Option<String>)> {
+    let told = ask(config, Command::Document(path.to_owned()))?;
+    let one = told["told"].as_array()?.first()?;
+    let why = one["why"].as_str().unwrap_or_default();
+    match one["address"].as_str().filter(|_| one["announced"] == true) {
+        None => Some((format!("at home: {why}"), None)),
+        Some(address) => {
+            let head = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nLocation: {address}\r\nCache-Control: no-store\r\n\r\n"
+            );
+            Some((format!("away, at {address}: {why}"), Some(head)))
+        }
+    }
 }
 
 fn state(status: Option<&Value>, origin: &ConfiguredOrigin<'_>) -> (String, String) {
@@ -135,7 +166,7 @@ fn choose(
     ids: &HashMap<&ListenAddress, usize>,
     origins: &[Origin<'_>],
     (site, route): (&str, &str),
-    target: &Target,
+    asked: &RequestHead<'_>,
 ) -> Result<Option<(String, Option<Why>)>, Failure> {
     let is_drained = |origin: &&Origin<'_>| origin.state.0 == "drained";
     let serves = |origin: &&Origin<'_>| !is_out(&origin.state.0);
@@ -159,7 +190,11 @@ fn choose(
     });
     let chosen = delegate.and_then(|delegate| match &delegate.proxy()?.peers {
         Some(peers) => {
-            let Rehearsed { application, why, .. } = peers.rehearse(target.path.as_bytes())?;
+            let (target, choice) = match delegate.cluster() {
+                Some(cluster) => (asked.path, cluster.key.choice(asked, b"")),
+                None => (asked.target, ChoiceKey::Path),
+            };
+            let Rehearsed { application, why, .. } = peers.rehearse(target, choice)?;
             Some((application, origin.configured.node.is_some().then_some(why)))
         }
         None => (!is_drained(&origin)).then(|| (delegate.application.clone(), None)),
