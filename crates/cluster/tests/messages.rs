@@ -1,10 +1,13 @@
 //! Goal: a hand-off takes no more messages and wake-ups than it needs. Method: the machines of a front-end and of a node, whose
 //! messages arrive at once, and a clock that stands still but for what falls due. What is counted is all that happens.
 
+mod common;
+
 use baton_cluster::Tuple;
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, Peer};
 use baton_cluster::local::{Node, Report, ToMaster};
-use baton_passport::{Address, Passport};
+
+use common::passport;
 
 type Agent = HandoffAgent<u64>;
 
@@ -99,19 +102,7 @@ impl Pair {
     fn hand_over(&mut self, port: u16) {
         let client = ([192, 0, 2, 1], port).into();
         let server = "10.0.0.1:80".parse().unwrap();
-        let passport = Passport {
-            listener: Address::Tcp(server),
-            peer: Some(client),
-            requests: 0,
-            written: 0,
-            was_passed: false,
-            flow: None,
-            stay: false,
-            unread: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            left_ms: None,
-            begins_with_tls: false,
-            parts: Vec::new(),
-        };
+        let passport = passport(&format!("192.0.2.1:{port}"));
         let tuple = Tuple::new(client, server).unwrap();
         let handoff =
             Handoff { node: "a".into(), socket: 1, tuple, passport: Box::new(passport), is_counted: true };
