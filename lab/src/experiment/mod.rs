@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 63] = files![
+static FILES: [(&str, &str); 64] = files![
     "affinity",
     "applications",
     "architectures",
@@ -470,6 +470,7 @@ static FILES: [(&str, &str); 63] = files![
     "surge",
     "tls",
     "traces",
+    "transaction",
     "tune-matrix",
     "uploads",
     "warm-cache",

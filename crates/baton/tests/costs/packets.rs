@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
 use crate::program::behind_a_server;
@@ -90,6 +90,52 @@ fn no_fin_travels_alone() {
     compare("The end of a connection", "an MTU of 1,500", &counted);
 }
 
+/// Goal: Nagle's algorithm is off on accepted connections, without a call for it: a piece of a stream leaves though the one
+/// before it is not acknowledged yet. Method: an origin sends a piece when the client has read the one before; the client
+/// acknowledges late.
+#[test]
+fn a_piece_leaves_before_the_one_before_it_is_acknowledged() {
+    if !rustix::process::geteuid().is_root() {
+        return leave_out("the packets on the wire are not counted", "only root may capture them");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let origin = listener.local_addr().expect("an address");
+    let site = format!("[[site]]\nlisten = '127.0.0.1:0'\nroute = [{{ path = '/', proxy = 'http://{origin}' }}]");
+    let server = Server::run(Folder::new(), &site);
+    let capture = Capture::begin(server.address(), server.folder().base());
+    let ports: Vec<u16> = (0..ROUNDS).map(|_| stream_in_pieces(server.address(), &listener)).collect();
+    let packets = captured(&capture, server.address());
+    // Whether the client acknowledges every second packet is its affair.
+    let pieces = |&port: &u16| {
+        let of_connection = of(&packets, port);
+        let first = of_connection.iter().position(|what| what == "S data").unwrap_or(0);
+        of_connection[first..].iter().take(2).cloned().collect()
+    };
+    assert_eq!(usual(ports.iter().map(pieces).collect()), ["S data"; 2]);
+}
+
+/// A response in pieces of a byte, each sent by the origin when the client has the one before; returns the client's port.
+fn stream_in_pieces(server: SocketAddr, listener: &TcpListener) -> u16 {
+    let mut client = open(server, |socket| Ok(set_tcp_quickack(socket, false)?));
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
+    let (mut origin, _) = listener.accept().expect("the server");
+    origin.set_nodelay(true).expect("an option");
+    let _ = origin.read(&mut [0; 4096]).expect("a request");
+    let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {PIECES}\r\n\r\n");
+    origin.write_all(head.as_bytes()).expect("sent");
+    let mut read = Vec::new();
+    for _ in 0..PIECES {
+        origin.write_all(b"p").expect("sent");
+        while !read.ends_with(b"p") {
+            let mut more = [0; 4096];
+            let count = client.read(&mut more).expect("a piece");
+            read.extend_from_slice(&more[..count]);
+        }
+        read.clear();
+    }
+    client.local_addr().expect("its address").port()
+}
+
 /// The server's packets of a connection after the first, which answers the SYN, until its FIN; the kernel hands several of them
 /// to the loopback interface at a time.
 fn sent(packets: &[Packet], port: u16) -> Vec<String> {
@@ -108,17 +154,23 @@ fn sent(packets: &[Packet], port: u16) -> Vec<String> {
 
 /// Sends a request on a new connection, prepared by `prepare`, and reads to its end; returns its port.
 fn fetch(address: SocketAddr, path: &str, prepare: impl Fn(&OwnedFd) -> std::io::Result<()>) -> u16 {
-    let socket =
-        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
-    prepare(&socket).expect("an option");
-    connect(&socket, &address).expect("a connection");
-    let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut stream = open(address, prepare);
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("a response");
     stream.local_addr().expect("its address").port()
+}
+
+/// A connection of a socket that was prepared by `prepare`.
+fn open(address: SocketAddr, prepare: impl Fn(&OwnedFd) -> std::io::Result<()>) -> TcpStream {
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+    prepare(&socket).expect("an option");
+    connect(&socket, &address).expect("a connection");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
 }
 
 /// All packets so far: complete when those of a new connection are captured.
@@ -148,6 +200,9 @@ fn exchanges(packets: &[Packet], port: u16) -> Vec<Vec<String>> {
 /// The longest segment of IPv4 at an MTU of 1,500 bytes, and its data behind the timestamps of TCP.
 const SEGMENT_BYTES: u32 = 1460;
 const DATA_BYTES: usize = 1448;
+
+/// Of a response that comes in pieces.
+const PIECES: usize = 3;
 
 /// How often each exchange is made.
 const ROUNDS: usize = 15;
