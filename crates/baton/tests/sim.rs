@@ -143,6 +143,32 @@ fn caches_are_compared() {
     }
 }
 
+/// Goal: a media log becomes the sessions of its players. Method: fifty viewers see the first megabyte of a film, in two parts,
+/// and seek; a log of whole files would want the whole film each time, and one that is cut off would never miss its middle.
+#[test]
+fn players_of_a_log_are_sessions_of_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("media.log");
+    let lines = (0..50_u32).flat_map(|viewer| {
+        let parts = [(0, 524_288), (524_288, 524_288), (50 << 20, 262_144)];
+        (0..).zip(parts).map(move |(part, (start, bytes))| {
+            let time = 971_186_100 + viewer * 60 + part;
+            format!(
+                "{{\"time\":{time},\"peer\":\"192.0.2.{viewer}\",\"request\":\"GET /film.mp4 HTTP/1.1\",\"status\":206,\
+                 \"body_bytes\":{bytes},\"duration_us\":900000,\"request_header.Range\":\"bytes={start}-\"}}\n"
+            )
+        })
+    });
+    fs::write(&log, lines.collect::<String>()).unwrap();
+    let output = sim(&["cache", log.to_str().unwrap(), "--policies", "lru", "--sizes", "100", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |name: &str| report[0]["caches"][0][name].as_u64().unwrap();
+    // Of fifty sessions the first fifteen warm the cache.
+    assert_eq!((number("requests"), number("hits"), number("delayed_starts")), (35, 35, 0));
+    assert_eq!(number("wanted_bytes"), 35 * (1_048_576 + 262_144));
+    assert_eq!(number("cache_bytes"), (50 << 20) + 262_144);
+}
+
 /// Documents that migrate: numbers for each site and number of servers, with and without a hot page, repeated by their seed.
 #[test]
 fn documents_migrate_between_servers() {

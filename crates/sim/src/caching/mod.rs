@@ -1,11 +1,13 @@
 //! Cache policies side by side: what a shared cache keeps of films and files, and what that saves its origin.
 //!
 //! ```text
-//!   access logs, traces ─┐
-//!                        ├─► Workload ─► replay (the server's own index and policies) ─► CacheOutcome
-//!   Media: sessions ─────┘
+//!   access logs: sessions ─┐
+//!   traces: whole files ───┤
+//!                          ├─► Workload ─► replay (the server's own index and policies) ─► CacheOutcome
+//!   Media: sessions ───────┘
 //! ```
 
+mod logged;
 mod media;
 mod outcome;
 mod replay;

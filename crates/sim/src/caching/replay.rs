@@ -54,7 +54,7 @@ struct Replay<'a> {
     workload: &'a Workload,
     index: Index,
     completes: bool,
-    readers: Vec<Reader>,
+    readers: Vec<Reader<'a>>,
     free: Vec<usize>,
     /// Readers by the time of their next step.
     due: BinaryHeap<Reverse<(u64, usize)>>,
@@ -64,11 +64,12 @@ struct Replay<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct Reader {
-    object: u32,
+struct Reader<'a> {
+    session: &'a Session,
     here: ObjectId,
-    /// What is left to read.
-    reads: [Range<u64>; 2],
+    /// How many of the session's ranges it has begun, and what is left of the last.
+    begun: usize,
+    left: Range<u64>,
     /// The block that it has reached last.
     last: Option<BlockNumber>,
     /// Whether the last block came from the origin.
@@ -100,7 +101,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn begin(&mut self, session: &Session) {
+    fn begin(&mut self, session: &'a Session) {
         let object = self.workload.objects()[session.object as usize];
         let key = key_of(session.object);
         let here = match self.index.find(key) {
@@ -117,9 +118,10 @@ impl<'a> Replay<'a> {
             }
         };
         let mut reader = Reader {
-            object: session.object,
+            session,
             here,
-            reads: session.reads.clone(),
+            begun: 0,
+            left: 0..0,
             last: None,
             filling: false,
             waited: false,
@@ -152,24 +154,27 @@ impl<'a> Replay<'a> {
 
     fn step(&mut self, number: usize, now: u64) {
         let mut reader = self.readers[number].clone();
-        if reader.reads[0].is_empty() && !reader.reads[1].is_empty() {
-            self.stop_filling(&mut reader, now);
-            reader.reads.swap(0, 1);
-            reader.reads[1] = 0..0;
+        if reader.left.is_empty()
+            && let Some(next) = reader.session.reads.get(reader.begun)
+        {
+            if reader.begun > 0 {
+                self.stop_filling(&mut reader, now);
+            }
+            (reader.left, reader.begun) = (next.clone(), reader.begun + 1);
         }
-        let left = reader.reads[0].clone();
+        let left = reader.left.clone();
         if left.is_empty() && reader.last.is_some() {
             self.leave(number, reader, now);
             return;
         }
-        let bytes = left.start..left.end.min(left.start.saturating_add(self.workload.bytes_per_minute()));
+        let bytes = left.start..left.end.min(left.start.saturating_add(reader.session.bytes_per_minute));
         let mut blocks = self.index.layout().blocks_over(&bytes);
         blocks.end = blocks.end.max(blocks.start + 1);
-        let blocks = self.within_segment(reader.object, blocks);
+        let blocks = self.within_segment(reader.session.object, blocks);
         let end = self.index.layout().bytes_of(blocks.end - 1, None).end.min(left.end);
         self.read(&mut reader, blocks, bytes.start..end, now);
-        reader.reads[0].start = end;
-        let took_ms = (end - bytes.start) as f64 / self.workload.bytes_per_minute() as f64 * 60_000.0;
+        reader.left.start = end;
+        let took_ms = (end - bytes.start) as f64 / reader.session.bytes_per_minute as f64 * 60_000.0;
         self.readers[number] = reader;
         self.due.push(Reverse((now + took_ms as u64, number)));
     }
@@ -185,7 +190,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Reads blocks of one segment, and of them these bytes.
-    fn read(&mut self, reader: &mut Reader, blocks: Range<BlockNumber>, bytes: Range<u64>, now: u64) {
+    fn read(&mut self, reader: &mut Reader<'_>, blocks: Range<BlockNumber>, bytes: Range<u64>, now: u64) {
         let layout = self.index.layout();
         let first = reader.last.is_none();
         self.index.handle_use(reader.here, reader.last, blocks.start, now);
@@ -195,12 +200,12 @@ impl<'a> Replay<'a> {
             let range = layout.bytes_of(block, None);
             reader.filling = !self.index.contains(reader.here, block);
             if reader.filling {
-                self.outcome.origin_bytes += self.bytes_of(reader.object, block);
+                self.outcome.origin_bytes += self.bytes_of(reader.session.object, block);
                 reader.missed = true;
             } else {
                 self.outcome.hit_bytes +=
                     range.end.min(bytes.end).saturating_sub(range.start.max(bytes.start));
-                self.unread.remove(&(reader.object, block));
+                self.unread.remove(&(reader.session.object, block));
             }
             // The first block, and the index at the end, which is read before.
             let at_start = block == blocks.start && (first || block == 0);
@@ -209,7 +214,7 @@ impl<'a> Replay<'a> {
         self.store(reader, blocks, now);
     }
 
-    fn store(&mut self, reader: &Reader, blocks: Range<BlockNumber>, now: u64) {
+    fn store(&mut self, reader: &Reader<'_>, blocks: Range<BlockNumber>, now: u64) {
         // Whether it was kept shows when it is read again.
         let _ = self.index.store(reader.here, blocks, now);
         while let Some(removed) = self.index.next_removed() {
@@ -227,14 +232,14 @@ impl<'a> Replay<'a> {
     }
 
     /// The fill was ahead of its reader, who goes elsewhere.
-    fn stop_filling(&mut self, reader: &mut Reader, now: u64) {
+    fn stop_filling(&mut self, reader: &mut Reader<'_>, now: u64) {
         let layout = self.index.layout();
         if !reader.filling {
             return;
         }
         reader.filling = false;
-        let all = layout.blocks_in(self.workload.objects()[reader.object as usize].bytes);
-        let next = layout.block_of(reader.reads[0].start.saturating_sub(1)) + 1;
+        let all = layout.blocks_in(self.workload.objects()[reader.session.object as usize].bytes);
+        let next = layout.block_of(reader.left.start.saturating_sub(1)) + 1;
         let mut end = all.min(next + AHEAD_BLOCKS);
         if self.completes && next < all {
             let segment = layout.segment_of(next - 1, Some(all));
@@ -242,20 +247,20 @@ impl<'a> Replay<'a> {
         }
         let fetched: Vec<_> = (next..end).filter(|block| !self.index.contains(reader.here, *block)).collect();
         for &block in &fetched {
-            self.outcome.origin_bytes += self.bytes_of(reader.object, block);
-            self.unread.insert((reader.object, block));
+            self.outcome.origin_bytes += self.bytes_of(reader.session.object, block);
+            self.unread.insert((reader.session.object, block));
         }
         if next < end {
             self.store(reader, next..end, now);
         }
         for block in fetched {
             if !self.index.contains(reader.here, block) {
-                self.forget_unread(reader.object, block);
+                self.forget_unread(reader.session.object, block);
             }
         }
     }
 
-    fn leave(&mut self, number: usize, mut reader: Reader, now: u64) {
+    fn leave(&mut self, number: usize, mut reader: Reader<'a>, now: u64) {
         self.stop_filling(&mut reader, now);
         self.outcome.hits += u64::from(!reader.missed);
         self.outcome.delayed_starts += u64::from(reader.waited);

@@ -15,6 +15,8 @@ pub(super) struct Object {
 pub(super) struct Session {
     pub(super) at_ms: u64,
     pub(super) object: u32,
-    /// Bytes that are read, one range after the other; the second may be empty.
-    pub(super) reads: [Range<u64>; 2],
+    /// Bytes that are read, one range after the other.
+    pub(super) reads: Vec<Range<u64>>,
+    /// How many of them are taken within a minute.
+    pub(super) bytes_per_minute: u64,
 }

@@ -1,8 +1,9 @@
 //! What a cache is asked for: sessions that read parts of objects, from a log or made.
 
+use super::logged;
 use super::media::Media;
 use super::session::{Object, Session};
-use crate::trace::Trace;
+use crate::trace::{LogRead, Trace};
 
 /// Sessions in order of time, and the objects that they read.
 #[derive(Debug)]
@@ -11,7 +12,6 @@ pub struct Workload {
     pub name: String,
     objects: Vec<Object>,
     sessions: Vec<Session>,
-    bytes_per_minute: u64,
 }
 
 impl Workload {
@@ -19,24 +19,37 @@ impl Workload {
     #[must_use]
     pub fn of_media(media: &Media, seed: u64) -> Self {
         let (objects, sessions) = media.make(seed);
-        Self { name: "media".into(), objects, sessions, bytes_per_minute: media.bytes_per_minute() }
+        Self { name: "media".into(), objects, sessions }
     }
 
     /// The requests of a trace for whole files, a millisecond apart. Answers of applications are left out, and those
     /// without a body.
     #[must_use]
     pub fn of_trace(trace: &Trace) -> Self {
-        let objects = trace.targets().iter();
-        let objects = objects.map(|target| Object { bytes: target.bytes, tail_first: false }).collect();
         let requests = trace.requests().iter().zip(0..);
         let sessions = requests
             .filter(|(request, _)| request.has_body() && !trace.target(request.target()).dynamic)
             .map(|(request, at_ms)| {
                 let object = request.target();
-                Session { at_ms, object, reads: [0..trace.target(object).bytes, 0..0] }
+                let reads = vec![0..trace.target(object).bytes];
+                Session { at_ms, object, reads, bytes_per_minute: u64::MAX }
             })
             .collect();
-        Self { name: trace.name.clone(), objects, sessions, bytes_per_minute: u64::MAX }
+        Self { name: trace.name.clone(), objects: objects_of(trace), sessions }
+    }
+
+    /// The sessions of players, and of other readers, that a log tells of: the bytes that each client got of a file.
+    /// Answers of applications are left out.
+    #[must_use]
+    pub fn of_log(trace: &Trace, mut reads: Vec<LogRead>) -> Self {
+        reads.retain(|read| !trace.target(read.target).dynamic);
+        let (mut objects, sessions) = (objects_of(trace), logged::sessions(reads));
+        for session in &sessions {
+            // Parts whose place is not known may lead beyond what the log says of a file.
+            let object = &mut objects[session.object as usize];
+            object.bytes = session.reads.iter().map(|range| range.end).fold(object.bytes, u64::max);
+        }
+        Self { name: trace.name.clone(), objects, sessions }
     }
 
     /// Bytes of all objects.
@@ -58,9 +71,8 @@ impl Workload {
     pub(super) fn sessions(&self) -> &[Session] {
         &self.sessions
     }
+}
 
-    /// What a reader takes within a minute, in bytes.
-    pub(super) fn bytes_per_minute(&self) -> u64 {
-        self.bytes_per_minute
-    }
+fn objects_of(trace: &Trace) -> Vec<Object> {
+    trace.targets().iter().map(|target| Object { bytes: target.bytes, tail_first: false }).collect()
 }

@@ -35,7 +35,20 @@ pub struct LogEntry<'a> {
     pub bytes: u64,
     /// The field `Referer`, if the line has it; `-` means none.
     pub referrer: Option<Cow<'a, [u8]>>,
+    /// The first byte that was asked for, if the line has the field `Range`, and its first range has one.
+    pub range_start: Option<u64>,
+    /// From the request to the end of the response in milliseconds; 0 if the line does not say it.
+    pub duration_ms: u64,
 }
+
+impl LogEntry<'_> {
+    /// The first byte of the file that was sent; not known of a part if the line does not say it.
+    pub(super) fn start(&self) -> Option<u64> {
+        if self.status == PARTIAL_CONTENT { self.range_start } else { Some(0) }
+    }
+}
+
+const PARTIAL_CONTENT: u16 = 206;
 
 /// The methods that matter to a file server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +131,28 @@ pub(super) fn parse_combined(line: &[u8]) -> Result<LogEntry<'_>, BadLine> {
     };
     let referrer = referrer(rest).map(Cow::Borrowed);
     let client = Cow::Borrowed(client(line));
-    Ok(LogEntry { client, time_s, method, target: Cow::Borrowed(target), status, bytes, referrer })
+    let range = memmem::find(rest, RANGE_FIELD).and_then(|at| range_start(&rest[at + RANGE_FIELD.len()..]));
+    let target = Cow::Borrowed(target);
+    Ok(LogEntry {
+        client,
+        time_s,
+        method,
+        target,
+        status,
+        bytes,
+        referrer,
+        range_start: range,
+        duration_ms: 0,
+    })
+}
+
+/// As Baton appends it to a line (`log.fields`).
+const RANGE_FIELD: &[u8] = b"request_header.Range=\"";
+
+/// The first byte of `bytes=500-999, …`; of `bytes=-500`, the last ones, there is none.
+pub(super) fn range_start(field: &[u8]) -> Option<u64> {
+    let first = field.strip_prefix(b"bytes=")?.trim_ascii_start();
+    parse_number(&first[..memchr::memchr(b'-', first)?]).filter(|start| *start <= BYTES_MAX)
 }
 
 /// The first word; the second if the first is a virtual host, and the second an address.
@@ -273,6 +307,8 @@ mod tests {
             status: 200,
             bytes: 2326,
             referrer: None,
+            range_start: None,
+            duration_ms: 0,
         };
         assert_eq!(parse_combined(COMMON.as_bytes()), Ok(entry));
     }

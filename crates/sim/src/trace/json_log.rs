@@ -10,7 +10,9 @@ use std::borrow::Cow;
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::access_log::{BYTES_MAX, BadLine, LogEntry, Method, days_since_1970, method_of, parse_request};
+use super::access_log::{
+    BYTES_MAX, BadLine, LogEntry, Method, days_since_1970, method_of, parse_request, range_start,
+};
 
 #[derive(Deserialize)]
 struct OfBaton<'a> {
@@ -24,6 +26,10 @@ struct OfBaton<'a> {
     body_bytes: u64,
     #[serde(borrow, default)]
     referer: Cow<'a, str>,
+    #[serde(borrow, default, rename = "request_header.Range")]
+    range: Cow<'a, str>,
+    #[serde(default)]
+    duration_us: u64,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +40,9 @@ struct OfCaddy<'a> {
     request: TraceRequest<'a>,
     status: u64,
     size: u64,
+    /// Seconds; Caddy can be told to write it as a text.
+    #[serde(borrow, default)]
+    duration: Option<Time<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +61,8 @@ struct TraceRequest<'a> {
 struct Headers<'a> {
     #[serde(borrow, default, rename = "Referer")]
     referer: Vec<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "Range")]
+    range: Vec<Cow<'a, str>>,
 }
 
 /// Seconds, or one of Caddy's other formats.
@@ -88,7 +99,9 @@ fn of_baton(line: OfBaton<'_>) -> Result<LogEntry<'_>, BadLine> {
     }
     .ok_or(BadLine::BadRequest)?;
     let referrer = (!line.referer.is_empty()).then(|| bytes(line.referer));
-    entry(bytes(line.peer), &line.time, method, target, line.status, line.body_bytes, referrer)
+    let range_start = range_start(line.range.as_bytes());
+    let entry = entry(bytes(line.peer), &line.time, method, target, line.status, line.body_bytes, referrer)?;
+    Ok(LogEntry { range_start, duration_ms: line.duration_us / 1000, ..entry })
 }
 
 fn of_caddy(line: OfCaddy<'_>) -> Result<LogEntry<'_>, BadLine> {
@@ -96,8 +109,13 @@ fn of_caddy(line: OfCaddy<'_>) -> Result<LogEntry<'_>, BadLine> {
     if uri.is_empty() {
         return Err(BadLine::BadRequest);
     }
+    let range_start = headers.range.first().and_then(|range| range_start(range.as_bytes()));
+    let duration_ms = match line.duration {
+        Some(Time::Number(seconds)) => (seconds * 1000.0) as u64,
+        _ => 0,
+    };
     let referrer = headers.referer.into_iter().next().map(bytes);
-    entry(
+    let entry = entry(
         bytes(client_ip),
         &line.ts,
         method_of(method.as_bytes()),
@@ -105,7 +123,8 @@ fn of_caddy(line: OfCaddy<'_>) -> Result<LogEntry<'_>, BadLine> {
         line.status,
         line.size,
         referrer,
-    )
+    )?;
+    Ok(LogEntry { range_start, duration_ms, ..entry })
 }
 
 fn entry<'a>(
@@ -123,7 +142,8 @@ fn entry<'a>(
     if bytes > BYTES_MAX {
         return Err(BadLine::BadBytes);
     }
-    Ok(LogEntry { client, time_s, method, target, status, bytes, referrer })
+    let (range_start, duration_ms) = (None, 0);
+    Ok(LogEntry { client, time_s, method, target, status, bytes, referrer, range_start, duration_ms })
 }
 
 fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
@@ -181,8 +201,8 @@ fn parse_text(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    const BATON: &str = r#"{"time":971211336,"peer":"192.0.2.1","site":"main","request":"GET /a?b HTTP/1.1","status":200,"body_bytes":2326,"duration_ms":4,"outcome":"complete","referer":"http://s/","user_agent":"x"}"#;
-    const CADDY: &str = r#"{"level":"info","ts":971211336.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Referer":["http://s/"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":2326,"status":200,"resp_headers":{"Server":["Caddy"]}}"#;
+    const BATON: &str = r#"{"time":971211336,"peer":"192.0.2.1","site":"main","request":"GET /a?b HTTP/1.1","status":206,"body_bytes":2326,"duration_us":4200,"request_header.Range":"bytes=70-","outcome":"complete","referer":"http://s/","user_agent":"x"}"#;
+    const CADDY: &str = r#"{"level":"info","ts":971211336.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Range":["bytes=70-2395"],"Referer":["http://s/"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.004929675,"size":2326,"status":206,"resp_headers":{"Server":["Caddy"]}}"#;
 
     #[test]
     fn both_say_the_same() {
@@ -191,9 +211,11 @@ mod tests {
             time_s: 971_211_336,
             method: Method::Get,
             target: b"/a?b".into(),
-            status: 200,
+            status: 206,
             bytes: 2326,
             referrer: Some(b"http://s/".into()),
+            range_start: Some(70),
+            duration_ms: 4,
         };
         for line in [BATON, CADDY] {
             assert_eq!(parse_json(line.as_bytes()), Ok(expected.clone()), "{line}");
@@ -213,8 +235,8 @@ mod tests {
             (r#"{"level":"info","ts":1,"logger":"admin","msg":"started"}"#, BadLine::BadJson),
             (&CADDY[..CADDY.len() - 9], BadLine::BadJson),
             (&BATON.replace(r#""GET /a?b HTTP/1.1""#, r#""\u0016\u0003""#), BadLine::BadRequest),
-            (&BATON.replace(":200", ":7"), BadLine::BadStatus),
-            (&CADDY.replace(":200", ":0"), BadLine::BadStatus),
+            (&BATON.replace(":206", ":7"), BadLine::BadStatus),
+            (&CADDY.replace(":206", ":0"), BadLine::BadStatus),
             (&CADDY.replace(":2326", ":1099511627777"), BadLine::BadBytes),
             (&CADDY.replace("971211336.5241024", "\"yesterday\""), BadLine::BadTime),
             (&CADDY.replace("971211336.5241024", "-1"), BadLine::BadTime),

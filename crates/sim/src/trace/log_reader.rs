@@ -9,6 +9,7 @@ use baton_dispatch::target_hash;
 use hashbrown::HashMap;
 
 use super::log_lines::{LeftOut, LogError, LogLines, LogSummary};
+use super::reads::LogRead;
 use super::referrals::{Referral, Referrals};
 use super::{LogEntry, Method, TargetFacts, TargetId, Trace, TraceRequest};
 
@@ -20,6 +21,8 @@ pub struct LogReader {
     entries: Vec<(i64, TraceRequest)>,
     /// If they are asked for: they take twice as much memory as the requests.
     referrals: Option<Referrals>,
+    /// If they are asked for.
+    reads: Option<Vec<LogRead>>,
     lines: LogLines,
 }
 
@@ -28,6 +31,12 @@ impl LogReader {
     #[must_use]
     pub fn with_referrals() -> Self {
         Self { referrals: Some(Referrals::default()), ..Self::default() }
+    }
+
+    /// A reader that also keeps which bytes clients got, and when.
+    #[must_use]
+    pub fn with_reads() -> Self {
+        Self { reads: Some(Vec::new()), ..Self::default() }
     }
 
     /// Reads a file; `-` is the standard input.
@@ -74,10 +83,13 @@ impl LogReader {
         }
         let target = &mut self.targets[id as usize];
         // Clients that hang up get less than the whole, and some ask for a range.
-        target.bytes = target.bytes.max(entry.bytes);
+        target.bytes = target.bytes.max(entry.start().unwrap_or(0) + entry.bytes);
         target.dynamic |= is_dynamic(entry.method, path, entry.target.len() > path.len());
         let request = if with_body { TraceRequest::whole(id) } else { TraceRequest::head_only(id) };
         self.entries.push((entry.time_s, request));
+        if let Some(reads) = &mut self.reads {
+            reads.extend((entry.bytes > 0).then(|| LogRead::of(entry, id)));
+        }
         if let Some(referrals) = &mut self.referrals {
             referrals.take(id, path, entry.referrer.as_deref().map(|url| (url, path_of(url))));
         }
@@ -91,6 +103,11 @@ impl LogReader {
     pub fn referrals(&mut self) -> Vec<Referral> {
         let referrals = self.referrals.take().unwrap_or_default();
         referrals.resolve(|path| self.ids.get(&path).copied())
+    }
+
+    /// What clients got, in the order of the logs. None unless this was asked for.
+    pub fn reads(&mut self) -> Vec<LogRead> {
+        self.reads.take().unwrap_or_default()
     }
 
     /// The trace and the summary.

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::super::output::Failure;
 use super::reporting::{Output, Progress};
-use super::traces::make_or_read;
+use super::traces::{BuiltIn, read_sessions};
 
 #[derive(Debug, Args)]
 pub(super) struct Cache {
@@ -66,12 +66,11 @@ impl Cache {
         let scenario = CacheScenario::new(self.block_kb.saturating_mul(1024), aim, self.output.seed)?;
         let media = self.media().map(Media::parse).transpose()?;
         runner.announce("making the workload");
-        let (workload, summary) = match media {
-            Some(media) => (Workload::of_media(&media, self.output.seed), None),
-            None => {
-                let (trace, summary) = make_or_read(&self.traces, self.output.seed)?;
-                (Workload::of_trace(&trace), summary)
-            }
+        let seed = self.output.seed;
+        let (workload, summary) = match (media, BuiltIn::named(&self.traces)) {
+            (Some(media), _) => (Workload::of_media(&media, seed), None),
+            (None, Some(built_in)) => (Workload::of_trace(&built_in.make(seed)?), None),
+            (None, None) => read_sessions(&self.traces).map(|(sessions, summary)| (sessions, Some(summary)))?,
         };
         let shares: Vec<f64> = self.sizes.iter().map(|percent| percent / 100.0).collect();
         let mut report = compare_caches(runner, &workload, &scenario, &self.policies, &shares);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use baton_sim::caching::Workload;
 use baton_sim::documents::{DocumentSite, site_of_log};
 use baton_sim::trace::{CHESS, IBM, LogReader, LogStatistics, LogSummary, RICE, Trace, Zipf, synthesize};
 
@@ -35,7 +36,7 @@ impl<'a> BuiltIn<'a> {
             .or_else(|| name.strip_prefix("zipf").map(|rest| BuiltIn::Zipf(rest.trim_start_matches(':'))))
     }
 
-    fn make(&self, seed: u64) -> Result<Trace, Failure> {
+    pub(super) fn make(&self, seed: u64) -> Result<Trace, Failure> {
         match self {
             Self::Published(published) => Ok(synthesize(published, published.requests_default, seed).0),
             Self::Zipf(parameters) => Ok(parameters.parse::<Zipf>()?.trace(seed)),
@@ -45,10 +46,25 @@ impl<'a> BuiltIn<'a> {
 
 /// Reads logs; an error if no request is in them.
 pub(super) fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
-    let mut reader = LogReader::default();
+    replayable(read_all(LogReader::default(), paths)?, paths)
+}
+
+/// Reads logs, who got which bytes included; an error if no request is in them.
+pub(super) fn read_sessions(paths: &[PathBuf]) -> Result<(Workload, LogSummary), Failure> {
+    let mut reader = read_all(LogReader::with_reads(), paths)?;
+    let reads = reader.reads();
+    let (trace, summary) = replayable(reader, paths)?;
+    Ok((Workload::of_log(&trace, reads), summary))
+}
+
+fn read_all(mut reader: LogReader, paths: &[PathBuf]) -> Result<LogReader, Failure> {
     for path in paths {
         reader.read_path(path)?;
     }
+    Ok(reader)
+}
+
+fn replayable(reader: LogReader, paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failure> {
     let (trace, summary) = reader.finish(&name_of(paths));
     if trace.requests().is_empty() {
         return Err(Failure(format!("no request to replay. {}", summary.words().join("\n"))));
@@ -58,10 +74,7 @@ pub(super) fn read_logs(paths: &[PathBuf]) -> Result<(Trace, LogSummary), Failur
 
 /// Reads logs, who sent clients where included; an error if no walk can begin.
 pub(super) fn read_site(paths: &[PathBuf]) -> Result<(DocumentSite, LogSummary), Failure> {
-    let mut reader = LogReader::with_referrals();
-    for path in paths {
-        reader.read_path(path)?;
-    }
+    let mut reader = read_all(LogReader::with_referrals(), paths)?;
     let referrals = reader.referrals();
     let (trace, summary) = reader.finish(&name_of(paths));
     let site = site_of_log(&trace, &referrals)
