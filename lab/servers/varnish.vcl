@@ -19,8 +19,10 @@ sub vcl_init {
 
 sub vcl_recv {
     set req.backend_hint = nodes.backend(by=URL);
-    return (pass);
+    return ({{ "hash" if "cache" in needs else "pass" }});
 }
+
+sub vcl_backend_response { set beresp.ttl = 1h; }
 {% else %}
 backend default { .host = "{{ origins[0] | split(":") | first }}"; .port = "{{ origins[0] | split(":") | last }}"; }
 

@@ -90,6 +90,8 @@ pub struct LoadReport {
     pub client_busy: f64,
     /// From the request to the last byte of the reply, in nanoseconds.
     pub latency_ns: Histogram<u64>,
+    /// The same of the first request of each session alone: how long a player waits before it plays.
+    pub start_ns: Histogram<u64>,
 }
 
 /// The figures of a [`LoadReport`] as they are printed.
@@ -186,15 +188,19 @@ impl LoadReport {
             span: Duration::ZERO,
             client_cpu: Duration::ZERO,
             client_busy: 0.0,
-            latency_ns: Histogram::new_with_bounds(LATENCY_NS_MIN, LATENCY_NS_MAX, LATENCY_DIGITS)
-                .expect("the bounds are constants"),
+            latency_ns: latencies(),
+            start_ns: latencies(),
         }
     }
 
     pub(super) fn finished(&mut self, latency: Duration, body_bytes: u64) {
         self.requests += 1;
         self.goodput_bytes += body_bytes;
-        self.latency_ns.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        self.latency_ns.saturating_record(nanoseconds(latency));
+    }
+
+    pub(super) fn started(&mut self, latency: Duration) {
+        self.start_ns.saturating_record(nanoseconds(latency));
     }
 
     pub(super) fn fail(&mut self, failure: Failure, detail: String) {
@@ -227,6 +233,7 @@ impl LoadReport {
             sum.client_cpu += part.client_cpu;
             sum.client_busy = sum.client_busy.max(part.client_busy);
             sum.latency_ns.add(part.latency_ns).expect("all histograms have the same bounds");
+            sum.start_ns.add(part.start_ns).expect("all histograms have the same bounds");
         }
         Ok(sum)
     }
@@ -334,6 +341,15 @@ impl fmt::Display for Figures {
 const LATENCY_NS_MIN: u64 = 1_000;
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 const LATENCY_DIGITS: u8 = 2;
+
+fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(LATENCY_NS_MIN, LATENCY_NS_MAX, LATENCY_DIGITS)
+        .expect("the bounds are constants")
+}
+
+fn nanoseconds(latency: Duration) -> u64 {
+    u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX)
+}
 
 #[cfg(test)]
 mod tests {

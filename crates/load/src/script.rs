@@ -73,6 +73,11 @@ impl Script {
         &self.steps[self.range(number)]
     }
 
+    /// Whether this step is the first of a session.
+    pub(super) fn begins_session(&self, step: usize) -> bool {
+        step == 0 || self.ends.binary_search(&(step as u32)).is_ok()
+    }
+
     /// Requests of a session in the mean.
     #[must_use]
     pub fn mean_session(&self) -> f64 {

@@ -1,5 +1,7 @@
 //! What is asked for: each request prepared once as bytes, with what its reply must look like.
 
+use std::ops::Range;
+
 use super::text;
 
 /// One request and what its reply must look like.
@@ -20,6 +22,13 @@ pub struct LoadRequest {
 pub enum Expects {
     /// Status 200 and the text of [a file that was written for the load](crate::files).
     File,
+    /// Status 206 and a part of such a file.
+    Part {
+        /// The length of the file.
+        file_bytes: u64,
+        /// The first byte of the part.
+        start: u64,
+    },
     /// Status 200 and what a program makes.
     Page,
     /// Status 200 and a page in some coding: a server may code it better the next time.
@@ -39,6 +48,13 @@ impl LoadRequest {
     #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
         Self { path: path.into(), bytes: Some(bytes), expects: Expects::File, body: String::new() }
+    }
+
+    /// For a part of such a file, asked for by `Range`.
+    #[must_use]
+    pub fn part(path: impl Into<String>, file_bytes: u64, part: Range<u64>) -> Self {
+        let expects = Expects::Part { file_bytes, start: part.start };
+        Self { path: path.into(), bytes: Some(part.end - part.start), expects, body: String::new() }
     }
 
     /// For what a program makes, of this length if it is known.
@@ -89,11 +105,17 @@ impl Targets {
                 0 => ("GET", String::new()),
                 length => ("POST", format!("Content-Length: {length}\r\n")),
             };
+            let range = match (request.expects, request.bytes) {
+                (Expects::Part { start, .. }, Some(bytes)) => {
+                    format!("Range: bytes={start}-{}\r\n", start + bytes - 1)
+                }
+                _ => String::new(),
+            };
             let wire = format!(
-                "{method} {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}{length}\r\n{}",
+                "{method} {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}{length}{range}\r\n{}",
                 request.path, request.body
             );
-            let uncompared = request.expects == Expects::File;
+            let uncompared = matches!(request.expects, Expects::File | Expects::Part { .. });
             Prepared { request, wire: wire.into_bytes(), status: None, sum: None, uncompared }
         };
         Self { prepared: requests.into_iter().map(prepare).collect() }
@@ -139,6 +161,7 @@ impl Targets {
         let prepared = &mut self.prepared[target];
         match prepared.request.expects {
             Expects::File | Expects::Page | Expects::Coded => status == 200,
+            Expects::Part { .. } => status == 206,
             Expects::Replay => status < 500 && *prepared.status.get_or_insert(status) == status,
         }
     }
@@ -156,8 +179,11 @@ impl Targets {
 
     /// Whether a file has these bytes at `offset`.
     pub(super) fn file_has(&self, target: usize, offset: u64, piece: &[u8]) -> bool {
-        let LoadRequest { path, bytes, .. } = &self.prepared[target].request;
-        bytes.is_none_or(|bytes| text::has(path, bytes, offset, piece))
+        let LoadRequest { path, bytes, expects, .. } = &self.prepared[target].request;
+        match *expects {
+            Expects::Part { file_bytes, start } => text::has(path, file_bytes, start + offset, piece),
+            _ => bytes.is_none_or(|bytes| text::has(path, bytes, offset, piece)),
+        }
     }
 
     /// Whether a body with this sum is the same as before.
@@ -192,6 +218,17 @@ mod tests {
         let mut targets = one(LoadRequest::page("/a", None), false);
         targets.add_fields("X-A: 1\r\n");
         assert!(targets.bytes(0).ends_with(b"\r\nUser-Agent: baton-load\r\nX-A: 1\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_part_is_asked_for_and_compared_as_one() {
+        let mut targets = one(LoadRequest::part("/a", 900, 200..300), false);
+        let wire = String::from_utf8(targets.bytes(0).to_vec()).unwrap();
+        assert!(wire.ends_with("\r\nRange: bytes=200-299\r\n\r\n"), "{wire}");
+        assert!(targets.status_is(0, 206) && !targets.status_is(0, 200) && targets.take_uncompared(0));
+        let file = text::text("/a", 900);
+        assert!(targets.length_is(0, 100) && targets.file_has(0, 50, &file.as_bytes()[250..300]));
+        assert!(!targets.file_has(0, 0, &file.as_bytes()[..100]), "the beginning of the file");
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! What a file says beside loads and claims: the site, who competes, what is drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
 
 use baton_dispatch::PolicyName;
 use baton_load::site::SiteKind;
+use baton_sim::caching::CachePolicy;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -53,6 +56,8 @@ pub(crate) struct Head {
     pub(crate) origin: Option<String>,
     /// Bytes of a packet on the loopback device, which has 64 KiB otherwise. Needs root.
     pub(crate) packet_bytes: Option<u32>,
+    /// Memory of the caches that compete.
+    pub(crate) cache_mb: Option<u64>,
     /// All servers of a cluster run on the client's CPU, so that packets are received within the call that sends them.
     #[serde(default)]
     pub(crate) one_cpu: bool,
@@ -145,6 +150,9 @@ pub(crate) struct ContenderText {
     /// The policy by which the simulator distributes the same requests.
     #[serde(default, deserialize_with = "policy")]
     pub(crate) simulated: Option<PolicyName>,
+    /// The policy by which a simulated cache of `cache_mb` serves the same sessions.
+    #[serde(default, deserialize_with = "policy")]
+    pub(crate) simulated_cache: Option<CachePolicy>,
     /// Loads that it gets; none: all.
     #[serde(default)]
     pub(crate) only: Vec<Spanned<String>>,
@@ -172,7 +180,7 @@ pub(crate) struct NodesText {
     pub(crate) needs: BTreeSet<Ability>,
     #[serde(default)]
     pub(crate) set: BTreeMap<String, toml::Value>,
-    /// Megabits a second that leave each host of a server, at most.
+    /// Megabits a second that leave the host of each node, at most; of peers, of the server at the front, too.
     pub(crate) link_mbit: Option<u32>,
 }
 
@@ -220,7 +228,9 @@ impl Default for Quick {
 /// Kinds of [`OwnSite`].
 const OWN_SITES: [&str; 4] = ["fixed", "mix", "page", "linked"];
 
-fn policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PolicyName>, D::Error> {
+fn policy<'de, D: Deserializer<'de>, P: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Option<P>, D::Error> {
     let name = String::deserialize(deserializer)?;
     name.parse().map(Some).map_err(D::Error::custom)
 }

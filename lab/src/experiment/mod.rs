@@ -262,14 +262,14 @@ impl Experiment {
         for (load, contender) in self.cells() {
             let is_cluster = contender.what.nodes.is_some();
             let fits = match load.what {
-                LoadText::Closed(_) => true,
+                LoadText::Closed(_) | LoadText::Sessions(_) => true,
                 LoadText::Fault(_) | LoadText::Visits { .. } => is_cluster,
                 _ => !is_cluster,
             };
             let (load, contender) = (&load.name, &contender.name);
             if !fits {
                 let what = if is_cluster {
-                    "is a cluster, which gets `closed`, `fault` and `visits`"
+                    "is a cluster, which gets `closed`, `sessions`, `fault` and `visits`"
                 } else {
                     "has no `nodes`"
                 };
@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 64] = files![
+static FILES: [(&str, &str); 65] = files![
     "affinity",
     "applications",
     "architectures",
@@ -441,6 +441,7 @@ static FILES: [(&str, &str); 64] = files![
     "instructions",
     "knot-cache",
     "log",
+    "media",
     "memory-ample",
     "memory-half",
     "memory-scarce",

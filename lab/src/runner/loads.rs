@@ -55,9 +55,8 @@ pub(super) fn closed(
     let used = watch.end()?;
     let client_cpus = report.figures().client_utilisation;
     let mut values = of_report(&report);
-    used.tell(&mut values, report.answered(), report.span);
-    if let Some((cluster, done)) = contestant.cluster.as_ref().zip(used.cluster.as_ref()) {
-        cluster.tell(done, used.server, &report, &mut values);
+    used.tell_of(&report, &mut values);
+    if contestant.cluster.is_some() {
         return Ok((values, false));
     }
     if let Some(server_box) = &contestant.server_box {
@@ -203,6 +202,7 @@ pub(super) struct Watch<'a> {
 /// What was used between the two readings.
 pub(super) struct Used<'a> {
     stage: &'a Stage,
+    contestant: &'a Contestant,
     server: Duration,
     application: Option<Duration>,
     /// How many of the server's CPUs were in use, by any process, on average.
@@ -240,6 +240,7 @@ impl<'a> Watch<'a> {
         Ok(Used {
             cluster: cluster.transpose()?,
             stage: self.stage,
+            contestant: self.contestant,
             server: since(&self.server),
             application: self.contestant.application.as_ref().map(|_| since(&self.application)),
             cpus_busy: CpuTicks::of(&self.stage.machine.server_cpus)?.busy_since(self.ticks),
@@ -266,6 +267,14 @@ impl Used<'_> {
         let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
         if let Some((kernel, user)) = copies {
             values.insert(Quantity::CopyUs, (kernel + user) / 100.0 * per_request(self.cpu()));
+        }
+    }
+
+    /// The same for a load, with what a cluster has done for it.
+    pub(super) fn tell_of(&self, report: &LoadReport, values: &mut Values) {
+        self.tell(values, report.answered(), report.span);
+        if let Some((cluster, done)) = self.contestant.cluster.as_ref().zip(self.cluster.as_ref()) {
+            cluster.tell(done, self.server, report, values);
         }
     }
 

@@ -54,10 +54,11 @@ pub(crate) use series::{found, pairs};
 pub use settings::RunSettings;
 use site::Site;
 use stage::{Contestant, LeftOut, Stage};
-use turn::{Measured, Turn};
+use turn::{Measured, Turn, Values};
 
 use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
 use crate::load::LoadRequest;
+use crate::load::sessions::SessionLoad;
 use crate::quantity::Quantity;
 use crate::servers::set_of;
 
@@ -223,6 +224,13 @@ impl Run<'_> {
         lead: Duration,
         Measured { outcome, .. }: &mut Measured,
     ) {
+        if let (Outcome::Measured(values), LoadText::Sessions(load)) = (&mut *outcome, &load.what) {
+            let predicted = self.simulate_cache(contender, load, turn);
+            return match predicted {
+                Ok(predicted) => values.extend(predicted),
+                Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
+            };
+        }
         let (Some(policy), Some(nodes)) = (contender.what.simulated, &contender.what.nodes) else { return };
         let (Outcome::Measured(values), LoadText::Closed(load)) = (&mut *outcome, &load.what) else { return };
         let rate = values.get(&Quantity::Rate).copied().unwrap_or_default();
@@ -246,11 +254,28 @@ impl Run<'_> {
         }
     }
 
+    /// What it says of a cache before an origin; nothing unless this is asked for.
+    fn simulate_cache(
+        &self,
+        contender: &Variant<ContenderText>,
+        load: &SessionLoad,
+        turn: Turn,
+    ) -> Result<Values> {
+        let policy = contender.what.simulated_cache.zip(self.experiment.head.cache_mb);
+        let Some((policy, cache_mb)) = policy else { return Ok(Values::new()) };
+        let script = self.stage.site.script()?;
+        let per_second = load.requests_per_second / script.mean_session();
+        let seconds = sessions::warm_up(load, turn) + turn.duration;
+        let sessions = (seconds.as_secs_f64() * per_second) as usize;
+        cluster::predict_media(policy, cache_mb << 20, script, (sessions, per_second))
+    }
+
     /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory
-    /// begin with none in use.
+    /// begin with none in use, and caches empty.
     fn wants_fresh_server(&self, load: &Variant<LoadText>) -> bool {
         matches!(load.what, LoadText::SlowReaders(_) | LoadText::Fault(_) | LoadText::Visits { .. })
             || (self.experiment.has_hosts() && self.experiment.head.bounds.is_some())
+            || self.experiment.head.cache_mb.is_some()
     }
 
     /// Load that fills caches. What goes wrong shows in the cells.

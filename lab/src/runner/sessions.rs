@@ -22,18 +22,17 @@ pub(super) fn measure(
     load: &SessionLoad,
     turn: Turn,
 ) -> Result<Measured> {
-    let timeout = Duration::from_secs_f64(load.timeout_s);
     let settings = SessionSettings {
         address: contestant.server.address,
         load: load.clone(),
-        warm_up: if turn.effort == Effort::Tenth { turn.duration } else { timeout },
+        warm_up: warm_up(load, turn),
         duration: turn.duration,
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
         verify: false,
     };
     let script = stage.site.script()?;
     let (watch, report) = thread::scope(|scope| {
-        let load = scope.spawn(|| sessions::run(&settings, script));
+        let load = scope.spawn(|| contestant.on_client(|| sessions::run(&settings, script)));
         thread::sleep(settings.warm_up);
         (Watch::begin(stage, contestant), load.join())
     });
@@ -51,6 +50,14 @@ pub(super) fn measure(
     values.insert(Quantity::GoodputMbit, report.goodput_bytes as f64 * 8.0 / 1e6 / seconds);
     let all = (report.requests + report.timeouts).max(1) as f64;
     values.insert(Quantity::TimeoutShare, report.timeouts as f64 / all);
-    used.tell(&mut values, report.answered(), report.span);
+    let start_ms = |quantile| report.start_ns.value_at_quantile(quantile) as f64 / 1e6;
+    values.insert(Quantity::StartP50Ms, start_ms(0.5));
+    values.insert(Quantity::StartP99Ms, start_ms(0.99));
+    used.tell_of(&report, &mut values);
     Ok(Measured { outcome: Outcome::Measured(values), disturbed: report.client_limited() })
+}
+
+/// Time before the measurement.
+pub(super) fn warm_up(load: &SessionLoad, turn: Turn) -> Duration {
+    if turn.effort == Effort::Tenth { turn.duration } else { Duration::from_secs_f64(load.timeout_s) }
 }

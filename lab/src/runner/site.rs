@@ -175,6 +175,9 @@ fn tiny(mut kind: SiteKind) -> SiteKind {
         | SiteKind::Prompts { requests, .. } => {
             *requests = (*requests).min(TINY_REQUESTS);
         }
+        SiteKind::Media { films, sessions, .. } => {
+            (*films, *sessions) = ((*films).min(TINY_FILMS), (*sessions).min(TINY_REQUESTS));
+        }
         SiteKind::Log { set_mib, .. } | SiteKind::Published { set_mib, .. } => {
             *set_mib = Some(set_mib.unwrap_or(TINY_MIB).min(TINY_MIB));
         }
@@ -230,6 +233,7 @@ fn gcd(a: usize, b: usize) -> usize {
 const PHP_KILOBYTES: [u64; 4] = [10, 60, 200, 1024];
 const TINY_DIRECTORIES: usize = 2;
 const TINY_REQUESTS: usize = 1000;
+const TINY_FILMS: usize = 4;
 const TINY_MIB: f64 = 10.0;
 const MIB: f64 = 1_048_576.0;
 const PAGE: &str = "/page.html";

@@ -29,7 +29,7 @@ pub enum Ability {
     Cache,
     /// Compresses text for clients that accept gzip.
     Compression,
-    /// Passes all requests to one of several origins, by a hash of the URL.
+    /// Passes all requests to an origin, which a hash of the URL chooses; with `cache`, through it.
     Nodes,
     /// Passes all requests to one of several nodes, by the content that they are for.
     Cluster,

@@ -16,7 +16,7 @@
 //! | `/….php` | php-fpm, with scripts of the root | `php` |
 //! | `/pass/…` | the origin, asked each time without `/pass` | `proxy` |
 //! | `/hit/…` | the origin, asked once without `/hit` | `cache` |
-//! | `/…` | one of several origins: a hash of the URL says which | `nodes` |
+//! | `/…` | an origin: a hash of the URL says which; with `cache`, through it | `nodes` |
 //! | `/…` | one of several nodes: the policy of the cluster says which | `cluster` |
 //!
 //! Back-ends are kinds, too: they listen on a Unix socket instead of an address.

@@ -86,7 +86,7 @@ impl ServerPlace<'_> {
             Ability::Fastcgi => (self.fastcgi.is_some(), "an application's socket"),
             Ability::Php => (self.php.is_some(), "a socket of php-fpm"),
             Ability::Proxy | Ability::Cache => (!self.origins.is_empty(), "an origin"),
-            Ability::Nodes => (self.origins.len() > 1, "several origins"),
+            Ability::Nodes => (!self.origins.is_empty(), "origins"),
             Ability::Cluster => (!self.origins.is_empty(), "nodes"),
             Ability::Registry => (self.registry.is_some(), "an etcd"),
             Ability::Files

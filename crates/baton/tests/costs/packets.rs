@@ -100,7 +100,8 @@ fn a_piece_leaves_before_the_one_before_it_is_acknowledged() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let origin = listener.local_addr().expect("an address");
-    let site = format!("[[site]]\nlisten = '127.0.0.1:0'\nroute = [{{ path = '/', proxy = 'http://{origin}' }}]");
+    let site =
+        format!("[[site]]\nlisten = '127.0.0.1:0'\nroute = [{{ path = '/', proxy = 'http://{origin}' }}]");
     let server = Server::run(Folder::new(), &site);
     let capture = Capture::begin(server.address(), server.folder().base());
     let ports: Vec<u16> = (0..ROUNDS).map(|_| stream_in_pieces(server.address(), &listener)).collect();

@@ -235,6 +235,9 @@ impl<'a> Crowd<'a> {
                 Step::Finished => {
                     let now = Instant::now();
                     self.report.finished(now - session.asked, session.exchange.body_bytes());
+                    if self.script.begins_session(session.steps.start) {
+                        self.report.started(now - session.asked);
+                    }
                     let size = self.sizes.index(session.exchange.target());
                     self.clients[session.client].counts[size].answered += 1;
                     session.steps.start += 1;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::access_log::{self, PublishedLog};
 use super::model::LoadSite;
 use super::specweb2005::{self, Application};
-use super::{compute, prompts, sizes, specweb99, surge};
+use super::{compute, media, prompts, sizes, specweb99, surge};
 
 /// Which site to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,17 @@ pub enum SiteKind {
         #[serde(default = "default_seed")]
         seed: u64,
     },
+    /// Films, and viewers whose players ask for parts.
+    Media {
+        /// Films of some six megabytes.
+        films: usize,
+        /// Sessions of the script.
+        #[serde(default = "default_viewers")]
+        sessions: usize,
+        /// Decides which.
+        #[serde(default = "default_seed")]
+        seed: u64,
+    },
     /// No file: prompts that are posted to `/v1/chat`.
     Prompts {
         /// Texts with which they begin.
@@ -117,6 +128,10 @@ impl SiteKind {
             Self::Compute { bytes, operations } => compute::make(*bytes, *operations),
             Self::Log { path, set_mib } => access_log::make(path, *set_mib)?,
             Self::Published { log, set_mib, seed } => access_log::published(*log, *set_mib, *seed),
+            Self::Media { films, sessions, seed } => {
+                ensure!(*films > 0, "media needs a film");
+                media::make(*films, *sessions, *seed)
+            }
             Self::Prompts { prefixes, requests, seed } => {
                 ensure!(*prefixes > 0, "prompts need a text to begin with");
                 prompts::make(*prefixes, *requests, *seed)
@@ -138,6 +153,9 @@ fn default_small_requests() -> usize {
 }
 fn default_prompts() -> usize {
     20_000
+}
+fn default_viewers() -> usize {
+    5_000
 }
 fn default_surge_files() -> usize {
     2_000

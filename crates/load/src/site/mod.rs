@@ -4,6 +4,7 @@
 mod access_log;
 mod compute;
 mod kind;
+mod media;
 mod model;
 mod programs;
 mod prompts;

@@ -8,6 +8,7 @@
 //!
 //! A network for each contender: so clusters run at the same time, and take turns as other contenders do.
 
+mod media;
 mod prediction;
 
 use std::net::{IpAddr, SocketAddr};
@@ -26,6 +27,7 @@ use crate::rig::processes::cpu_time;
 use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
+pub(super) use media::predict_media;
 pub(super) use prediction::predict;
 
 /// What stands behind the server of a contender that is a cluster.
@@ -93,14 +95,14 @@ impl Cluster {
                 host.set(name, value)?;
             }
         }
-        if let Some(rate) = text.link_mbit {
-            [&hosts.front].into_iter().chain(&hosts.nodes).try_for_each(|host| host.bound_link(rate))?;
-        }
         let mut cluster =
             Self { nodes: Vec::new(), registry: None, hosts: Arc::new(hosts), place, front, node };
+        if let Some(rate) = text.link_mbit {
+            cluster.members().try_for_each(|host| host.bound_link(rate))?;
+        }
+        // No server knows of an earlier view, or has a cache of an earlier round.
+        let _ = std::fs::remove_dir_all(&cluster.place.folder);
         if joins {
-            // Neither it nor those that ask it know of an earlier view.
-            let _ = std::fs::remove_dir_all(&cluster.place.folder);
             let host = &cluster.hosts.front;
             let mut place = cluster.place_on(host, "etcd");
             place.address = Some((host.v4(), ETCD_PORT).into());
@@ -181,9 +183,14 @@ impl Cluster {
         self.node.kind.start(&settings, &place).with_context(|| format!("node {number}"))
     }
 
+    /// The hosts of peers, or of nodes.
+    fn members(&self) -> impl Iterator<Item = &Host> {
+        self.are_peers().then_some(&self.hosts.front).into_iter().chain(&self.hosts.nodes)
+    }
+
     /// What has been done so far.
     pub(super) fn ledger(&self) -> Result<Ledger> {
-        let hosts = self.are_peers().then_some(&self.hosts.front).into_iter().chain(&self.hosts.nodes);
+        let hosts = self.members();
         let mut ledger = Ledger {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
@@ -223,6 +230,7 @@ impl Cluster {
             (Quantity::AddedUs, us(front_cpu + nodes_cpu + report.client_cpu)),
             (Quantity::FrontShare, per_byte(done.front.received_bytes + done.front.sent_bytes)),
             (Quantity::DiskShare, per_byte(done.disk_bytes)),
+            (Quantity::OriginShare, per_byte(done.sent_bytes.iter().sum())),
         ]);
         values.extend(done.imbalance().map(|most| (Quantity::Imbalance, most)));
         values.extend(self.file_bytes_max().map(|bytes| (Quantity::FileCacheBytes, bytes as f64)));

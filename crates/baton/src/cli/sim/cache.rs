@@ -70,7 +70,9 @@ impl Cache {
         let (workload, summary) = match (media, BuiltIn::named(&self.traces)) {
             (Some(media), _) => (Workload::of_media(&media, seed), None),
             (None, Some(built_in)) => (Workload::of_trace(&built_in.make(seed)?), None),
-            (None, None) => read_sessions(&self.traces).map(|(sessions, summary)| (sessions, Some(summary)))?,
+            (None, None) => {
+                read_sessions(&self.traces).map(|(sessions, summary)| (sessions, Some(summary)))?
+            }
         };
         let shares: Vec<f64> = self.sizes.iter().map(|percent| percent / 100.0).collect();
         let mut report = compare_caches(runner, &workload, &scenario, &self.policies, &shares);
