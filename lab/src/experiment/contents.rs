@@ -56,8 +56,6 @@ pub(crate) struct Head {
     pub(crate) origin: Option<String>,
     /// Bytes of a packet on the loopback device, which has 64 KiB otherwise. Needs root.
     pub(crate) packet_bytes: Option<u32>,
-    /// Memory of the caches that compete.
-    pub(crate) cache_mb: Option<u64>,
     /// All servers of a cluster run on the client's CPU, so that packets are received within the call that sends them.
     #[serde(default)]
     pub(crate) one_cpu: bool,
@@ -150,7 +148,7 @@ pub(crate) struct ContenderText {
     /// The policy by which the simulator distributes the same requests.
     #[serde(default, deserialize_with = "policy")]
     pub(crate) simulated: Option<PolicyName>,
-    /// The policy by which a simulated cache of `cache_mb` serves the same sessions.
+    /// The policy by which a simulated cache of the same size, with the same blocks, serves the same sessions.
     #[serde(default, deserialize_with = "policy")]
     pub(crate) simulated_cache: Option<CachePolicy>,
     /// Loads that it gets; none: all.

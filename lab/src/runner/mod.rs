@@ -41,7 +41,7 @@ mod visits;
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use effort::Cell;
 pub use effort::Effort;
@@ -261,21 +261,28 @@ impl Run<'_> {
         load: &SessionLoad,
         turn: Turn,
     ) -> Result<Values> {
-        let policy = contender.what.simulated_cache.zip(self.experiment.head.cache_mb);
-        let Some((policy, cache_mb)) = policy else { return Ok(Values::new()) };
+        let Some(policy) = contender.what.simulated_cache else { return Ok(Values::new()) };
+        let setting = |name: &str| {
+            let value = contender.what.set.get(name).and_then(toml::Value::as_integer);
+            value
+                .and_then(|value| u64::try_from(value).ok())
+                .with_context(|| format!("`{name}` is no number"))
+        };
+        let (cache, block) =
+            (setting("shared_cache.memory_bytes_max")?, setting("shared_cache.block_bytes")?);
         let script = self.stage.site.script()?;
         let per_second = load.requests_per_second / script.mean_session();
         let seconds = sessions::warm_up(load, turn) + turn.duration;
         let sessions = (seconds.as_secs_f64() * per_second) as usize;
-        cluster::predict_media(policy, cache_mb << 20, script, (sessions, per_second))
+        cluster::predict_media(policy, (cache, block), script, (sessions, per_second))
     }
 
     /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory
     /// begin with none in use, and caches empty.
     fn wants_fresh_server(&self, load: &Variant<LoadText>) -> bool {
         matches!(load.what, LoadText::SlowReaders(_) | LoadText::Fault(_) | LoadText::Visits { .. })
-            || (self.experiment.has_hosts() && self.experiment.head.bounds.is_some())
-            || self.experiment.head.cache_mb.is_some()
+            || (self.experiment.has_hosts()
+                && (self.experiment.head.bounds.is_some() || matches!(load.what, LoadText::Sessions(_))))
     }
 
     /// Load that fills caches. What goes wrong shows in the cells.

@@ -53,12 +53,12 @@ fn parts(random: &mut SplitMix64, median: f64, spread: f64) -> u32 {
 }
 
 /// Not a multiple of the blocks of a cache.
-const PART_BYTES: u64 = 300_000;
+const PART_BYTES: u64 = 100_000;
 /// How long a player takes for a part.
-const PART_MS: u32 = 150;
+const PART_MS: u32 = 50;
 /// The median length of a film, and of a stay.
-const FILM_PARTS: f64 = 20.0;
-const STAY_PARTS: f64 = 5.0;
+const FILM_PARTS: f64 = 60.0;
+const STAY_PARTS: f64 = 15.0;
 const FILM_SPREAD: f64 = 0.5;
 const STAY_SPREAD: f64 = 1.6;
 /// The share of viewers who skip a part.
@@ -78,7 +78,7 @@ mod tests {
         assert!(sessions.iter().all(|seen| matches!(expects(seen[0]), Expects::Part { start: 0, .. })));
         let seeks = sessions.iter().filter(|seen| seen.windows(2).any(|pair| pair[1] != pair[0] + 1)).count();
         assert!((60..=200).contains(&seeks), "{seeks}");
-        let short = sessions.iter().filter(|seen| seen.len() <= 5).count();
+        let short = sessions.iter().filter(|seen| seen.len() <= 15).count();
         assert!((900..=1200).contains(&short), "{short}");
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result};
-use baton_segment::layout::Layout;
 use baton_segment::policy::Aim;
 use baton_sim::caching::{CachePolicy, CacheScenario, Workload};
 use baton_sim::compare_caches;
@@ -14,14 +13,14 @@ use crate::load::{Expects, Script};
 use crate::quantity::Quantity;
 use crate::runner::turn::Values;
 
-/// The origin's bytes for each byte of a body, and the share of starts that miss, with a cache of so many bytes, in which
-/// this many sessions of the script begin within a second.
+/// The origin's bytes for each byte of a body, and the share of starts that miss, with a cache of so many bytes, in
+/// blocks of so many, when this many sessions of the script begin, each second so many.
 ///
 /// # Errors
 /// The script asks for no parts of files.
 pub(in crate::runner) fn predict_media(
     policy: CachePolicy,
-    cache_bytes: u64,
+    (cache_bytes, block_bytes): (u64, u64),
     script: &Script,
     (sessions, per_second): (usize, f64),
 ) -> Result<Values> {
@@ -31,7 +30,7 @@ pub(in crate::runner) fn predict_media(
     }
     let trace = Trace::new("sessions".to_owned(), log.files, Vec::new());
     let workload = Workload::of_log(&trace, log.reads);
-    let scenario = CacheScenario::new(Layout::BLOCK_BYTES_DEFAULT, Aim::Bytes, 1)?;
+    let scenario = CacheScenario::new(block_bytes, Aim::Bytes, 1)?;
     let share = cache_bytes as f64 / workload.bytes().max(1) as f64;
     let report = compare_caches(Runner::new(1, &|_, _| ()), &workload, &scenario, &[policy], &[share]);
     let outcome = report.caches.first().context("the simulator has no outcome")?;
@@ -86,14 +85,14 @@ mod tests {
         let site = SiteKind::Media { films: 60, sessions: 1000, seed: 1 }.make().unwrap();
         let predict = |policy: &str, share: u64| {
             let bytes = site.bytes() * share / 100;
-            predict_media(policy.parse().unwrap(), bytes, &site.script, (1000, 10.0)).unwrap()
+            predict_media(policy.parse().unwrap(), (bytes, 32 << 10), &site.script, (1000, 10.0)).unwrap()
         };
-        let (wu, s3_fifo) = (predict("wu", 10), predict("s3-fifo", 10));
+        let (reach, lru) = (predict("reach", 10), predict("lru", 10));
         assert!(
-            wu[&Quantity::SimulatedDelayed] < 0.8 * s3_fifo[&Quantity::SimulatedDelayed],
-            "{wu:?} {s3_fifo:?}"
+            reach[&Quantity::SimulatedDelayed] < 0.8 * lru[&Quantity::SimulatedDelayed],
+            "{reach:?} {lru:?}"
         );
-        let all = predict("wu", 100);
-        assert!(all[&Quantity::SimulatedOriginShare] < wu[&Quantity::SimulatedOriginShare]);
+        let all = predict("reach", 100);
+        assert!(all[&Quantity::SimulatedOriginShare] < reach[&Quantity::SimulatedOriginShare]);
     }
 }
