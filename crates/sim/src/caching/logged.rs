@@ -48,12 +48,8 @@ pub(super) fn sessions(mut reads: Vec<LogRead>) -> Vec<Session> {
 
 fn begun(read: &LogRead) -> Session {
     let start = read.start.unwrap_or(0);
-    Session {
-        at_ms: read.begin_ms,
-        object: read.target,
-        reads: vec![start..start + read.bytes],
-        bytes_per_minute: u64::MAX,
-    }
+    let part = start..start + read.bytes;
+    Session { at_ms: read.begin_ms, object: read.target, reads: vec![part], bytes_per_minute: u64::MAX }
 }
 
 fn goes_on(session: &Session, end_ms: u64, read: &LogRead) -> bool {
@@ -74,10 +70,8 @@ fn extend(session: &mut Session, read: &LogRead) {
 
 /// The reader took its bytes evenly, as far as the log tells its time.
 fn pace(session: &mut Session, end_ms: u64) {
-    let took_ms = end_ms - session.at_ms;
-    if took_ms > 0 {
-        session.bytes_per_minute = (bytes_of(session) * 60_000 / took_ms).max(1);
-    }
+    let pace = bytes_of(session).saturating_mul(60_000).checked_div(end_ms - session.at_ms);
+    session.bytes_per_minute = pace.map_or(u64::MAX, |pace| pace.max(1));
 }
 
 fn bytes_of(session: &Session) -> u64 {
@@ -128,8 +122,10 @@ mod tests {
     #[test]
     fn parts_without_ranges_follow_each_other() {
         let found = sessions(vec![read(9, 1, None, MB), read(5, 1, None, MB)]);
-        assert_eq!((found.len(), &found[0].reads[..]), (1, &[0..2 * MB][..]));
-        assert_eq!(found[0].at_ms, 0, "time begins with the first request");
+        let [session] = &found[..] else { panic!("one session") };
+        let both = 0..2 * MB;
+        assert_eq!(session.reads, [both]);
+        assert_eq!(session.at_ms, 0, "time begins with the first request");
     }
 
     proptest! {

@@ -132,8 +132,9 @@ impl Media {
         let leaves = random.f64() < self.leave;
         let stay = self.stay * (STAY_SPREAD * normal(random)).exp() * self.bytes_per_minute() as f64;
         let stay = if leaves { (stay as u64).clamp(1, film) } else { film };
+        let unbroken = 0..stay;
         if random.f64() >= self.seek {
-            return vec![0..stay];
+            return vec![unbroken];
         }
         let before = (stay as f64 * random.f64()) as u64;
         let from = before + ((film - before) as f64 * random.f64()) as u64;

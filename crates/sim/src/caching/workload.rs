@@ -31,8 +31,8 @@ impl Workload {
             .filter(|(request, _)| request.has_body() && !trace.target(request.target()).dynamic)
             .map(|(request, at_ms)| {
                 let object = request.target();
-                let reads = vec![0..trace.target(object).bytes];
-                Session { at_ms, object, reads, bytes_per_minute: u64::MAX }
+                let whole = 0..trace.target(object).bytes;
+                Session { at_ms, object, reads: vec![whole], bytes_per_minute: u64::MAX }
             })
             .collect();
         Self { name: trace.name.clone(), objects: objects_of(trace), sessions }
