@@ -23,6 +23,7 @@ pub(crate) enum Quantity {
     IdleBytes,
     BodyBytes,
     Instructions,
+    ClockLooks,
     DiskMegabytes,
     /// Since the start of a server with bounds.
     MemoryKills,
@@ -127,6 +128,7 @@ impl Quantity {
             Self::IdleBytes => "bytes/idle connection",
             Self::BodyBytes => "bytes of a body",
             Self::Instructions => "instructions/request",
+            Self::ClockLooks => "looks at a clock/request",
             Self::DiskMegabytes => "MB/s from disk",
             Self::MemoryKills => "processes killed for want of memory",
             Self::BesideMegabytes => "MB/s of the load beside",

@@ -61,6 +61,33 @@ fn every_experiment_runs_in_cells_of_a_tenth_of_a_second() {
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
 }
 
+/// Goal: a request for a cached file looks at clocks three times, and twice more in a new second (`docs/system-calls.md`). Method: a worker is stopped after each
+/// instruction, and entries into the kernel's code for clocks are counted.
+#[test]
+fn a_cached_file_costs_three_looks_at_a_clock() {
+    let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));
+    let baton = lab.with_file_name("baton");
+    if !baton.is_file() {
+        return left_out("looks at clocks need the server: cargo build -p baton");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("clock.toml");
+    fs::write(&file, CLOCK).unwrap();
+    let mut command = Command::new(lab);
+    command.arg("run").arg(&file).args(["--tenth", "--baton"]).arg(&baton);
+    for flag in ["--results", "--folder"] {
+        command.arg(flag).arg(folder.path().join(&flag[2..]));
+    }
+    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+    if said.contains("only root may") {
+        return left_out("looks at clocks: only root may look into a worker");
+    }
+    let lines = fs::read_to_string(folder.path().join("results/clock.jsonl")).expect(&said);
+    // Stepping makes a request so slow that it is often the first in a second.
+    let is_one_of = |looks| lines.contains(&format!(r#""clock-looks":{looks}.0"#));
+    assert!(is_one_of(3) || is_one_of(5), "{said}\n{lines}");
+}
+
 /// Each row of the published experiments is there, and each command in it is one that is understood.
 #[test]
 fn the_document_has_every_row_and_every_command_is_understood() {
@@ -100,5 +127,18 @@ fn the_document_has_every_row_and_every_command_is_understood() {
 
 /// Published experiments of the sources.
 const ROWS: usize = 69;
+const CLOCK: &str = r#"
+title = "looks at clocks"
+[[load]]
+name = "a cached file"
+kind = "stepped"
+path = "/1k.html"
+[[contender]]
+name = "baton"
+server = "baton"
+set = { "server.architecture" = "sped", "server.watchdog_ms" = 0 }
+[[figure]]
+y = "clock-looks"
+"#;
 /// A cell is ten thousand single steps of a thread: minutes on a busy machine.
 const LONG: [&str; 1] = ["instructions"];

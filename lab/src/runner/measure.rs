@@ -8,7 +8,6 @@ use super::stage::{Contestant, Stage};
 use super::turn::{Measured, Turn, Values};
 use super::{faults, sessions, slow_readers, stepped, traced, visits};
 use crate::experiment::LoadText;
-use crate::quantity::Quantity;
 
 /// Makes the load and reads the clocks around it.
 pub(super) fn cell(stage: &Stage, contestant: &mut Contestant, load: &LoadText, turn: Turn) -> Measured {
@@ -44,13 +43,8 @@ fn measure(
             Ok((traced::copies(contestant, path, turn.effort.responses(*responses), &stage.folder)?, false))
         }
         LoadText::Stepped { path, close } => {
-            let instructions = stepped::instructions(
-                &contestant.server,
-                path,
-                *close,
-                turn.effort.responses(stepped::REQUESTS),
-            )?;
-            Ok(([(Quantity::Instructions, instructions as f64)].into(), false))
+            let requests = turn.effort.responses(stepped::REQUESTS);
+            Ok((stepped::costs(&contestant.server, path, *close, requests)?, false))
         }
     }
 }

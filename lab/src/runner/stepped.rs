@@ -9,16 +9,13 @@ use std::net::TcpStream;
 use anyhow::{Context, Result, ensure};
 
 use super::stepper::Stepper;
+use super::turn::Values;
 use crate::load::{LoadRequest, RequestList, ask};
+use crate::quantity::Quantity;
 use crate::servers::RunningServer;
 
-/// The usual number of instructions from one request's arrival to the next, of so many.
-pub(super) fn instructions(
-    server: &RunningServer,
-    path: &str,
-    close: bool,
-    requests_max: u64,
-) -> Result<u64> {
+/// The usual number of instructions from one request's arrival to the next, of so many, and of looks at a clock.
+pub(super) fn costs(server: &RunningServer, path: &str, close: bool, requests_max: u64) -> Result<Values> {
     let requests = RequestList::new(server.address, close, [LoadRequest::page(path, None)]);
     let mut kept = TcpStream::connect(server.address)?;
     let mut request = || if close { ask_once(server, path) } else { ask(&mut kept, &requests) };
@@ -31,12 +28,16 @@ pub(super) fn instructions(
     // The first are on the way from the wait in which the worker was found.
     for _ in 0..requests_max + 2 {
         request()?;
-        counts.push(stepper.count_at_rest()?);
+        counts.push(stepper.counts_at_rest()?);
     }
     stepper.end(request)?;
-    let mut costs: Vec<u64> = counts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
-    costs.sort_unstable();
-    Ok(costs[costs.len() / 2])
+    let usual = |which: usize| {
+        let costs = counts.windows(2).skip(1).map(|pair| pair[1][which] - pair[0][which]);
+        let mut costs: Vec<u64> = costs.collect();
+        costs.sort_unstable();
+        costs[costs.len() / 2] as f64
+    };
+    Ok([(Quantity::Instructions, usual(0)), (Quantity::ClockLooks, usual(1))].into())
 }
 
 /// One request on a connection of its own.
