@@ -178,6 +178,7 @@ impl<'a> Simulation<'a> {
         Outcome {
             policy: self.scenario.policy.to_string(),
             trace: self.trace.name.clone(),
+            thresholds: self.front_ends.thresholds().map_or([0.0; 2], |both| [both.t_low, both.t_high]),
             unanswered: self.trace.requests().len() as u64 - self.answered,
             ..self.measures.finish(&self.nodes, &worked, self.now_ns)
         }

@@ -10,7 +10,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_dispatch::PolicyName;
+use baton_dispatch::{Fits, PolicyName};
 use baton_segment::policy::PolicyName as CachePolicyName;
 use baton_sim::documents::SiteParameters;
 use baton_sim::experiments::{Experiment, Lab};
@@ -221,6 +221,10 @@ struct Cluster {
     #[arg(long, value_name = "CONNECTIONS", default_value_t = 65, help_heading = "Cluster")]
     t_high: u32,
 
+    /// Fit both to the nodes from there, as a server does; the delay that answers of nodes may differ by, in milliseconds
+    #[arg(long, value_name = "MS", help_heading = "Cluster")]
+    fit: Option<NonZeroU32>,
+
     /// Add hot targets: their share in the requests, how many, and their size in KB, as 45%,4,40
     #[arg(long, value_name = "SHARE%,COUNT,KB", help_heading = "Cluster")]
     hot: Option<HotTargets>,
@@ -333,6 +337,8 @@ impl Cluster {
         scenario.profile = profile;
         scenario.settings.t_low = self.t_low;
         scenario.settings.t_high = self.t_high;
+        scenario.settings.fits =
+            self.fit.map(|ms| Fits { t_low: None, delay_us: u64::from(ms.get()) * 1_000 });
         scenario.weights = self.weights.iter().map(|weight| weight.get()).take(NODES_MAX).collect();
         scenario.front_ends = FrontEnds {
             count: self.front_ends.get(),
