@@ -7,7 +7,7 @@ use crate::{Cluster, NodeId};
 /// The serving node that the target prefers to all others that qualify. Its chance is proportional to its capacity.
 ///
 /// When a node joins, leaves, or changes its capacity, only targets that prefer it, now or before, move.
-pub(super) fn preferred(
+pub(crate) fn preferred(
     target: u64,
     cluster: &Cluster,
     qualifies: impl Fn(NodeId) -> bool,

@@ -112,6 +112,11 @@ impl FrontEnds {
         GettingThere { front_end_ns: self.cost_ns + front_end_ns as u64, node_ns: node_ns as u64 }
     }
 
+    /// The home of a target, as each node can say by itself.
+    pub(crate) fn home(&self, front_end: usize, target: Target) -> Option<NodeId> {
+        self.clusters[front_end % self.clusters.len()].home(target)
+    }
+
     pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {
         let clusters = self.clusters.len();
         self.clusters[front_end % clusters].begin(node);

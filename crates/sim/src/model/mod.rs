@@ -2,6 +2,7 @@
 
 mod cache;
 mod front_end;
+mod kept;
 mod node;
 mod outcome;
 mod profile;
@@ -13,6 +14,7 @@ mod simulation;
 mod tests;
 mod warm;
 
+pub use kept::{Kept, KeptWay};
 pub use outcome::{Delay, Outcome};
 pub use profile::{NodeProfile, Replacement};
 pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing, Way};

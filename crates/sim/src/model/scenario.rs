@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use baton_dispatch::{PolicyName, PolicySettings, STANDARD_WEIGHT, WEIGHT_MAX};
 
-use super::NodeProfile;
+use super::{Kept, NodeProfile};
 
 /// Configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Scenario {
     pub weights: Vec<u32>,
     /// The front-ends, which assign requests to nodes.
     pub front_ends: FrontEnds,
+    /// Connections that bring several requests, if they do.
+    pub kept: Option<Kept>,
     /// When requests come.
     pub arrivals: Arrivals,
     /// What happens to nodes, in the order of time.
@@ -49,6 +51,7 @@ impl Scenario {
             profile: NodeProfile::published(),
             weights: vec![STANDARD_WEIGHT; nodes.min(NODES_MAX)],
             front_ends: FrontEnds::default(),
+            kept: None,
             arrivals: Arrivals::Saturating,
             changes: Vec::new(),
             slow_start_us: 10_000_000,

@@ -18,7 +18,7 @@ use baton_sim::model::{
     Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing, Way,
 };
 use baton_sim::report::SimulationReport;
-use baton_sim::trace::{HotTargets, Trace, with_hot_targets};
+use baton_sim::trace::{Bursts, HotTargets, Trace, in_bursts, with_hot_targets};
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
 
@@ -229,6 +229,10 @@ struct Cluster {
     #[arg(long, value_name = "SHARE%,COUNT,KB", help_heading = "Cluster")]
     hot: Option<HotTargets>,
 
+    /// Let requests for a target come in bursts: how many, among how many of the trace, as 20,1000
+    #[arg(long, value_name = "LENGTH,WITHIN", help_heading = "Cluster")]
+    bursts: Option<Bursts>,
+
     /// Use the first requests only [default: all; of logs a million for advice]
     #[arg(long, value_name = "COUNT", help_heading = "Cluster")]
     requests: Option<usize>,
@@ -361,6 +365,10 @@ impl Cluster {
     fn shape(&self, trace: Trace, seed: u64) -> Trace {
         let trace = match self.requests {
             Some(requests) => trace.prefix(requests),
+            None => trace,
+        };
+        let trace = match self.bursts {
+            Some(bursts) => in_bursts(&trace, bursts, seed),
             None => trace,
         };
         match self.hot {

@@ -1,0 +1,125 @@
+//! Kept connections: where requests behind the first one are served, and what getting there costs.
+//!
+//! Requests are dealt to clients in turn, so that each has one at a time; a client's connection ends behind so many. Prices are
+//! those with which a server begins. A connection without a request costs nothing, and nodes that fail are not modelled.
+
+use baton_dispatch::{NodeId, Prices};
+
+use super::front_end::GettingThere;
+use super::node::{Job, RequestId, StationId};
+use super::simulation::{Simulation, target_of};
+use crate::queueing::Work;
+use crate::trace::TraceRequest;
+
+/// Connections that bring several requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Requests of a connection, above 0.
+    pub requests: u32,
+    /// Where those behind the first one are served.
+    pub way: KeptWay,
+}
+
+/// Where requests behind the first one of a connection are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptWay {
+    /// Where the policy says; the front-end relays all of them, and hands nothing over.
+    Relay,
+    /// At the node that the connection was handed over to.
+    Stay,
+    /// There, if it has the answer in memory; else the connection goes back, and the front-end hands it over anew.
+    Return,
+    /// There, if it has the answer in memory; else it gets the answer from the file's home, which follows from names, and
+    /// relays it.
+    Fetch,
+}
+
+/// A client's connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Connection {
+    node: Option<NodeId>,
+    requests_left: u32,
+}
+
+/// Where a request is served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) node: NodeId,
+    pub(crate) cost: GettingThere,
+    /// The node that relays the answer.
+    pub(crate) relayed_by: Option<NodeId>,
+}
+
+/// Clients that have a connection.
+pub(crate) const CLIENTS: usize = 1 << 10;
+
+impl Placed {
+    fn at(node: NodeId) -> Self {
+        Self { node, cost: GettingThere::default(), relayed_by: None }
+    }
+}
+
+impl Simulation<'_> {
+    /// The place of a front-end's next request; `None`: it has to wait.
+    pub(crate) fn place(&mut self, front_end: usize, request: TraceRequest) -> Option<Placed> {
+        let Some(kept) = self.scenario.kept else {
+            let node = self.choose(front_end, request)?;
+            let target = self.trace.target(request.target());
+            let cost = self.front_ends.get_there(front_end, target.hash, self.bytes_of(request));
+            return Some(Placed { cost, ..Placed::at(node) });
+        };
+        let client = self.dispatched % CLIENTS;
+        let connection = self.connections[client];
+        let here = connection.node.filter(|_| connection.requests_left > 0);
+        let placed = match here {
+            Some(here) => self.place_further(kept.way, here, front_end, request)?,
+            None => self.place_first(kept.way, front_end, request)?,
+        };
+        let before = here.map_or(kept.requests, |_| connection.requests_left);
+        let node = Some(placed.relayed_by.unwrap_or(placed.node));
+        self.connections[client] = Connection { node, requests_left: before - 1 };
+        self.dispatched += 1;
+        Some(placed)
+    }
+
+    fn place_first(&mut self, way: KeptWay, front_end: usize, request: TraceRequest) -> Option<Placed> {
+        let (prices, node) = (Prices::GUESSED, self.choose(front_end, request)?);
+        let (front_end_ns, node_ns) = match way {
+            KeptWay::Relay => (prices.relay_ns(self.bytes_of(request)), 0.0),
+            _ => (prices.hand_off_ns() - prices.node_ns(), prices.node_ns()),
+        };
+        let cost = GettingThere { front_end_ns: front_end_ns as u64, node_ns: node_ns as u64 };
+        Some(Placed { cost, ..Placed::at(node) })
+    }
+
+    fn place_further(
+        &mut self,
+        way: KeptWay,
+        here: NodeId,
+        front_end: usize,
+        request: TraceRequest,
+    ) -> Option<Placed> {
+        if way == KeptWay::Relay {
+            return self.place_first(way, front_end, request);
+        }
+        if way == KeptWay::Stay || self.has(here.0, request.target()) {
+            return Some(Placed::at(here));
+        }
+        if way == KeptWay::Fetch {
+            let home = self.front_ends.home(front_end, target_of(self.trace, request))?;
+            return Some(Placed { relayed_by: Some(here).filter(|here| *here != home), ..Placed::at(home) });
+        }
+        let placed = self.place_first(way, front_end, request)?;
+        let ns = Prices::GUESSED.node_ns() as u64;
+        self.offer(here.0, StationId::Cpu, Work { job: Job::GiveBack, ns });
+        Some(placed)
+    }
+
+    /// A node has answered: the client has that, or another node relays it.
+    pub(crate) fn handle_finished(&mut self, id: RequestId) {
+        let active = &mut self.active[id as usize];
+        let Some(relay) = active.relayed_by.take() else { return self.handle_answered(id) };
+        let ns = Prices::GUESSED.relay_ns(self.bytes_of(self.active[id as usize].request)) as u64;
+        self.offer(relay.0, StationId::Cpu, Work { job: Job::Relay(id), ns });
+    }
+}
