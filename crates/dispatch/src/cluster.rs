@@ -17,9 +17,7 @@
 
 use std::fmt;
 
-use crate::Target;
 use crate::hash::{below, mix, pair};
-use crate::policies::preferred;
 
 /// A moment, in microseconds since any fixed moment of the caller's.
 pub type Time = u64;
@@ -236,11 +234,6 @@ impl Cluster {
         let from = from.index() % self.nodes.len();
         let at = pressures().skip(from).position(|pressure| pressure == least).map(|at| at + from);
         at.or_else(|| pressures().position(|pressure| pressure == least)).map(|at| NodeId(at as u32))
-    }
-
-    /// The home of a target among the serving nodes, whatever their loads: it follows from names and weights.
-    pub fn home(&self, target: Target) -> Option<NodeId> {
-        preferred(target.hash, self, |_| true)
     }
 
     /// Whether a node takes the targets of this hash: always when active, never when it does not serve. In slow start

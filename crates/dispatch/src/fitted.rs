@@ -15,7 +15,8 @@
 //! slow clients, nor whether requests are relayed or handed over. While no request waits, nothing is learnt, and nothing depends
 //! on it.
 
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Thresholds, Time, admission_limit};
+use crate::thresholds::{Fit, Fits, Seen, Thresholds};
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, admission_limit};
 
 /// Gives a policy under [`crate::Admission`] thresholds that fit the nodes.
 pub struct Fitted {
@@ -30,33 +31,6 @@ pub struct Fitted {
     rounds: u32,
     /// The shortest mean time that an answer took, in seconds; it rises slowly, so that it is forgotten.
     shortest_s: f32,
-}
-
-/// How thresholds are fitted: they begin with those of the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fits {
-    /// T_low, if it stays as it is set.
-    pub t_low: Option<u32>,
-    /// The difference in delay between nodes that is tolerated (D), in microseconds.
-    pub delay_us: u64,
-}
-
-/// Thresholds, and what they were derived from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fit {
-    /// The thresholds.
-    pub thresholds: Thresholds,
-    /// What was seen last; `None`: nothing yet, or they are set.
-    pub seen: Option<Seen>,
-}
-
-/// What was seen of the nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
-    /// By how much answers grow with load: 1 is as much, 0 is not at all.
-    pub elasticity: f32,
-    /// Answers of a standard node in a second (1 / R).
-    pub answers_per_s: f32,
 }
 
 /// A quarter of a round, as far as it has come.

@@ -1,6 +1,6 @@
 //! What can be set about policies, with the published values as defaults.
 
-use crate::Fits;
+use crate::thresholds::{Fits, Thresholds};
 
 /// Settings of all policies; each reads those that concern it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,15 +31,6 @@ pub struct PolicySettings {
     pub maglev_slots: usize,
     /// What random choices and hash tables start from. Placement does not depend on it.
     pub seed: u64,
-}
-
-/// When the load of a node is out of balance with those of others, in active connections of a standard node.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Thresholds {
-    /// T_low: below it, a node is likely to have idle resources.
-    pub t_low: f32,
-    /// T_high: above it, requests are likely to be delayed. More than `t_low`.
-    pub t_high: f32,
 }
 
 /// Which target a cache evicts first.

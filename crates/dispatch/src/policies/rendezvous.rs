@@ -2,12 +2,17 @@
 //! on all front-ends, without a table.
 
 use crate::hash::mix;
-use crate::{Cluster, NodeId};
+use crate::{Cluster, NodeId, Target};
+
+/// The home of a target among the serving nodes, whatever their loads: it follows from names and weights.
+pub fn home(target: Target, cluster: &Cluster) -> Option<NodeId> {
+    preferred(target.hash, cluster, |_| true)
+}
 
 /// The serving node that the target prefers to all others that qualify. Its chance is proportional to its capacity.
 ///
 /// When a node joins, leaves, or changes its capacity, only targets that prefer it, now or before, move.
-pub(crate) fn preferred(
+pub(super) fn preferred(
     target: u64,
     cluster: &Cluster,
     qualifies: impl Fn(NodeId) -> bool,

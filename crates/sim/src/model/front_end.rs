@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{
     CacheOrder, Cluster, Decision, HandOffSeen, NodeId, Policy, PolicySettings, Prices, Target, Thresholds,
-    WayChoice,
+    WayChoice, home,
 };
 
-use super::Replacement;
 #[cfg(test)]
 use baton_dispatch::admission_limit;
 
+use super::Replacement;
 use super::scenario::{NodeChange, Scenario, Sharing, Way};
 use crate::trace::TraceRequest;
 
@@ -114,7 +114,7 @@ impl FrontEnds {
 
     /// The home of a target, as each node can say by itself.
     pub(crate) fn home(&self, front_end: usize, target: Target) -> Option<NodeId> {
-        self.clusters[front_end % self.clusters.len()].home(target)
+        home(target, &self.clusters[front_end % self.clusters.len()])
     }
 
     pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {

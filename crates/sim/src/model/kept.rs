@@ -5,59 +5,13 @@
 
 use baton_dispatch::{NodeId, Prices};
 
+use super::connection::{CLIENTS, Connection, Placed};
 use super::front_end::GettingThere;
 use super::node::{Job, RequestId, StationId};
+use super::scenario::KeptWay;
 use super::simulation::{Simulation, target_of};
 use crate::queueing::Work;
 use crate::trace::TraceRequest;
-
-/// Connections that bring several requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Requests of a connection, above 0.
-    pub requests: u32,
-    /// Where those behind the first one are served.
-    pub way: KeptWay,
-}
-
-/// Where requests behind the first one of a connection are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptWay {
-    /// Where the policy says; the front-end relays all of them, and hands nothing over.
-    Relay,
-    /// At the node that the connection was handed over to.
-    Stay,
-    /// There, if it has the answer in memory; else the connection goes back, and the front-end hands it over anew.
-    Return,
-    /// There, if it has the answer in memory; else it gets the answer from the file's home, which follows from names, and
-    /// relays it.
-    Fetch,
-}
-
-/// A client's connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Connection {
-    node: Option<NodeId>,
-    requests_left: u32,
-}
-
-/// Where a request is served.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
-    pub(crate) node: NodeId,
-    pub(crate) cost: GettingThere,
-    /// The node that relays the answer.
-    pub(crate) relayed_by: Option<NodeId>,
-}
-
-/// Clients that have a connection.
-pub(crate) const CLIENTS: usize = 1 << 10;
-
-impl Placed {
-    fn at(node: NodeId) -> Self {
-        Self { node, cost: GettingThere::default(), relayed_by: None }
-    }
-}
 
 impl Simulation<'_> {
     /// The place of a front-end's next request; `None`: it has to wait.

@@ -1,6 +1,7 @@
 //! The cluster: front-ends, nodes, and what happens between them.
 
 mod cache;
+mod connection;
 mod front_end;
 mod kept;
 mod node;
@@ -14,8 +15,9 @@ mod simulation;
 mod tests;
 mod warm;
 
-pub use kept::{Kept, KeptWay};
 pub use outcome::{Delay, Outcome};
 pub use profile::{NodeProfile, Replacement};
-pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing, Way};
+pub use scenario::{
+    Arrivals, Change, FrontEnds, Kept, KeptWay, NODES_MAX, NodeChange, Scenario, Sharing, Way,
+};
 pub use simulation::simulate;

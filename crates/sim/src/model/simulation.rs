@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{NodeId, PolicyName, Target};
 
+use super::connection::{CLIENTS, Connection, Placed};
 use super::front_end::{Completion, FrontEnds, Waiting};
-use super::kept::{CLIENTS, Connection, Placed};
 use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
 use super::scenario::{Arrivals, Change, NODES_MAX, NodeChange, Scenario};
