@@ -172,7 +172,7 @@ mod tests {
                 "an IP address with a port",
             ),
             ("nodes = ['http://a']\nt_low = 9\nt_high = 9", "cluster = true", "is not less than"),
-            ("nodes = ['http://a']\nt_high = 'high'", "cluster = true", "expected auto"),
+            ("nodes = ['http://a']\nt_high = 'high'", "cluster = true", "cannot be a string"),
             ("nodes = ['http://a']\npolicy = 'lard-x'", "cluster = true", "did you mean `lard-"),
         ] {
             let said = checked(cluster, route).expect_err(cluster);

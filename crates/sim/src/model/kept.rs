@@ -77,3 +77,31 @@ impl Simulation<'_> {
         self.offer(relay.0, StationId::Cpu, Work { job: Job::Relay(id), ns });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use baton_dispatch::PolicyName;
+
+    use crate::model::{Kept, KeptWay, Outcome, Scenario, simulate};
+    use crate::trace::Zipf;
+
+    /// Goal: fetching keeps each file at its home, as relaying does, while connections that stay read it everywhere; and connections
+    /// that move cost the front-end less than relaying, once they bring enough requests.
+    #[test]
+    fn fetching_misses_as_relaying_does_and_spares_the_front_end() {
+        let trace = Zipf { targets: 6_000, alpha: 0.8, kb: 16.0, requests: 40_000 }.trace(1);
+        let run = |way| -> Outcome {
+            let kept = Some(Kept { requests: 32, way });
+            let scenario = Scenario { kept, measured_from: 0.5, ..Scenario::published(PolicyName::LardH, 4) };
+            simulate(&scenario, &trace, &mut |_| ())
+        };
+        let [relay, stay, back, fetch] =
+            [KeptWay::Relay, KeptWay::Stay, KeptWay::Return, KeptWay::Fetch].map(run);
+        assert!([&relay, &stay, &back, &fetch].iter().all(|outcome| outcome.unanswered == 0));
+        assert!(fetch.miss_ratio < 1.3 * relay.miss_ratio, "{} and {}", fetch.miss_ratio, relay.miss_ratio);
+        assert!(stay.miss_ratio > 2.0 * fetch.miss_ratio, "{} and {}", stay.miss_ratio, fetch.miss_ratio);
+        let per_answer = |outcome: &Outcome| outcome.front_end_busy / outcome.throughput;
+        assert!(per_answer(&fetch) < 0.2 * per_answer(&relay));
+        assert!(per_answer(&back) > per_answer(&relay), "a hand-off for nearly each request");
+    }
+}
