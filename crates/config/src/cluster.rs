@@ -64,10 +64,14 @@ settings! {
         /// How a request gets to its node, unless the route says otherwise.
         way: ClusterWay = ClusterWay::Auto, Word::<ClusterWay>::new();
         /// Requests under way at a node of usual weight below which it has room for more: a busy node gives paths away if
-        /// another has as few.
-        t_low: u64 = 25, Integer(1, 1_000_000);
-        /// Requests under way at such a node above which more would have to wait there; more than `t_low`.
-        t_high: u64 = 65, Integer(2, 1_000_000);
+        /// another has as few. `auto`: 25 of 65 parts of `t_high`.
+        t_low: Option<u64> = None, Or("auto", Integer(1, 1_000_000));
+        /// Requests under way at such a node above which more would have to wait there; more than `t_low`. `auto`: begins at 65,
+        /// and follows what the nodes answer while requests wait for them, if `admission` is `true`.
+        t_high: Option<u64> = None, Or("auto", Integer(2, 1_000_000));
+        /// With `t_high = "auto"`: how much longer answers of one node may take than those of another because of the requests
+        /// there, in milliseconds. It bounds `t_high`.
+        delay_spread_ms: u64 = 500, Integer(1, 3_600_000);
         /// Whether requests wait in this server while all nodes together have as many under way as they can take without delay:
         /// `t_high` each, but `t_low` one of them. `false`: nodes get all requests at once.
         admission: bool = true, Flag;
@@ -154,6 +158,13 @@ impl Cluster {
 
     /// What stands for their route.
     pub const ROUTE: &'static str = "/";
+
+    /// T_low and T_high where nothing has been seen of the nodes: as set, as published, or in the published relation.
+    pub fn thresholds(&self) -> (u64, u64) {
+        let t_high =
+            self.t_high.unwrap_or_else(|| self.t_low.map_or(65, |t_low| t_low.saturating_add(1).max(65)));
+        (self.t_low.unwrap_or((t_high * 25 / 65).max(1)), t_high)
+    }
 
     /// Its nodes as the origins of a proxy.
     pub fn as_proxy(&self) -> Proxy {

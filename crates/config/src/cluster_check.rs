@@ -110,11 +110,11 @@ impl Conflicts<'_> {
 
     fn thresholds(&mut self) {
         let [low, high] = ["t_low", "t_high"].map(|key| [Step::Key("cluster"), Step::Key(key)]);
-        let cluster = &self.config.cluster;
-        if cluster.t_low >= cluster.t_high && self.is_sound(&low) && self.is_sound(&high) {
+        let (t_low, t_high) = self.config.cluster.thresholds();
+        if t_low >= t_high && self.is_sound(&low) && self.is_sound(&high) {
             let complaint = Complaint::new("`cluster.t_low` is not less than `cluster.t_high`")
-                .at(self.raw.span(&low), format!("a node has room below {}", cluster.t_low))
-                .at(self.raw.span(&high), format!("and is busy above {}", cluster.t_high));
+                .at(self.raw.span(&low), format!("a node has room below {}", t_low))
+                .at(self.raw.span(&high), format!("and is busy above {}", t_high));
             self.found.push(complaint);
         }
     }
@@ -172,6 +172,7 @@ mod tests {
                 "an IP address with a port",
             ),
             ("nodes = ['http://a']\nt_low = 9\nt_high = 9", "cluster = true", "is not less than"),
+            ("nodes = ['http://a']\nt_high = 'high'", "cluster = true", "cannot be a string"),
             ("nodes = ['http://a']\npolicy = 'lard-x'", "cluster = true", "did you mean `lard-"),
         ] {
             let said = checked(cluster, route).expect_err(cluster);

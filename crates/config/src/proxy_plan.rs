@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::Arc;
 
+use baton_dispatch::Fits;
 use baton_http::origin::{Forwarding, HostRule, PathRule, Prefix, ResponseRules};
 use baton_site::plan::{ClusterTerms, Delegate, ProxyTerms, Terms, UploadSettings};
 use baton_tls::{Identity, OriginPolicy, Trust, system_authorities};
@@ -89,9 +90,13 @@ pub(super) fn nodes(
     let is_empty = known.is_empty();
     let nodes = if is_empty { vec![&none] } else { known };
     let peers = nodes.into_iter().zip(&proxy.to).map(node).collect::<io::Result<Vec<_>>>()?;
+    let (t_low, t_high) = cluster.thresholds();
+    let fits =
+        Fits { t_low: cluster.t_low.map(|t_low| t_low as u32), delay_us: cluster.delay_spread_ms * 1_000 };
     let settings = ClusterSettings {
-        t_low: cluster.t_low as u32,
-        t_high: cluster.t_high as u32,
+        t_low: t_low as u32,
+        t_high: t_high as u32,
+        fits: cluster.t_high.is_none().then_some(fits),
         is_bounded: cluster.admission,
     };
     let mut balance = BalanceSettings { cluster: Some(settings), ..balance(&proxy) };

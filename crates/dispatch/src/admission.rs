@@ -1,6 +1,6 @@
 //! The admission limit: how many connections the cluster may have at once.
 
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time};
+use crate::{Cluster, Decision, Fit, NodeId, Policy, PolicySettings, Target, Thresholds, Time};
 
 /// Wraps any policy: while the cluster has S connections, requests wait at the front-end, where they can still go to
 /// the node that is free first (Pai, 1999, section 3.1.4).
@@ -8,28 +8,18 @@ use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time};
 /// Without it, all nodes could rise to twice T_high, and locality-aware distribution would be round robin.
 pub struct Admission {
     inner: Box<dyn Policy + Send>,
-    t_low: f64,
-    t_high: f64,
+    thresholds: Thresholds,
 }
 
 impl Admission {
     /// The limit that follows from T_low and T_high of the settings, around this policy.
     pub fn new(inner: Box<dyn Policy + Send>, settings: &PolicySettings) -> Self {
-        Self { inner, t_low: f64::from(settings.t_low), t_high: f64::from(settings.t_high) }
+        Self { inner, thresholds: settings.thresholds() }
     }
 
     /// S: the connections that the cluster may have at once; 0 if no node serves.
-    ///
-    /// As published, `(n - 1) * T_high + T_low - 1`. With weights, the node left at T_low is the heaviest one, so
-    /// that some node is always below T_high.
     pub fn limit(&self, cluster: &Cluster) -> u64 {
-        let (total, heaviest) = (f64::from(cluster.total_capacity()), f64::from(cluster.capacity_max()));
-        let limit = (total - heaviest) * self.t_high + heaviest * self.t_low - 1.0;
-        match cluster.serving().len() {
-            0 => 0,
-            // At least one connection, even for very light nodes.
-            _ => (limit.round() as u64).max(1),
-        }
+        admission_limit(self.thresholds, cluster)
     }
 }
 
@@ -50,5 +40,29 @@ impl Policy for Admission {
 
     fn handle_membership(&mut self, cluster: &Cluster, now: Time) {
         self.inner.handle_membership(cluster, now);
+    }
+
+    fn handle_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
+        self.inner.handle_thresholds(thresholds);
+    }
+
+    fn fit(&self) -> Option<Fit> {
+        Some(Fit { thresholds: self.thresholds, seen: None })
+    }
+}
+
+/// S under these thresholds.
+///
+/// As published, `(n - 1) * T_high + T_low - 1`. With weights, the node left at T_low is the heaviest one, so that some node
+/// is always below T_high.
+pub fn admission_limit(thresholds: Thresholds, cluster: &Cluster) -> u64 {
+    let (t_low, t_high) = (f64::from(thresholds.t_low), f64::from(thresholds.t_high));
+    let (total, heaviest) = (f64::from(cluster.total_capacity()), f64::from(cluster.capacity_max()));
+    let limit = (total - heaviest) * t_high + heaviest * t_low - 1.0;
+    match cluster.serving().len() {
+        0 => 0,
+        // At least one connection, even for very light nodes.
+        _ => (limit.round() as u64).max(1),
     }
 }

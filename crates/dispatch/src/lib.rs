@@ -34,6 +34,7 @@
 mod admission;
 mod cluster;
 mod decision;
+mod fitted;
 mod hash;
 mod mapping;
 pub mod migration;
@@ -43,14 +44,18 @@ mod policy;
 mod policy_name;
 mod settings;
 mod target;
+mod thresholds;
 mod way_choice;
 
-pub use admission::Admission;
+pub use admission::{Admission, admission_limit};
 pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX};
 pub use decision::{Decision, Why};
+pub use fitted::Fitted;
 pub use hash::target_hash;
+pub use policies::home;
 pub use policy::Policy;
 pub use policy_name::{PolicyName, UnknownPolicy};
 pub use settings::{CacheOrder, PolicySettings};
 pub use target::Target;
+pub use thresholds::{Fit, Fits, Seen, Thresholds};
 pub use way_choice::{Compared, HandOffSeen, Prices, RelayWork, WayChoice, WayReason};

@@ -1,6 +1,6 @@
 //! What every policy answers to.
 
-use crate::{Cluster, Decision, NodeId, Target, Time};
+use crate::{Cluster, Decision, Fit, NodeId, Target, Thresholds, Time};
 
 /// A rule by which a front-end distributes requests.
 ///
@@ -21,4 +21,14 @@ pub trait Policy {
 
     /// Nodes joined, left, failed or recovered, or weights changed. Tables are made again here, and only here.
     fn handle_membership(&mut self, cluster: &Cluster, now: Time);
+
+    /// Other thresholds hold from now on. Policies without thresholds ignore it.
+    fn handle_thresholds(&mut self, thresholds: Thresholds) {
+        let _ = thresholds;
+    }
+
+    /// The thresholds that hold, of a policy under [`crate::Admission`].
+    fn fit(&self) -> Option<Fit> {
+        None
+    }
 }

@@ -9,6 +9,7 @@ use crate::policies::{
 };
 use crate::policy::Policy;
 use crate::settings::PolicySettings;
+use crate::{Admission, Fitted};
 
 /// The policies by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +117,17 @@ impl PolicyName {
             Self::BoundedHash => Box::new(BoundedHash::new(settings)),
             Self::Maglev => Box::new(Maglev::new(settings)),
             Self::LardH => Box::new(LardReplicated::with_homes(settings)),
+        }
+    }
+}
+
+impl PolicyName {
+    /// The policy under the admission limit, with thresholds that fit the nodes if the settings say so.
+    pub fn build_bounded(self, settings: &PolicySettings) -> Box<dyn Policy + Send> {
+        let bounded = Box::new(Admission::new(self.build(settings), settings));
+        match settings.fits {
+            Some(fits) => Box::new(Fitted::new(bounded, settings, fits)),
+            None => bounded,
         }
     }
 }

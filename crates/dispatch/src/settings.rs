@@ -1,5 +1,7 @@
 //! What can be set about policies, with the published values as defaults.
 
+use crate::thresholds::{Fits, Thresholds};
+
 /// Settings of all policies; each reads those that concern it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicySettings {
@@ -8,6 +10,8 @@ pub struct PolicySettings {
     /// Active connections of a standard node above which requests are likely to be delayed (T_high). More than
     /// `t_low`. With twice as many, a node is overloaded in any case.
     pub t_high: u32,
+    /// Whether [bounded](crate::PolicyName::build_bounded) policies fit both to the nodes, and how; `None`: they stay.
+    pub fits: Option<Fits>,
     /// How long the set of nodes of a target must have been unchanged before it shrinks (K), in microseconds.
     pub quiet_us: u64,
     /// Targets that are remembered; of more, the least recently requested are forgotten.
@@ -45,6 +49,7 @@ impl Default for PolicySettings {
             // Pai, 1999, section 3.1.4 (T_low, T_high) and 3.1.5 (K).
             t_low: 25,
             t_high: 65,
+            fits: None,
             quiet_us: 20_000_000,
             mappings_max: 1 << 20,
             replicas_max: 1 << 16,
@@ -62,6 +67,11 @@ impl Default for PolicySettings {
 }
 
 impl PolicySettings {
+    /// The thresholds.
+    pub const fn thresholds(&self) -> Thresholds {
+        Thresholds { t_low: self.t_low as f32, t_high: self.t_high as f32 }
+    }
+
     /// `bound_percent` as a factor. At the mean itself, or below, some requests would find no node within the bound.
     pub(crate) fn bound(&self) -> f32 {
         self.bound_percent.max(101) as f32 / 100.0

@@ -1,7 +1,7 @@
 //! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
 
-use baton_config::{ClusterNode, Config, source_word};
-use baton_upstream::{CHOICE_LABELS, OriginRecord, Way};
+use baton_config::{Cluster, ClusterNode, Config, source_word};
+use baton_upstream::{CHOICE_LABELS, FitSeen, OriginRecord, Way};
 use serde_json::{Map, Value, json};
 
 use super::members::Members;
@@ -15,6 +15,7 @@ pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> O
     let cluster = &config.cluster;
     let figures = origins.figures(config);
     let nodes = cluster.nodes.iter().filter(|node| !node.each_address);
+    let mut fit = None;
     let nodes = nodes.map(|one| {
         let name = one.name();
         let known = figures.iter().find(|known| known.node.as_deref() == Some(&*name));
@@ -22,13 +23,33 @@ pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> O
         let mut told = node(one, members, known);
         told["connections"] = json!(record.as_ref().map(OriginRecord::connections_at_node));
         told["costs"] = json!(record.as_ref().and_then(costs));
+        fit = fit.or(record.and_then(|record| record.fit()));
         told
     });
+    let nodes = nodes.collect::<Vec<_>>();
     Some(json!({
         "policy": cluster.policy.to_string(),
-        "nodes": nodes.collect::<Vec<_>>(),
+        "thresholds": thresholds(cluster, fit),
+        "nodes": nodes,
         "members": members.report(),
     }))
+}
+
+/// The thresholds: those of a worker that has distributed requests, else those with which one begins.
+fn thresholds(cluster: &Cluster, fit: Option<FitSeen>) -> Value {
+    let (t_low, t_high) = cluster.thresholds();
+    let begun = FitSeen { t_low: t_low as u32, t_high: t_high as u32, seen: None };
+    let fit = fit.unwrap_or(begun);
+    json!({
+        "t_low": fit.t_low,
+        "t_high": fit.t_high,
+        "t_low_is_set": cluster.t_low.is_some(),
+        "t_high_is_set": cluster.t_high.is_some(),
+        "admission": cluster.admission,
+        "delay_spread_ms": cluster.delay_spread_ms,
+        "elasticity": fit.seen.map(|seen| seen.elasticity_permille as f64 / 1_000.0),
+        "answers_per_s": fit.seen.map(|seen| seen.answers_per_1000_s as f64 / 1_000.0),
+    })
 }
 
 /// What the ways to a node cost, as the worker has measured that used it last; `None`: nothing was measured.

@@ -92,7 +92,8 @@ pub use client_socket::ClientSocket;
 pub use failure::{Failure, FailureReason};
 pub use gateway::{Gateway, TunnelEnd, UNSENT_BYTES_MAX};
 pub use origins::{
-    CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable, WayPrices,
+    CHOICE_LABELS, FAILURE_LABELS, FitSeen, NodesSeen, OriginCounts, OriginName, OriginRecord, OriginTable,
+    WayPrices,
 };
 pub use peers::{
     BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedHandOff, OfferedWays,

@@ -140,7 +140,8 @@ fn nodes(cluster: &Value) -> String {
             row
         })
         .collect();
-    let mut out = format!("policy {}\n\n{}", plain(&cluster["policy"]), table(&rows, &COLUMNS));
+    let (policy, thresholds) = (plain(&cluster["policy"]), of_thresholds(&cluster["thresholds"]));
+    let mut out = format!("policy {policy}\n{thresholds}\n{}", table(&rows, &COLUMNS));
     if let Some(costs) = rows.iter().map(|row| &row["costs"]).find(|costs| costs.is_object()) {
         out.push_str(&of_costs(costs));
     }
@@ -159,6 +160,24 @@ fn nodes(cluster: &Value) -> String {
         out.push_str(&of_etcd(etcd, members["restored"] == true));
     }
     out
+}
+
+/// The thresholds, and where they come from.
+fn of_thresholds(told: &Value) -> String {
+    let [t_low, t_high, delay_ms] = ["t_low", "t_high", "delay_spread_ms"].map(|key| plain(&told[key]));
+    let is_set = |key: &str| if told[key] == true { " (set)" } else { "" };
+    let (low_is_set, high_is_set) = (is_set("t_low_is_set"), is_set("t_high_is_set"));
+    let from = match (told["elasticity"].as_f64(), told["answers_per_s"].as_f64()) {
+        _ if told["t_high_is_set"] == true => String::new(),
+        (Some(elasticity), Some(answers)) => format!(
+            ": 10 % more requests at the nodes brought {:.1} % more answers; a node answers {answers:.0} a second; answers may \
+             differ by {delay_ms} ms",
+            elasticity * 10.0
+        ),
+        _ if told["admission"] == false => ": as published, since `admission` is off".into(),
+        _ => ": as published, since no request has had to wait".into(),
+    };
+    format!("t_low {t_low}{low_is_set}, t_high {t_high}{high_is_set}{from}\n")
 }
 
 /// What relaying and handing over cost, and what follows for `way = "auto"`.

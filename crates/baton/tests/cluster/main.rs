@@ -17,3 +17,4 @@ mod keys;
 mod origin;
 mod redirect;
 mod relay;
+mod thresholds;

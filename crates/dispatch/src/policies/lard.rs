@@ -1,7 +1,7 @@
 //! LARD: each target on one node, moved when loads are out of balance (Pai, 1999, figure 3.2).
 
 use crate::mapping::Mapping;
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Thresholds, Time, Why};
 
 /// Basic locality-aware request distribution. Meant to be used under [`crate::Admission`].
 pub(crate) struct Lard {
@@ -11,18 +11,8 @@ pub(crate) struct Lard {
     next: NodeId,
 }
 
-/// When the load of a node is out of balance with those of others. Also the rule of LARD/R.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Thresholds {
-    t_low: f32,
-    t_high: f32,
-}
-
+/// The rule of LARD, and of LARD/R.
 impl Thresholds {
-    pub(super) const fn new(settings: &PolicySettings) -> Self {
-        Self { t_low: settings.t_low as f32, t_high: settings.t_high as f32 }
-    }
-
     /// The node is overloaded while another idles, or so much that it delays requests in any case.
     pub(super) fn is_imbalanced(self, cluster: &Cluster, node: NodeId) -> bool {
         let pressure = cluster.pressure(node);
@@ -39,7 +29,7 @@ impl Lard {
     pub(crate) fn new(settings: &PolicySettings) -> Self {
         Self {
             servers: Mapping::new(settings.mappings_max, settings.seed),
-            thresholds: Thresholds::new(settings),
+            thresholds: settings.thresholds(),
             next: NodeId::default(),
         }
     }
@@ -73,5 +63,9 @@ impl Policy for Lard {
 
     fn handle_membership(&mut self, _: &Cluster, _: Time) {
         // Nothing to do: a target of a failed node is reassigned at its next request (section 3.1.6).
+    }
+
+    fn handle_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
     }
 }

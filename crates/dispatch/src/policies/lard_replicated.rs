@@ -3,9 +3,8 @@
 
 use crate::mapping::Mapping;
 use crate::node_set::{NodeSet, Replicas};
-use crate::policies::lard::Thresholds;
 use crate::policies::rendezvous::preferred;
-use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Time, Why};
+use crate::{Cluster, Decision, NodeId, Policy, PolicySettings, Target, Thresholds, Time, Why};
 
 /// Locality-aware request distribution with replication. Meant to be used under [`crate::Admission`].
 ///
@@ -47,7 +46,7 @@ impl LardReplicated {
         Self {
             sets: Mapping::new(settings.mappings_max, settings.seed),
             replicas: Replicas::new(settings.replicas_max),
-            thresholds: Thresholds::new(settings),
+            thresholds: settings.thresholds(),
             quiet_us: settings.quiet_us,
             next: NodeId::default(),
             has_homes,
@@ -113,5 +112,9 @@ impl Policy for LardReplicated {
 
     fn handle_membership(&mut self, _: &Cluster, _: Time) {
         // Nothing to do: nodes that are gone are passed over, and leave the sets as these shrink.
+    }
+
+    fn handle_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
     }
 }

@@ -24,4 +24,5 @@ pub(crate) use locality::LocalityBased;
 pub(crate) use locality_global::LocalityGlobalCache;
 pub(crate) use maglev::Maglev;
 pub(crate) use power::PowerOfTwo;
+pub use rendezvous::home;
 pub(crate) use round_robin::WeightedRoundRobin;

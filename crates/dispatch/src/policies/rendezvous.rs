@@ -2,7 +2,12 @@
 //! on all front-ends, without a table.
 
 use crate::hash::mix;
-use crate::{Cluster, NodeId};
+use crate::{Cluster, NodeId, Target};
+
+/// The home of a target among the serving nodes, whatever their loads: it follows from names and weights.
+pub fn home(target: Target, cluster: &Cluster) -> Option<NodeId> {
+    preferred(target.hash, cluster, |_| true)
+}
 
 /// The serving node that the target prefers to all others that qualify. Its chance is proportional to its capacity.
 ///

@@ -4,6 +4,7 @@ mod allocations;
 mod driver;
 mod examples;
 mod examples_of_locality;
+mod fitted;
 mod homes;
 mod membership;
 mod migration;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use crate::model::{Outcome, Scenario};
 use crate::report::Run;
 use crate::runner::Runner;
+use crate::trace::{
+    Bursts, Fit, HotTargets, LogStatistics, Trace, Zipf, in_bursts, synthesize, with_hot_targets,
+};
 use crate::trace::{CHESS, IBM, RICE};
-use crate::trace::{Fit, HotTargets, LogStatistics, Trace, Zipf, synthesize, with_hot_targets};
 
 /// A trace by name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +28,8 @@ pub enum Workload {
         /// Size of each, in kilobytes.
         kb: u32,
     },
+    /// The first, with each target's requests in bursts.
+    RiceInBursts(Bursts),
     /// By Zipf's law.
     Zipf(Zipf),
 }
@@ -37,6 +41,7 @@ impl fmt::Display for Workload {
             Self::Ibm => f.write_str("ibm"),
             Self::Chess => f.write_str("chess"),
             Self::RiceWithHot { percent, kb } => write!(f, "rice, {percent} % hot ({kb} KB)"),
+            Self::RiceInBursts(bursts) => write!(f, "rice in bursts of {}", bursts.length),
             Self::Zipf(zipf) => write!(f, "zipf {} ({} targets)", zipf.alpha, zipf.targets),
         }
     }
@@ -145,6 +150,10 @@ impl<'a> Lab<'a> {
             Workload::Zipf(zipf) => {
                 let zipf = Zipf { requests: scaled(zipf.requests), ..zipf };
                 (Arc::new(zipf.trace(self.seed)), None)
+            }
+            Workload::RiceInBursts(bursts) => {
+                let rice = self.trace(Workload::Rice);
+                (Arc::new(in_bursts(&rice, bursts, self.seed)), None)
             }
             Workload::RiceWithHot { percent, kb } => {
                 let rice = self.trace(Workload::Rice);

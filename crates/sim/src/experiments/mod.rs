@@ -4,6 +4,8 @@
 //! statement against the numbers.
 
 mod clusters;
+mod fitted;
+mod kept;
 mod lab;
 mod machines;
 mod ours;
@@ -31,7 +33,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// All experiments.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::new("traces", "How synthetic traces fit the published ones", "Fig. 3.5, 3.6", sites::traces),
         Self::new("rice-throughput", "Throughput on the Rice trace", "Fig. 3.7", sites::rice_throughput),
         Self::new("rice-misses", "Cache misses on the Rice trace", "Fig. 3.8", sites::rice_misses),
@@ -58,6 +60,9 @@ impl Experiment {
             "Fig. 3.17",
             clusters::prototype,
         ),
+        Self::new("thresholds-fitted", "Thresholds that fit the nodes", "our own", fitted::thresholds),
+        Self::new("kept", "Kept connections: relay, stay, return, fetch", "our own", kept::ways),
+        Self::new("bursts", "Requests that come in bursts", "our own", fitted::bursts),
         Self::new("today", "Processors and drives of today", "our own", machines::today),
         Self::new("ours", "Our policy against LARD/R and bounded hashing", "our own", ours::traces),
         Self::new("ours-limit", "What distribution leaves to be gained", "our own", ours::limit),

@@ -133,7 +133,7 @@ pub(super) fn rice_throughput(lab: &mut Lab<'_>, mut report: SimulationReport) -
         ratio(Lb, 16) < 2.0 && ratio(LbGc, 16) < 2.0,
         "idle time does grow with nodes and LB falls behind LARD/R, but less. A likely reason: requests of a real log \
          come in bursts for the same few targets, which overload a node now and then; no published number describes \
-         these, so the synthetic trace has none",
+         these, so this trace has none (`bursts` has some)",
     ));
 
     let (least, most) = range(beyond_one().map(|nodes| throughput(WrrGms, nodes) / throughput(LardR, nodes)));

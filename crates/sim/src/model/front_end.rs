@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 
 use baton_dispatch::{
-    Admission, CacheOrder, Cluster, Decision, HandOffSeen, NodeId, Policy, PolicySettings, Prices, Target,
-    WayChoice,
+    CacheOrder, Cluster, Decision, HandOffSeen, NodeId, Policy, PolicySettings, Prices, Target, Thresholds,
+    WayChoice, home,
 };
+
+#[cfg(test)]
+use baton_dispatch::admission_limit;
 
 use super::Replacement;
 use super::scenario::{NodeChange, Scenario, Sharing, Way};
@@ -33,7 +36,7 @@ pub(crate) struct FrontEnd {
 pub(crate) struct FrontEnds {
     pub(crate) each: Vec<FrontEnd>,
     /// One policy for all, or one for each.
-    policies: Vec<Admission>,
+    policies: Vec<Box<dyn Policy + Send>>,
     /// One picture of the nodes for all, or one for each.
     clusters: Vec<Cluster>,
     cost_ns: u64,
@@ -69,7 +72,7 @@ impl FrontEnds {
         let weights: Vec<u32> = scenario.weights.iter().map(|&weight| share_of(weight, clusters)).collect();
         let policy = |number: u64| {
             let settings = PolicySettings { seed: settings.seed.wrapping_add(number), ..settings.clone() };
-            Admission::new(scenario.policy.build(&settings), &settings)
+            scenario.policy.build_bounded(&settings)
         };
         let mut front_ends = Self {
             each: (0..count).map(|_| FrontEnd::default()).collect(),
@@ -107,6 +110,11 @@ impl FrontEnds {
             }
         };
         GettingThere { front_end_ns: self.cost_ns + front_end_ns as u64, node_ns: node_ns as u64 }
+    }
+
+    /// The home of a target, as each node can say by itself.
+    pub(crate) fn home(&self, front_end: usize, target: Target) -> Option<NodeId> {
+        home(target, &self.clusters[front_end % self.clusters.len()])
     }
 
     pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {
@@ -161,6 +169,11 @@ impl FrontEnds {
         }
     }
 
+    /// The thresholds of the first front-end.
+    pub(crate) fn thresholds(&self) -> Option<Thresholds> {
+        Some(self.policies.first()?.fit()?.thresholds)
+    }
+
     /// A node's connections as the front-ends count them.
     #[cfg(test)]
     pub(crate) fn believed_load(&self, node: NodeId) -> u32 {
@@ -171,7 +184,10 @@ impl FrontEnds {
     #[cfg(test)]
     pub(crate) fn admitted(&self) -> Vec<(u64, u64)> {
         let limits = self.clusters.iter().zip(&self.policies);
-        limits.map(|(cluster, policy)| (cluster.total_load(), policy.limit(cluster))).collect()
+        let bound = |policy: &(dyn Policy + Send), cluster| {
+            policy.fit().map_or(u64::MAX, |fit| admission_limit(fit.thresholds, cluster))
+        };
+        limits.map(|(cluster, policy)| (cluster.total_load(), bound(&**policy, cluster))).collect()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The cluster: front-ends, nodes, and what happens between them.
 
 mod cache;
+mod connection;
 mod front_end;
+mod kept;
 mod node;
 mod outcome;
 mod profile;
@@ -15,5 +17,7 @@ mod warm;
 
 pub use outcome::{Delay, Outcome};
 pub use profile::{NodeProfile, Replacement};
-pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing, Way};
+pub use scenario::{
+    Arrivals, Change, FrontEnds, Kept, KeptWay, NODES_MAX, NodeChange, Scenario, Sharing, Way,
+};
 pub use simulation::simulate;

@@ -21,6 +21,10 @@ pub(crate) enum Job {
     Finish(RequestId),
     /// Send a file to the node of a request, out of this one's memory.
     Lend { request: RequestId, loan: u64 },
+    /// Send on to its client what another node has answered.
+    Relay(RequestId),
+    /// Give a connection back to its front-end.
+    GiveBack,
     /// Read the next block of a file.
     Read(TargetId),
 }

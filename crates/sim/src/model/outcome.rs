@@ -53,6 +53,8 @@ pub struct Outcome {
     pub imbalance: f64,
     /// Decisions by reason; a request that had to wait counts once per decision.
     pub reasons: BTreeMap<&'static str, u64>,
+    /// T_low and T_high of the first front-end at the end, in connections of a standard node.
+    pub thresholds: [f32; 2],
     /// Targets that were moved to another node or given one more.
     pub reassignments: u64,
     /// Answers in each interval of [`super::Scenario::series_ms`], if that is not 0.
@@ -291,6 +293,7 @@ impl Measures {
         let front_ends_ns: u64 = front_ends_worked_ns.iter().sum::<u64>() - self.front_ends_worked_ns;
 
         Outcome {
+            thresholds: [0.0; 2],
             policy: String::new(),
             trace: String::new(),
             nodes: nodes.len(),

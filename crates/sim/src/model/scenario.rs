@@ -21,6 +21,8 @@ pub struct Scenario {
     pub weights: Vec<u32>,
     /// The front-ends, which assign requests to nodes.
     pub front_ends: FrontEnds,
+    /// Connections that bring several requests, if they do.
+    pub kept: Option<Kept>,
     /// When requests come.
     pub arrivals: Arrivals,
     /// What happens to nodes, in the order of time.
@@ -49,6 +51,7 @@ impl Scenario {
             profile: NodeProfile::published(),
             weights: vec![STANDARD_WEIGHT; nodes.min(NODES_MAX)],
             front_ends: FrontEnds::default(),
+            kept: None,
             arrivals: Arrivals::Saturating,
             changes: Vec::new(),
             slow_start_us: 10_000_000,
@@ -143,6 +146,29 @@ impl fmt::Display for Sharing {
         let name = Self::ALL.iter().find(|(_, sharing)| sharing == self).map_or("", |(name, _)| name);
         f.pad(name)
     }
+}
+
+/// Connections that bring several requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Requests of a connection, above 0.
+    pub requests: u32,
+    /// Where those behind the first one are served.
+    pub way: KeptWay,
+}
+
+/// Where requests behind the first one of a connection are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptWay {
+    /// Where the policy says; the front-end relays all of them, and hands nothing over.
+    Relay,
+    /// At the node that the connection was handed over to.
+    Stay,
+    /// There, if it has the answer in memory; else the connection goes back, and the front-end hands it over anew.
+    Return,
+    /// There, if it has the answer in memory; else it gets the answer from the file's home, which follows from names, and
+    /// relays it.
+    Fetch,
 }
 
 /// When requests come.

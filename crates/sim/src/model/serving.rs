@@ -23,7 +23,9 @@ impl Simulation<'_> {
         match job {
             Job::Establish(id) => self.handle_established(node, id),
             Job::Send { request, until } => self.handle_sent(node, request, until),
-            Job::Finish(id) => self.handle_answered(id),
+            Job::Finish(id) => self.handle_finished(id),
+            Job::Relay(id) => self.handle_answered(id),
+            Job::GiveBack => {}
             Job::Lend { request, loan } => self.handle_lent(request, loan),
             Job::Read(target) => self.handle_read(node, target),
         }

@@ -93,7 +93,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn has(&self, node: u32, target: TargetId) -> bool {
+    pub(crate) fn has(&self, node: u32, target: TargetId) -> bool {
         self.nodes[node as usize].cache.contains(target)
     }
 }

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{NodeId, PolicyName, Target};
 
+use super::connection::{CLIENTS, Connection, Placed};
 use super::front_end::{Completion, FrontEnds, Waiting};
 use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
@@ -38,7 +39,7 @@ pub fn simulate(scenario: &Scenario, trace: &Trace, progress: &mut dyn FnMut(u64
 const PROGRESS_STEPS: u64 = 1 << 17;
 
 pub(crate) struct Simulation<'a> {
-    scenario: &'a Scenario,
+    pub(crate) scenario: &'a Scenario,
     pub(crate) trace: &'a Trace,
     pub(crate) nodes: Vec<Node>,
     pub(crate) front_ends: FrontEnds,
@@ -60,6 +61,9 @@ pub(crate) struct Simulation<'a> {
     turn: usize,
     timeout_is_foreseen: bool,
     pub(crate) loans: u64,
+    /// Of clients whose connections are kept, and the requests that they have sent.
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) dispatched: usize,
 }
 
 /// A request in the cluster.
@@ -77,6 +81,8 @@ pub(crate) struct Active {
     pub(crate) is_sending: bool,
     /// The file that another node sends it out of its memory.
     pub(crate) loan: Option<Loan>,
+    /// The node that sends the answer on, if another one than `node` has the connection.
+    pub(crate) relayed_by: Option<NodeId>,
     /// Work of the node's processor to take the connection, besides that of any connection.
     pub(crate) arrival_ns: u64,
 }
@@ -125,6 +131,8 @@ impl<'a> Simulation<'a> {
             turn: 0,
             timeout_is_foreseen: false,
             loans: 0,
+            connections: vec![Connection::default(); CLIENTS],
+            dispatched: 0,
         };
         for &weight in &scenario.weights {
             simulation.add_node(weight);
@@ -178,6 +186,7 @@ impl<'a> Simulation<'a> {
         Outcome {
             policy: self.scenario.policy.to_string(),
             trace: self.trace.name.clone(),
+            thresholds: self.front_ends.thresholds().map_or([0.0; 2], |both| [both.t_low, both.t_high]),
             unanswered: self.trace.requests().len() as u64 - self.answered,
             ..self.measures.finish(&self.nodes, &worked, self.now_ns)
         }
@@ -194,8 +203,7 @@ impl<'a> Simulation<'a> {
     pub(crate) fn handle_answered(&mut self, id: RequestId) {
         let active = self.active[id as usize];
         let Some(node) = active.node else { return };
-        let target = self.trace.target(active.request.target());
-        let bytes = if active.request.has_body() { target.bytes } else { 0 };
+        let bytes = self.bytes_of(active.request);
         self.leave(id);
 
         let answer = Completion {
@@ -240,13 +248,22 @@ impl<'a> Simulation<'a> {
             self.handle_changes();
         }
         let Some(waiting) = self.front_ends.each[front_end].queue.front().copied() else { return false };
-        let decision =
-            self.front_ends.choose(front_end, target_of(self.trace, waiting.request), self.now_us());
-        self.measures.handle_decision(decision.why);
-        let Some(node) = decision.node else { return false };
+        let Some(placed) = self.place(front_end, waiting.request) else { return false };
         self.front_ends.each[front_end].queue.pop_front();
-        self.handoff(front_end, node, waiting);
+        self.handoff(front_end, placed, waiting);
         true
+    }
+
+    /// Asks the policy.
+    pub(crate) fn choose(&mut self, front_end: usize, request: TraceRequest) -> Option<NodeId> {
+        let decision = self.front_ends.choose(front_end, target_of(self.trace, request), self.now_us());
+        self.measures.handle_decision(decision.why);
+        decision.node
+    }
+
+    /// Bytes of an answer.
+    pub(crate) fn bytes_of(&self, request: TraceRequest) -> u64 {
+        if request.has_body() { self.trace.target(request.target()).bytes } else { 0 }
     }
 
     /// Whether a request comes as soon as it is wanted.
@@ -258,11 +275,9 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn handoff(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
+    fn handoff(&mut self, front_end: usize, placed: Placed, waiting: Waiting) {
+        let Placed { node, cost, relayed_by } = placed;
         self.front_ends.begin(front_end, node);
-        let target = waiting.request.target();
-        let bytes = if waiting.request.has_body() { self.trace.target(target).bytes } else { 0 };
-        let cost = self.front_ends.get_there(front_end, self.trace.target(target).hash, bytes);
         let active = Active {
             request: waiting.request,
             node: Some(node.0),
@@ -272,6 +287,7 @@ impl<'a> Simulation<'a> {
             blocks_sent: 0,
             is_sending: false,
             loan: None,
+            relayed_by,
             arrival_ns: cost.node_ns,
         };
         let id = match self.free.pop() {
@@ -421,7 +437,7 @@ impl<'a> Simulation<'a> {
 }
 
 /// What policies know of a request.
-fn target_of(trace: &Trace, request: TraceRequest) -> Target {
+pub(crate) fn target_of(trace: &Trace, request: TraceRequest) -> Target {
     let target = trace.target(request.target());
     Target { hash: target.hash, bytes_hint: Some(target.bytes), dynamic: target.dynamic }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 mod access_log;
+mod bursts;
 mod hot;
 mod json_log;
 mod line;
@@ -23,6 +24,7 @@ mod synthetic;
 mod zipf;
 
 pub use access_log::{BadLine, LogEntry, Method};
+pub use bursts::{Bursts, in_bursts};
 pub use hot::{HotTargets, with_hot_targets};
 pub use line::parse_line;
 pub use log_lines::{FirstBad, LeftOut, LogError, LogLines, LogSummary};

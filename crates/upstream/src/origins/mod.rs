@@ -5,6 +5,7 @@
 //!     ├─ name        by which workers find the row              the master
 //!     ├─ drained     whether an operator wants it left out      the master
 //!     ├─ at a node   what was handed off to a node's host       workers, and the master for the handoff agent
+//!     ├─ fit         thresholds of the policy                     workers
 //!     ├─ ways        what hand-offs and relaying cost             the master for the handoff agent, and workers
 //!     ├─ verdicts    ejection, checks                           the process that comes to one
 //!     └─ counts      requests, failures, times; per worker      each worker its own
@@ -16,12 +17,14 @@
 
 mod at_node;
 mod counts;
+mod fit;
 mod record;
 mod table;
 mod ways;
 
 pub(crate) use counts::{AtOrigin, RETRIED};
 pub use counts::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts};
+pub use fit::{FitSeen, NodesSeen};
 pub use record::OriginRecord;
 pub use table::{OriginName, OriginTable};
 pub use ways::WayPrices;
@@ -63,4 +66,6 @@ pub(crate) mod word {
     pub(super) const DELAY_US: usize = 23;
     /// See `WayPrices`.
     pub(super) const PRICES: Range<usize> = 24..29;
+    /// See `FitSeen`.
+    pub(super) const FIT: Range<usize> = 29..32;
 }

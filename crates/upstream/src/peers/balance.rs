@@ -4,7 +4,7 @@
 //! and its targets.
 
 use baton_dispatch::{
-    Admission, Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, WayChoice, Why,
+    Cluster, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, WayChoice, Why,
 };
 
 use super::cause::Cause;
@@ -37,13 +37,15 @@ pub struct BalanceSettings {
     pub cluster: Option<ClusterSettings>,
 }
 
-/// The thresholds of a cluster's policies, in requests under way at a node of usual weight.
+/// The thresholds of a cluster's policies, in requests under way at a node of usual weight, and how they come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
     /// Below this, a node has room.
     pub t_low: u32,
     /// Above this, requests would have to wait at the node.
     pub t_high: u32,
+    /// How both go on from there, if they are not set; only if `is_bounded`.
+    pub fits: Option<Fits>,
     /// Whether requests wait here while the cluster has all that it can take.
     pub is_bounded: bool,
 }
@@ -89,6 +91,8 @@ pub(super) struct Balance {
     loads: Vec<u32>,
     /// What the policy was told last.
     epoch: u64,
+    /// The thresholds that the status tells, and the crew whose nodes' records have them.
+    told: Option<(Fit, u64)>,
     pub(super) retry_budget: RetryBudget,
     /// How requests get to the nodes of a cluster.
     pub(super) ways: WayChoice,
@@ -113,12 +117,12 @@ impl Balance {
         let thresholds = settings.cluster.map_or_else(PolicySettings::default, |cluster| PolicySettings {
             t_low: cluster.t_low,
             t_high: cluster.t_high,
+            fits: cluster.fits,
             ..PolicySettings::default()
         });
-        let policy = settings.policy.build(&thresholds);
         let policy = match settings.cluster {
-            Some(ClusterSettings { is_bounded: true, .. }) => Box::new(Admission::new(policy, &thresholds)),
-            _ => policy,
+            Some(ClusterSettings { is_bounded: true, .. }) => settings.policy.build_bounded(&thresholds),
+            _ => settings.policy.build(&thresholds),
         };
         let mut balance = Self {
             cluster: Cluster::new(settings.slow_start_ms.saturating_mul(1_000)),
@@ -132,6 +136,7 @@ impl Balance {
             is_checked: false,
             loads: Vec::new(),
             epoch: 0,
+            told: None,
             retry_budget: RetryBudget::default(),
             ways: WayChoice::default(),
         };
@@ -207,6 +212,7 @@ impl Balance {
         }
         let target = Target { dynamic: !is_cluster, ..Target::new(hash) };
         let decision = self.policy.choose(target, &self.cluster, now_ms.saturating_mul(1_000));
+        self.tell_fit();
         if decision.why == Why::AdmissionLimit {
             return Decided::Wait;
         }
@@ -219,6 +225,15 @@ impl Balance {
                 Some(peer) => Decided::To(peer, decision.why),
                 None => Decided::Nowhere,
             },
+        }
+    }
+
+    /// Lets the status know thresholds that are new.
+    fn tell_fit(&mut self) {
+        let fit = self.policy.fit().map(|fit| (fit, self.adopted));
+        if let Some((fit, _)) = fit.filter(|fit| Some(*fit) != self.told) {
+            self.present.iter().for_each(|node| self.slots[node.index()].record.set_fit(&fit));
+            self.told = Some((fit, self.adopted));
         }
     }
 
@@ -664,7 +679,7 @@ mod tests {
     }
 
     fn cluster(nodes: usize, policy: PolicyName, is_bounded: bool) -> Alone {
-        let cluster = Some(ClusterSettings { t_low: 2, t_high: 4, is_bounded });
+        let cluster = Some(ClusterSettings { t_low: 2, t_high: 4, fits: None, is_bounded });
         new(&vec![(1, false); nodes], &BalanceSettings { cluster, ..settings(policy) })
     }
 

@@ -10,7 +10,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use baton_dispatch::PolicyName;
+use baton_dispatch::{Fits, PolicyName};
 use baton_segment::policy::PolicyName as CachePolicyName;
 use baton_sim::documents::SiteParameters;
 use baton_sim::experiments::{Experiment, Lab};
@@ -18,7 +18,7 @@ use baton_sim::model::{
     Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing, Way,
 };
 use baton_sim::report::SimulationReport;
-use baton_sim::trace::{HotTargets, Trace, with_hot_targets};
+use baton_sim::trace::{Bursts, HotTargets, Trace, in_bursts, with_hot_targets};
 use baton_sim::{Wish, advise, compare};
 use clap::{Args, Subcommand, ValueHint};
 
@@ -221,9 +221,17 @@ struct Cluster {
     #[arg(long, value_name = "CONNECTIONS", default_value_t = 65, help_heading = "Cluster")]
     t_high: u32,
 
+    /// Fit both to the nodes from there, as a server does; the delay that answers of nodes may differ by, in milliseconds
+    #[arg(long, value_name = "MS", help_heading = "Cluster")]
+    fit: Option<NonZeroU32>,
+
     /// Add hot targets: their share in the requests, how many, and their size in KB, as 45%,4,40
     #[arg(long, value_name = "SHARE%,COUNT,KB", help_heading = "Cluster")]
     hot: Option<HotTargets>,
+
+    /// Let requests for a target come in bursts: how many, among how many of the trace, as 20,1000
+    #[arg(long, value_name = "LENGTH,WITHIN", help_heading = "Cluster")]
+    bursts: Option<Bursts>,
 
     /// Use the first requests only [default: all; of logs a million for advice]
     #[arg(long, value_name = "COUNT", help_heading = "Cluster")]
@@ -333,6 +341,8 @@ impl Cluster {
         scenario.profile = profile;
         scenario.settings.t_low = self.t_low;
         scenario.settings.t_high = self.t_high;
+        scenario.settings.fits =
+            self.fit.map(|ms| Fits { t_low: None, delay_us: u64::from(ms.get()) * 1_000 });
         scenario.weights = self.weights.iter().map(|weight| weight.get()).take(NODES_MAX).collect();
         scenario.front_ends = FrontEnds {
             count: self.front_ends.get(),
@@ -355,6 +365,10 @@ impl Cluster {
     fn shape(&self, trace: Trace, seed: u64) -> Trace {
         let trace = match self.requests {
             Some(requests) => trace.prefix(requests),
+            None => trace,
+        };
+        let trace = match self.bursts {
+            Some(bursts) => in_bursts(&trace, bursts, seed),
             None => trace,
         };
         match self.hot {
