@@ -46,7 +46,7 @@ pub fn inbox(input: &[u8]) {
 }
 
 fn read(input: &[u8], piece_bytes: usize) -> (Seen, Stage) {
-    with_pieces(input, piece_bytes, |socket| {
+    with_pieces(input, piece_bytes, &[], |socket| {
         let mut inbox = Inbox::default();
         let mut seen = Seen::default();
         loop {

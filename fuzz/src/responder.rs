@@ -1,10 +1,15 @@
 //! The reader of the libraries for applications (`baton-responder`, on which the drop-in for libfcgi stands): a
-//! request reads the same in any pieces, and its variables are those that a naive reader finds.
+//! request reads the same in any pieces, and its variables are those that a naive reader finds. Places of a body that were not
+//! lent are refused: the process that looked there would end.
+
+use std::os::fd::AsFd as _;
+use std::sync::LazyLock;
 
 use baton_fcgi::Broken;
 use baton_fcgi::offer;
 use baton_fcgi::params::Params;
-use baton_responder::{Begun, Connection, Memory, ReadError};
+use baton_pool::{Chunk, ChunkPool};
+use baton_responder::{Answer, Begun, Connection, Memory, ReadError};
 use rustix::io::Errno;
 
 use crate::pieces::{INPUT_BYTES_MAX, with_pieces};
@@ -43,9 +48,11 @@ fn agree((requests, why): &Reading, (others, other_why): &Reading) {
 }
 
 fn read(input: &[u8], piece_bytes: usize) -> Reading {
-    with_pieces(input, piece_bytes, |socket| {
+    // Pools and files in turn: there is one of each for two requests.
+    let descriptors = [LENT.0.as_fd(); 4];
+    with_pieces(input, piece_bytes, &descriptors, |socket| {
         let mut connection = Connection::new(socket, Memory::default());
-        let mut requests = Vec::new();
+        let (mut requests, mut answer) = (Vec::new(), Answer::new());
         let why = loop {
             let begun = match connection.next_request() {
                 Ok(Some(begun)) => begun,
@@ -54,7 +61,8 @@ fn read(input: &[u8], piece_bytes: usize) -> Reading {
                 Err(ReadError::Failed(Errno::INTR)) => continue,
                 Err(error) => break Some(error),
             };
-            let offer = connection.offer().0.map(<[u8]>::to_vec);
+            let offer = connection.environment().offer().map(<[u8]>::to_vec);
+            connection.begin(&mut answer);
             let variables = variables(&mut connection);
             let body = body(&mut connection);
             let failed = body.as_ref().err().copied();
@@ -66,6 +74,14 @@ fn read(input: &[u8], piece_bytes: usize) -> Reading {
         (requests, why)
     })
 }
+
+/// A pool of a chunk, which takes the place of a file as well, with bytes that reveal any displacement.
+static LENT: LazyLock<(ChunkPool, Chunk)> = LazyLock::new(|| {
+    let pool = ChunkPool::create(1).expect("a pool");
+    let mut chunk = pool.take().expect("its chunk");
+    chunk.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 251) as u8);
+    (pool, chunk)
+});
 
 fn variables(connection: &mut Connection) -> Vec<(Vec<u8>, Vec<u8>)> {
     let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
@@ -86,7 +102,7 @@ fn body(connection: &mut Connection) -> Result<Vec<u8>, ReadError> {
         if piece.is_empty() {
             return Ok(body);
         }
-        body.extend_from_slice(&connection.buffer()[piece]);
+        body.extend_from_slice(connection.bytes(&piece));
     }
 }
 

@@ -653,7 +653,7 @@ impl<'a> World<'a> {
             assert!(seat.client.link().is_closed_by_server(), "the connection of client {who} is still open");
         }
         for pool in self.upstreams.gateway.report().as_array().into_iter().flatten() {
-            for held in ["connections", "busy", "waiting"] {
+            for held in ["connections", "busy", "waiting", "body_chunks"] {
                 assert_eq!(pool[held], 0, "{held} of an application without requests: {pool}");
             }
         }

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use baton_fcgi::RegionSlice;
 use baton_fcgi::application::{
-    Part, RequestReader, push_answered, push_end, push_rest, push_slices, push_stderr, push_stdout,
+    Part, RequestReader, push_answered, push_end, push_freed, push_rest, push_slices, push_stderr,
+    push_stdout, push_takes_bodies,
 };
 use baton_fcgi::offer::{self, Offer, Transport};
 use baton_fcgi::params::Params;
@@ -27,6 +29,8 @@ pub(super) struct FastCgi {
     /// Descriptors that have arrived and belong to no offer yet.
     descriptors: VecDeque<OwnedFd>,
     region: Option<Region>,
+    /// Where the server lends bodies of requests.
+    pool: Option<OwnedFd>,
     /// Whether it gives the rest of an answer back when the client's socket is full.
     gives_back: bool,
     /// Clients' sockets that it keeps without reason.
@@ -42,6 +46,11 @@ struct ReadRequest {
     keeps: bool,
     params: Vec<u8>,
     body: Vec<u8>,
+    /// Descriptors of the offer: of the way of the answer, and of the body.
+    own: Option<OwnedFd>,
+    file: Option<OwnedFd>,
+    /// Bytes of the pool that the server has lent and that were not returned.
+    lent: u32,
     is_answered: bool,
 }
 
@@ -79,6 +88,7 @@ impl FastCgi {
             knows_offers,
             descriptors: VecDeque::new(),
             region: None,
+            pool: None,
             gives_back,
             kept: Vec::new(),
             writing: None,
@@ -116,11 +126,19 @@ impl FastCgi {
                 }
                 Part::Params(range) => self.asked.params.extend_from_slice(&input[range]),
                 Part::Stdin(range) => self.asked.body.extend_from_slice(&input[range]),
-                Part::ParamsEnd if self.asked.query().manner == Manner::Early => {
-                    self.begin(scene, choices, out);
+                Part::ParamsEnd => {
+                    self.take_offer(out);
+                    if self.asked.query().manner == Manner::Early {
+                        self.begin(scene, choices, out);
+                    }
+                }
+                Part::Slices => self.look(choices, out),
+                Part::File(range) => {
+                    let file = self.asked.file.as_ref().expect("the file of the body");
+                    self.asked.body.extend(read_at(file, range.offset, range.len as usize));
                 }
                 Part::StdinEnd if !self.asked.is_answered => self.begin(scene, choices, out),
-                Part::ParamsEnd | Part::StdinEnd => {}
+                Part::StdinEnd => {}
                 Part::Freed(bytes) => {
                     self.region.as_mut().expect("there is a region").handle_freed(bytes);
                 }
@@ -128,6 +146,39 @@ impl FastCgi {
                 other => panic!("{other:?}"),
             }
             input = &input[consumed..];
+        }
+    }
+
+    /// Takes what came with the request. Half of the applications that take offers up take bodies by reference.
+    fn take_offer(&mut self, out: &mut Vec<u8>) {
+        let value = self.asked.param(offer::NAME);
+        if value.is_empty() {
+            return;
+        }
+        let offer = Offer::parse(value.as_bytes()).expect("an offer");
+        let mut descriptors = self.descriptors.drain(..offer.fds).collect::<VecDeque<_>>();
+        let bodies = offer.bodies;
+        self.asked.file = if bodies.file { descriptors.pop_back() } else { None };
+        if bodies.pool > 0 {
+            self.pool = descriptors.pop_back();
+        }
+        self.asked.own = descriptors.pop_back();
+        if bodies.asks && self.knows_offers && self.gives_back {
+            push_takes_bodies(out, self.asked.id);
+        }
+    }
+
+    /// Looks at a part of the body in the pool, and returns some of what it has.
+    fn look(&mut self, choices: &mut Choices, out: &mut Vec<u8>) {
+        let pool = self.pool.as_ref().expect("a pool");
+        for RegionSlice { offset, len } in self.reader.slices() {
+            self.asked.body.extend(read_at(pool, offset.into(), len as usize));
+            self.asked.lent += len;
+        }
+        if !self.asked.is_answered && choices.chance(50) {
+            let returned = choices.size(self.asked.lent as usize) as u32;
+            push_freed(out, self.asked.id, returned);
+            self.asked.lent -= returned;
         }
     }
 
@@ -170,18 +221,18 @@ impl FastCgi {
             return AnswerPath::Stdout(answer.bytes);
         }
         let offer = Offer::parse(value.as_bytes()).expect("an offer");
-        let mut descriptors: Vec<_> = self.descriptors.drain(..offer.fds).collect();
+        let own = self.asked.own.take();
         if !self.knows_offers {
             return AnswerPath::Stdout(answer.bytes);
         }
         match offer.transport {
             Transport::Shm(ring) => {
-                self.region = descriptors.pop().map(Region::new).or(self.region.take());
+                self.region = own.map(Region::new).or(self.region.take());
                 self.region.as_mut().expect("a region comes with its first offer").handle_offer(ring);
                 AnswerPath::Region(answer.bytes)
             }
             Transport::PassFd(terms) => {
-                let client = descriptors.pop().expect("a socket comes with each offer");
+                let client = own.expect("a socket comes with each offer");
                 let begun = OnClient::begin(&answer, client, terms, offer.fields, choices);
                 begun.map_or(AnswerPath::Stdout(answer.bytes), |begun| AnswerPath::Client(begun.into()))
             }
@@ -298,6 +349,12 @@ impl ReadRequest {
         let path = self.param("SCRIPT_NAME") + &self.param("PATH_INFO");
         Query::read(&path, &self.param("QUERY_STRING"))
     }
+}
+
+fn read_at(file: &OwnedFd, offset: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    assert_eq!(rustix::io::pread(file, &mut bytes, offset), Ok(len), "what the server has lent is there");
+    bytes
 }
 
 /// Writes an answer in records of any length.

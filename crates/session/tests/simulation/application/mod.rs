@@ -256,7 +256,7 @@ const PROCESSES_MANY: usize = 100;
 
 /// Reads once. Returns how many bytes there were, and the descriptors that came with them.
 fn receive(stream: &UnixStream, into: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let descriptors = control.drain().flat_map(|message| match message {
