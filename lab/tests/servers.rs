@@ -157,6 +157,7 @@ fn every_present_server_does_what_its_file_claims() {
             Ability::Cache,
             Ability::Compression,
             Ability::Generated,
+            Ability::Prompts,
         ];
         let needs = in_clear.into_iter().filter(|ability| kind.can(*ability));
         let needs: Vec<_> = needs.filter(|ability| *ability != Ability::Php || php.is_some()).collect();
@@ -232,6 +233,10 @@ fn ask(server: &RunningServer, ability: Ability, scene: &Scene) {
                 if ServerKind::load(name).unwrap().can(Ability::Files) { "/page.html" } else { "/pass/c" };
             let got = curl(&url(path), &["--header", "Accept-Encoding: gzip"]);
             assert!(got.head.contains("content-encoding: gzip"), "{name}: {}", got.head);
+        }
+        Ability::Prompts => {
+            let prompt = r#"{"messages":[{"content":"Be brief."}]}"#;
+            assert_eq!(curl(&url("/v1/chat"), &["--data", prompt]).body, b"token", "{name}");
         }
         Ability::Generated => {
             assert_eq!(curl(&url("/generated/70000"), &[]).body, vec![b'a'; 70_000], "{name}");

@@ -42,3 +42,10 @@ class SiteCase(unittest.TestCase):
         if names is not None:
             self.assertEqual(names, len(named.names), f"{named.body[:300]}… {self.site.status(pool)}")
         return named
+
+    def logged(self, text):
+        """Waits until a line of the error log has this text: php-fpm passes on what its workers say when it has time."""
+        deadline = time.monotonic() + 25
+        while text not in self.site.log.read_text():
+            self.assertLess(time.monotonic(), deadline, self.site.log.read_text())
+            time.sleep(0.05)

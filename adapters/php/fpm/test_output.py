@@ -23,6 +23,9 @@ class Output(SiteCase):
         "60k": KIB_60,
         "code.htm": "<b><?= 6 * 7 ?></b>" + "x" * 5000,
         "text.html": content(6000, "text"),
+        "inner": content(9000, "inner"),
+        "outer": b"outer" + content(9000, "inner") + b"outer",
+        "zeros": bytes(20000),
         "in.php": "<?php return include __DIR__ . '/text.html';",
         "archive.gz": gzip.compress(KIB_60, 0),
     }
@@ -140,12 +143,37 @@ class Output(SiteCase):
             "<?php ob_start(); readfile('60k'); echo md5(ob_get_clean());",
             "<?php ob_start(); include 'text.html'; echo md5(ob_get_clean());",
             "<?php ob_start(); fpassthru(fopen('60k', 'r')); echo ob_get_length(); ob_end_clean(); echo 'x';",
-            "<?php ob_start(); ob_start(); echo file_get_contents('60k'); ob_end_flush(); echo ob_get_length();",
             "<?php ob_start(); echo file_get_contents('60k'); ob_clean(); echo 'only this';",
         ]:
             for pool in ["main", "production"]:
                 with self.subTest(script=script, pool=pool):
                     self.same(script, names=0, pool=pool)
+
+    def test_contents_are_found_in_what_buffers_and_strings_have_become(self):
+        for script, names in [
+            ("<?php ob_start(); echo 'a', file_get_contents('60k'), 'b';", 1),
+            ("<?php ob_start(); ob_start(); echo file_get_contents('60k'); ob_end_flush(); echo ob_get_length();", 1),
+            ("<?php ob_start(); include 'text.html'; $s = ob_get_clean(); echo \"<p>$s</p>$s\";", 2),
+            ("<?php ob_start(fn($s) => 'x' . $s); readfile('60k');", 1),
+            ("<?php echo 'head' . file_get_contents('60k') . 'between' . file_get_contents('a.htm') . 'foot';", 2),
+            ("<?php $s = ''; foreach (['a.htm', 'b.htm', 'a.htm', '60k'] as $f) $s .= file_get_contents($f); echo $s;", 4),
+            ("<?php echo strtr('<b>{}</b>', ['{}' => file_get_contents('60k')]);", 1),
+            ("<?php printf('%s|%s', file_get_contents('b.htm'), substr(file_get_contents('a.htm'), 1));", 1),
+            # Every place where it could begin, and none where it is whole.
+            ("<?php $s = file_get_contents('60k'); echo str_repeat(substr($s, 0, 5000), 30), $s;", 1),
+            # The one that begins first, with the other in it; then the other alone.
+            ("<?php $s = file_get_contents('outer'); $t = file_get_contents('inner'); echo 'x' . $s . $t;", 2),
+            ("<?php $s = file_get_contents('zeros'); echo 'x' . $s . $s . substr($s, 1);", 2),
+            ("<?php $s = file_get_contents('60k'); $s[60000] = '#'; echo 'x' . $s;", 0),
+        ]:
+            for pool in ["main", "production"]:
+                with self.subTest(script=script, pool=pool):
+                    self.same(script, names=names, pool=pool)
+
+    def test_output_that_does_not_fit_is_sent_once(self):
+        # The name of the first file is held when there is no room for what is behind it.
+        script = "<?php echo 'x'; echo file_get_contents('60k') . str_repeat('0123456789', 2000) . 'end';"
+        self.same(script, names=0, pool="small")
 
     def test_the_buffer_of_php_ini_is_led_around_in_order(self):
         for script in [

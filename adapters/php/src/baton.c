@@ -66,6 +66,12 @@ static zend_string *plain_path(zend_string *path)
 	return expand_filepath(ZSTR_VAL(path), expanded) ? zend_string_init(expanded, strlen(expanded), 0) : NULL;
 }
 
+static void report(baton_outcome outcome, const char *path)
+{
+	BATON_G(counts)[outcome]++;
+	baton_report_outcome(outcome, path);
+}
+
 baton_entry *baton_file(zend_string *path)
 {
 	zend_string *absolute = BATON_G(enable) ? plain_path(path) : NULL;
@@ -78,7 +84,7 @@ baton_entry *baton_file(zend_string *path)
 		.rules = {.limits = baton_limits(), .settle_s = (time_t) BATON_G(settle)},
 		.roots = BATON_G(roots),
 		.threshold = (uint64_t) BATON_G(threshold),
-		.counts = BATON_G(counts),
+		.report = report,
 	};
 	baton_entry *entry = baton_shelf_file(&BATON_G(shelf), &context, absolute);
 
@@ -98,16 +104,30 @@ static char *server_roots(void)
 	return roots;
 }
 
-static bool server_takes_snapshots(void)
+static baton_obstacle find_obstacle(void)
 {
+	if (!BATON_G(enable)) {
+		return BATON_SWITCHED_OFF;
+	}
+	if (!BATON_G(roots) || !*BATON_G(roots)) {
+		return BATON_NO_ROOTS;
+	}
+	if (!BATON_G(snapshot_dir) || !*BATON_G(snapshot_dir)) {
+		return BATON_NO_SNAPSHOT_DIR;
+	}
 	char *roots = server_roots();
-	bool takes = roots && baton_store_open(&BATON_G(store), BATON_G(snapshot_dir))
-		&& baton_is_beneath(BATON_G(store).path, roots);
-
+	baton_obstacle obstacle = BATON_NO_OBSTACLE;
+	if (!roots) {
+		obstacle = BATON_SERVER_SILENT;
+	} else if (!baton_store_open(&BATON_G(store), BATON_G(snapshot_dir))) {
+		obstacle = BATON_STORE_UNUSABLE;
+	} else if (!baton_is_beneath(BATON_G(store).path, roots)) {
+		obstacle = BATON_STORE_NOT_NAMED;
+	}
 	if (roots) {
 		efree(roots);
 	}
-	return takes;
+	return obstacle;
 }
 
 static PHP_GINIT_FUNCTION(baton)
@@ -130,6 +150,7 @@ static PHP_GSHUTDOWN_FUNCTION(baton)
 static PHP_MINIT_FUNCTION(baton)
 {
 	REGISTER_INI_ENTRIES();
+	baton_report_begin();
 	baton_functions_hook();
 	baton_response_hook();
 	return SUCCESS;
@@ -153,7 +174,11 @@ static PHP_RINIT_FUNCTION(baton)
 	baton_response_begin(&BATON_G(response));
 	/* Here and not at the end of the last request: now the last reference to its strings is gone. */
 	baton_shelf_begin_request(&BATON_G(shelf), (time_t) BATON_G(grace));
-	BATON_G(asked) = BATON_G(enable) && BATON_G(roots) && *BATON_G(roots) && server_takes_snapshots();
+	BATON_G(obstacle) = find_obstacle();
+	BATON_G(asked) = BATON_G(obstacle) == BATON_NO_OBSTACLE;
+	if (baton_response_is_hooked()) {
+		baton_report_obstacle(BATON_G(obstacle));
+	}
 	return SUCCESS;
 }
 
@@ -174,12 +199,16 @@ static PHP_MINFO_FUNCTION(baton)
 	php_info_print_table_start();
 	php_info_print_table_row(2, "baton", PHP_BATON_VERSION);
 	php_info_print_table_row(2, "The server of this request takes names", BATON_G(asked) ? "yes" : "no");
+	if (!BATON_G(asked)) {
+		php_info_print_table_row(2, "What is in the way", baton_obstacle_text(BATON_G(obstacle)));
+	}
 	php_info_print_table_end();
 	php_info_print_table_start();
-	php_info_print_table_header(2, "Files in this worker", "Times");
+	php_info_print_table_header(3, "Files in this worker", "Times", "What helps");
 	for (int i = 0; i < BATON_OUTCOMES; i++) {
 		snprintf(count, sizeof count, "%llu", (unsigned long long) BATON_G(counts)[i]);
-		php_info_print_table_row(2, baton_outcome_word(i), count);
+		const char *remedy = baton_outcome_remedy(i);
+		php_info_print_table_row(3, baton_outcome_word(i), count, remedy ? remedy : "");
 	}
 	php_info_print_table_end();
 	DISPLAY_INI_ENTRIES();

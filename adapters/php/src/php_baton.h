@@ -25,8 +25,9 @@ ZEND_BEGIN_MODULE_GLOBALS(baton)
 	zend_long settle;
 	zend_long buffer;
 
-	/* Whether the server of this request takes names, and files are strings therefore. */
-	bool asked;
+	/* What keeps files of this request from being strings that the server takes by their names. */
+	baton_obstacle obstacle;
+	bool asked; /* that there is no obstacle */
 	baton_store store;
 	baton_shelf shelf;
 	baton_response response;

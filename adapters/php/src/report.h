@@ -1,10 +1,11 @@
 /*
  * What became of the files that a script read: named in the response, or why not. The words are those of
- * baton_status() and phpinfo().
+ * baton_status(), phpinfo() and the error log.
  */
 #ifndef BATON_REPORT_H
 #define BATON_REPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum {
@@ -27,6 +28,31 @@ typedef enum {
 	BATON_OUTCOMES,
 } baton_outcome;
 
+/* Why all files of a request stay plain strings. */
+typedef enum {
+	BATON_NO_OBSTACLE,
+	BATON_SWITCHED_OFF,
+	BATON_NO_ROOTS,
+	BATON_NO_SNAPSHOT_DIR,
+	BATON_SERVER_SILENT,
+	BATON_STORE_UNUSABLE,
+	BATON_STORE_NOT_NAMED,
+	BATON_OBSTACLES,
+} baton_obstacle;
+
 const char *baton_outcome_word(baton_outcome outcome);
+
+/* What an administrator can do about it, or NULL: it is well, or passes. */
+const char *baton_outcome_remedy(baton_outcome outcome);
+
+/* A sentence of what is in the way and what helps; NULL for none. */
+const char *baton_obstacle_text(baton_obstacle obstacle);
+
+/* To be called before a process manager makes its workers: what one of them has logged, the others need not. */
+void baton_report_begin(void);
+
+/* Writes to PHP's error log why a file, or all files, stay plain strings: once for each reason that lasts. */
+void baton_report_outcome(baton_outcome outcome, const char *path);
+void baton_report_obstacle(baton_obstacle obstacle);
 
 #endif

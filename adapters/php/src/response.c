@@ -1,6 +1,7 @@
 /* Responses in which files are named: see response.h. */
 #include "response.h"
 
+#include "find.h"
 #include "php_baton.h"
 
 #include "SAPI.h"
@@ -194,19 +195,51 @@ static bool append(baton_response *response, const char *bytes, size_t length)
 	return true;
 }
 
-/* Puts a name into the body, if these are the bytes of a file that has one. */
-static bool append_name(baton_response *response, const char *bytes, size_t length)
+static bool append_name(baton_response *response, baton_entry *entry)
 {
-	baton_entry *entry = baton_shelf_at(&BATON_G(shelf), bytes, length);
-
-	if (!entry || response->names == BATON_NAMES_MAX) {
-		return false;
-	}
 	size_t offset = response->used;
+
+	if (response->names == BATON_NAMES_MAX) {
+		return append(response, ZSTR_VAL(entry->text), ZSTR_LEN(entry->text));
+	}
 	if (!append(response, entry->name, entry->name_length)) {
 		return false;
 	}
 	response->spans[response->names++] = (baton_span) {.offset = offset, .entry = entry};
+	return true;
+}
+
+/* Puts output into the body, with names in the place of the files whose contents are in it. */
+static bool append_output(baton_response *response, const char *bytes, size_t length)
+{
+	baton_entry *entry = baton_shelf_at(&BATON_G(shelf), bytes, length);
+	baton_search search;
+	const char *at;
+
+	if (entry) {
+		return append_name(response, entry);
+	}
+	baton_search_begin(&search, &BATON_G(shelf), bytes, length);
+	for (const char *end = bytes + length; (entry = baton_search_next(&search, &at)); length = (size_t) (end - bytes)) {
+		if (!append(response, bytes, (size_t) (at - bytes)) || !append_name(response, entry)) {
+			return false;
+		}
+		bytes = search.bytes;
+	}
+	return append(response, bytes, length);
+}
+
+/* Holds output back. False, and nothing of it is held, if there is no room. */
+static bool hold(baton_response *response, const char *bytes, size_t length)
+{
+	size_t used = response->used;
+	unsigned names = response->names;
+
+	if (is_held_for_long(response) || !append_output(response, bytes, length)) {
+		response->used = used;
+		response->names = names;
+		return false;
+	}
 	return true;
 }
 
@@ -225,8 +258,7 @@ static size_t on_write(const char *bytes, size_t length)
 {
 	baton_response *response = &BATON_G(response);
 
-	if (response->held && (is_held_for_long(response)
-			|| (!append_name(response, bytes, length) && !append(response, bytes, length)))) {
+	if (response->held && !hold(response, bytes, length)) {
 		release_plain(response);
 	}
 	return response->held ? length : server_write(bytes, length);
@@ -286,9 +318,14 @@ void baton_response_hook(void)
 	zend_write = on_echo;
 }
 
+bool baton_response_is_hooked(void)
+{
+	return sapi_module.ub_write == on_write;
+}
+
 void baton_response_unhook(void)
 {
-	if (sapi_module.ub_write == on_write) {
+	if (baton_response_is_hooked()) {
 		sapi_module.ub_write = server_write;
 		sapi_module.flush = server_flush;
 		sapi_module.send_headers = server_send_headers;

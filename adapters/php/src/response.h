@@ -39,6 +39,9 @@ typedef struct {
 void baton_response_hook(void);
 void baton_response_unhook(void);
 
+/* Whether this PHP answers a server. */
+bool baton_response_is_hooked(void);
+
 void baton_response_begin(baton_response *response);
 /* Sends what is held, if anything is. */
 void baton_response_finish(baton_response *response);

@@ -230,7 +230,7 @@ static baton_entry *place(baton_shelf *shelf, const baton_shelf_context *context
 	baton_entry *entry;
 
 	if (!evict(shelf) || !(entry = calloc(1, sizeof *entry))) {
-		context->counts[BATON_NO_ROOM]++;
+		context->report(BATON_NO_ROOM, ZSTR_VAL(path));
 		return NULL;
 	}
 	entry->path = zend_string_init(ZSTR_VAL(path), ZSTR_LEN(path), 1);
@@ -261,7 +261,7 @@ baton_entry *baton_shelf_file(baton_shelf *shelf, const baton_shelf_context *con
 	} else if (!(entry = place(shelf, context, path, &version))) {
 		return NULL;
 	}
-	context->counts[entry->why]++;
+	context->report(entry->why, ZSTR_VAL(path));
 	return entry->text ? entry : NULL;
 }
 

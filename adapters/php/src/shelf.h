@@ -48,7 +48,7 @@ typedef struct {
 	baton_snapshot_rules rules;
 	const char *roots;  /* colon-separated: only files beneath are taken */
 	uint64_t threshold; /* bytes: smaller files are not */
-	uint64_t *counts;   /* by baton_outcome */
+	void (*report)(baton_outcome outcome, const char *path);
 } baton_shelf_context;
 
 void baton_shelf_init(baton_shelf *shelf);

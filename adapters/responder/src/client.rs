@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use crate::link::{Control, Link, wait};
@@ -68,6 +69,12 @@ impl Client {
             }
         }
         (taken, Ok(()))
+    }
+
+    /// Keeps the last packet of what is sent from now on until the server ends the connection, which has to follow at once.
+    pub(crate) fn cork(&self) {
+        // Without it there is one packet more.
+        let _ = set_tcp_cork(&self.socket, true);
     }
 
     /// Whether the server has asked for the connection since the last check; costs a few calls per second at most.

@@ -1,31 +1,18 @@
 //! Goal: a member may do what its role allows, and nothing else, although it knows the key of all. Method: one machine, with
 //! a peer whose messages the test writes.
 
+mod common;
+
 use baton_cluster::Tuple;
 use baton_cluster::agent::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, NodeId, Note, Peer};
 use baton_cluster::local::{Node, Report};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
-use baton_passport::{Address, Passport};
+
+use common::passport;
 
 /// A client's socket.
 type Socket = u64;
-
-fn passport(client: &str) -> Passport {
-    Passport {
-        listener: Address::Tcp("10.0.0.1:80".parse().unwrap()),
-        peer: Some(client.parse().unwrap()),
-        requests: 0,
-        written: 0,
-        was_passed: false,
-        flow: None,
-        stay: false,
-        unread: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-        left_ms: None,
-        begins_with_tls: false,
-        parts: Vec::new(),
-    }
-}
 
 fn tuple(client: &str) -> Tuple {
     let server = if client.starts_with('[') { "[2001:db8::1]:80" } else { "10.0.0.1:80" };

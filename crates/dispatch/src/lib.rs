@@ -43,6 +43,7 @@ mod policy;
 mod policy_name;
 mod settings;
 mod target;
+mod way_choice;
 
 pub use admission::Admission;
 pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX};
@@ -52,3 +53,4 @@ pub use policy::Policy;
 pub use policy_name::{PolicyName, UnknownPolicy};
 pub use settings::{CacheOrder, PolicySettings};
 pub use target::Target;
+pub use way_choice::{Compared, HandOffSeen, Prices, RelayWork, WayChoice, WayReason};

@@ -230,9 +230,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                 self.done = done;
             }
             _ if Upstreams::owns(data) => {
+                let begun_ns = begin_turn(&mut self.upstreams, &self.ctx);
                 self.upstreams.handle_event(data, flags, self.ctx.clock.now_ms());
                 // At once: what was just read is still in the CPU's caches, and its memory becomes free for the next.
                 self.deliver_responses();
+                end_turn(&mut self.upstreams, &self.ctx, begun_ns);
                 self.upstreams.gateway.serve_released(self.ctx.clock.now_ms());
             }
             _ if Acceptor::owns(data) => self.accept(data),
@@ -426,7 +428,10 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
                         token.name_request(self.requests_given)
                     };
                     let now_ms = self.ctx.clock.now_ms();
+                    let begins = matches!(asked, UpstreamNeed::Delegate(..));
+                    let begun_ns = begins.then(|| begin_turn(&mut self.upstreams, &self.ctx)).flatten();
                     let wake = entry.requests.handle_need(asked, &mut self.upstreams, name, now_ms);
+                    end_turn(&mut self.upstreams, &self.ctx, begun_ns);
                     need = entry.client.advance(wake, &mut self.ctx);
                 }
                 Need::ResponseAwaited => {
@@ -669,6 +674,17 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
     fn has_tunnel(&mut self, token: Token) -> bool {
         let Some(entry) = self.clients.get_mut(token) else { return false };
         entry.requests.names().any(|request| self.upstreams.gateway.is_tunnel(request))
+    }
+}
+
+/// When a turn for upstreams begins, if it is to be timed: so the cost of relaying is known.
+fn begin_turn(upstreams: &mut Upstreams, ctx: &Context) -> Option<u64> {
+    upstreams.gateway.begin_turn().then(|| ctx.clock.exact_ns())
+}
+
+fn end_turn(upstreams: &mut Upstreams, ctx: &Context, begun_ns: Option<u64>) {
+    if let Some(begun_ns) = begun_ns {
+        upstreams.gateway.note_turn_took(ctx.clock.exact_ns() - begun_ns);
     }
 }
 

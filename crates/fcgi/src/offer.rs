@@ -27,6 +27,8 @@ pub struct Offer<'a> {
     pub bodies: Bodies,
     /// How long a write may wait for the client before the rest is handed back, in milliseconds.
     pub patience_ms: u32,
+    /// Whether the last bytes of a response may wait in the kernel for the end of the connection, which follows at once.
+    pub holds: bool,
     /// Ready-made response fields: complete lines `Name: value CRLF`, preceded by [`Edits`] of the
     /// application's own.
     pub fields: &'a [u8],
@@ -87,7 +89,7 @@ impl<'a> Offer<'a> {
         let fields = value.get(end + 1..).unwrap_or_default();
         let mut words = value[..end].split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let name = words.next()?;
-        let (mut fds, mut patience_ms) = (0, 0);
+        let (mut fds, mut patience_ms, mut holds) = (0, 0, 0);
         let (mut minor, mut keep, mut head) = (0, 0, 0);
         let (mut size, mut at, mut free) = (0, 0, 0);
         let (mut asks, mut pool, mut file) = (0, 0, 0);
@@ -99,6 +101,7 @@ impl<'a> Offer<'a> {
             let (slot, max) = match &word[..equals] {
                 b"fds" => (&mut fds, FDS_MAX),
                 b"patience" => (&mut patience_ms, u32::MAX),
+                b"hold" => (&mut holds, 1),
                 b"minor" => (&mut minor, 1),
                 b"keep" => (&mut keep, 1),
                 b"head" => (&mut head, 1),
@@ -123,7 +126,7 @@ impl<'a> Offer<'a> {
         };
         let bodies = Bodies { asks: asks == 1, pool, file: file == 1 };
         let fds = Some(fds as usize).filter(|fds| *fds >= bodies.fds())?;
-        Some(Self { transport, fds, bodies, patience_ms, fields })
+        Some(Self { transport, fds, bodies, patience_ms, holds: holds == 1, fields })
     }
 
     /// Appends the offer as a name-value pair: the first of a block. An unknown transport is never offered.
@@ -150,6 +153,9 @@ impl<'a> Offer<'a> {
                 push_word(out, "minor", u64::from(client.minor));
                 push_word(out, "keep", u64::from(client.keep));
                 push_word(out, "head", u64::from(client.head));
+                if self.holds {
+                    push_word(out, "hold", 1);
+                }
             }
             Transport::Shm(ring) => {
                 push_word(out, "size", u64::from(ring.size));
@@ -209,6 +215,7 @@ mod tests {
             fds: 1,
             bodies: Bodies::default(),
             patience_ms: 100,
+            holds: false,
             fields: b"Server: baton\r\n",
         };
         assert_eq!(Offer::parse(PASSFD_OFFER), Ok(offer));
@@ -218,12 +225,21 @@ mod tests {
         let pairs: Vec<_> = Params::new(&block).collect::<Result<_, _>>().unwrap();
         assert_eq!(pairs, [(NAME.as_bytes(), PASSFD_OFFER), (b"NEXT", b"")]);
 
+        let client = Client { keep: false, ..client };
+        let offer = Offer { transport: Transport::PassFd(client), holds: true, ..offer };
+        let mut block = Vec::new();
+        offer.push(&mut block);
+        let (_, value) = Params::new(&block).next().unwrap().unwrap();
+        assert!(value.starts_with(b"passfd fds=1 minor=1 keep=0 head=0 hold=1 patience=100\n"));
+        assert_eq!(Offer::parse(value), Ok(offer));
+
         let ring = Ring { size: 1 << 20, at: 4096, free: 100 };
         let offer = Offer {
             transport: Transport::Shm(ring),
             fds: 2,
             bodies: Bodies { asks: false, pool: 65_536, file: true },
             patience_ms: u32::MAX,
+            holds: false,
             fields: b"",
         };
         let mut block = Vec::new();
@@ -239,7 +255,14 @@ mod tests {
         let client = Client { minor: 1, keep: true, head: false };
         let fields = b"/X-Powered-By\r\n?X-A: b\r\nServer: baton\r\n";
         let bodies = Bodies { asks: true, ..Bodies::default() };
-        let offer = Offer { transport: Transport::PassFd(client), fds: 1, bodies, patience_ms: 100, fields };
+        let offer = Offer {
+            transport: Transport::PassFd(client),
+            fds: 1,
+            bodies,
+            patience_ms: 100,
+            holds: false,
+            fields,
+        };
         let mut block = Vec::new();
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
@@ -276,6 +299,7 @@ mod tests {
                 fds,
                 bodies: Bodies::default(),
                 patience_ms: 0,
+                holds: false,
                 fields: b"",
             };
             assert_eq!(Offer::parse(value), Ok(expected));

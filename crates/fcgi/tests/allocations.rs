@@ -34,7 +34,7 @@ impl Connection {
         self.params.clear();
         let fields = [("Accept", "*/*"), ("Cookie", "a=b"), ("X-A", "1"), ("Cookie", "c=d")];
         let transport = Transport::Shm(Ring { size: 1 << 20, at: 0, free: 1 << 20 });
-        Offer { transport, fds: 1, bodies: Bodies::default(), patience_ms: 100, fields: b"" }
+        Offer { transport, fds: 1, bodies: Bodies::default(), patience_ms: 100, holds: false, fields: b"" }
             .push(&mut self.params);
         variables().push(&mut self.params);
         push_fields(&mut self.params, fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));

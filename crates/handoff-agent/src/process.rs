@@ -17,6 +17,7 @@ use baton_tls::MemberKey;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{SocketFlags, sockopt};
 use rustix::rand::GetRandomFlags;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
 use crate::confine::confine;
@@ -121,6 +122,8 @@ impl Process {
             self.handle(source, flags);
             self.act();
         }
+        // Before anything else: clients wait for these messages.
+        self.peers.flush(&mut self.agent, self.clock.now_ms());
         self.forget_gone();
         let now_ms = self.clock.now_ms();
         if self.agent.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {
@@ -395,12 +398,21 @@ impl Process {
             return;
         }
         self.status_due_ms = now_ms + STATUS_MS;
-        let status = AgentStatus { pid: std::process::id(), ..self.agent.status() };
+        // Its own time passes in any case: that alone is no news.
+        let mut status =
+            AgentStatus { pid: std::process::id(), cpu_us: self.told.cpu_us, ..self.agent.status() };
         if status != self.told && self.serving().is_some() {
+            status.cpu_us = cpu_us();
             self.told = status.clone();
             self.tell(ToMaster::Status(status));
         }
     }
+}
+
+/// CPU time that this process has used, in microseconds.
+fn cpu_us() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
 /// The ends of a client's socket.

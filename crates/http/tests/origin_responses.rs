@@ -8,7 +8,7 @@ use baton_http::origin::{
     BadResponse, INTERIM_HEADS_MAX, RESPONSE_FIELDS_MAX, RequestKind, ResponsePart, ResponseReader, StreamEnd,
 };
 use proptest::prelude::*;
-use transcript::{Transcript, read};
+use transcript::{Ending, Transcript, read};
 
 /// Reads `text` whole, byte by byte, and in pieces of three, which must give the same.
 fn check(asked: RequestKind, text: &str) -> Transcript {
@@ -289,6 +289,22 @@ fn damaged_response() -> impl Strategy<Value = Vec<u8>> {
         }
         text
     })
+}
+
+/// A head that is damaged and has no end yet is judged with its end, whether it trickles in or not.
+#[test]
+fn a_damaged_head_is_judged_with_its_end() {
+    let text = b"HTTP/1.1 100 Continue\r\x0b\r\nhello";
+    let bytes: Vec<_> = (1..text.len()).collect();
+    for cuts in [&[][..], &bytes] {
+        assert_eq!(read(RequestKind::Usual, text, cuts).ending, Ending::Stream(StreamEnd::Cut));
+    }
+    let ended = [&text[..], b"\r\n\r\n"].concat();
+    let bytes: Vec<_> = (1..ended.len()).collect();
+    for cuts in [&[][..], &bytes] {
+        let ending = read(RequestKind::Usual, &ended, cuts).ending;
+        assert_eq!(ending, Ending::Refused(BadResponse::BareCarriageReturn));
+    }
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
 
 use baton_config::{ClusterNode, Config, source_word};
-use baton_upstream::{CHOICE_LABELS, Way};
+use baton_upstream::{CHOICE_LABELS, OriginRecord, Way};
 use serde_json::{Map, Value, json};
 
 use super::members::Members;
@@ -18,8 +18,11 @@ pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> O
     let nodes = nodes.map(|one| {
         let name = one.name();
         let known = figures.iter().find(|known| known.node.as_deref() == Some(&*name));
-        let connections = origins.node(config, &name).map(|record| record.connections_at_node());
-        node(one, members, known, connections)
+        let record = origins.node(config, &name);
+        let mut told = node(one, members, known);
+        told["connections"] = json!(record.as_ref().map(OriginRecord::connections_at_node));
+        told["costs"] = json!(record.as_ref().and_then(costs));
+        told
     });
     Some(json!({
         "policy": cluster.policy.to_string(),
@@ -28,7 +31,21 @@ pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> O
     }))
 }
 
-fn node(node: &ClusterNode, members: &Members, known: Option<&Figures>, connections: Option<u64>) -> Value {
+/// What the ways to a node cost, as the worker has measured that used it last; `None`: nothing was measured.
+fn costs(record: &OriginRecord) -> Option<Value> {
+    let prices = record.way_prices()?;
+    let seen = record.hand_off_seen();
+    Some(json!({
+        "relay_us": prices.relay_ns / 1_000,
+        "relay_kb_ns": prices.kb_ns,
+        "hand_off_us": prices.hand_off_ns / 1_000,
+        "hand_off_delay_us": Some(seen.delay_us).filter(|delay_us| *delay_us > 0),
+        "handed_from_bytes": prices.from_bytes,
+        "handed_with_request": prices.with_request,
+    }))
+}
+
+fn node(node: &ClusterNode, members: &Members, known: Option<&Figures>) -> Value {
     let name = node.name();
     let member = members.member(&name);
     let (state, why) = known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));
@@ -58,6 +75,5 @@ fn node(node: &ClusterNode, members: &Members, known: Option<&Figures>, connecti
         "failures": counts.failures.iter().sum::<u64>(),
         "choices": choices,
         "ways": ways,
-        "connections": connections,
     })
 }

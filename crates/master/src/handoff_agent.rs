@@ -29,6 +29,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 
 use super::channel::{self, MESSAGE_BYTES_MAX};
+use super::hand_off_costs::HandOffCosts;
 use super::origins::Origins;
 use super::privileges;
 
@@ -47,6 +48,7 @@ pub(crate) struct HandoffAgent {
     /// When to connect again.
     due: Instant,
     status: AgentStatus,
+    costs: HandOffCosts,
     /// Why it is of no use, as it says.
     trouble: Option<String>,
     /// Requests that had been handed over to each node when the agent began to count.
@@ -91,6 +93,7 @@ impl HandoffAgent {
             restart: Restart::new(now),
             due: now,
             status: AgentStatus::default(),
+            costs: HandOffCosts::default(),
             trouble: None,
             handed_before: BTreeMap::new(),
         })
@@ -216,7 +219,15 @@ impl HandoffAgent {
                 record.set_settled(before.wrapping_add(loads.ended).wrapping_sub(loads.begun_kept));
                 record.set_connections_at_node(loads.active);
             }
-            ToMaster::Status(status) => self.status = status,
+            ToMaster::Status(status) => {
+                self.costs.handle(&self.status, &status);
+                for node in &status.nodes {
+                    if let Some(record) = origins.node(config, &node.node) {
+                        record.set_hand_off_seen(self.costs.of(node));
+                    }
+                }
+                self.status = status;
+            }
         }
     }
 
@@ -255,12 +266,13 @@ impl HandoffAgent {
     /// For the status.
     pub(crate) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;
-        let AgentStatus { pid, flows, kept, front_ends, nodes } = &self.status;
+        let AgentStatus { pid, cpu_us, flows, kept, front_ends, nodes } = &self.status;
         Some(json!({
             "socket": self.socket,
             "connected": self.link.is_some(),
             "trouble": self.trouble,
             "pid": pid,
+            "cpu_us": cpu_us,
             "connections_at_nodes": flows,
             "connections_of_front_ends": kept,
             "front_ends": front_ends,

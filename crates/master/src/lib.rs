@@ -29,6 +29,7 @@ mod documents;
 mod failover;
 mod figures;
 mod fixed_settings;
+mod hand_off_costs;
 mod handoff_agent;
 mod inherited;
 mod kernel_tls;

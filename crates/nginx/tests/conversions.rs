@@ -182,6 +182,12 @@ fn applications() {
          body_bytes_max = 1048576 }\n[[site.route]]\nregex = \"^/app[^/]\"\nfastcgi = { to = \"127.0.0.1:9000\", params = { \
          APP_ENV = \"prod\" }, body_bytes_max = 1048576 }\n",
     );
+    let part =
+        "server { listen 80; location / { fastcgi_pass unix:/p; } location /b { fastcgi_pass unix:/p; } }";
+    assert_eq!(
+        converted(part).notes.iter().filter(|note| note.text.contains("recipes/faster.md")).count(),
+        2
+    );
 }
 
 #[test]
@@ -786,7 +792,8 @@ fn cases() {
     assert!(!switch.toml.contains("respond") && switch.notes.len() == 1, "{switch:?}");
     let missing = r"server { root /srv; location ~ \.php$ { if (!-f $document_root$fastcgi_script_name) { return 404; } fastcgi_pass unix:/p; } }";
     assert!(
-        converted(missing).notes.is_empty() && tables(missing).contains("scripts"),
+        converted(missing).notes.iter().all(|note| note.weight == Weight::Remark)
+            && tables(missing).contains("scripts"),
         "{}",
         tables(missing)
     );

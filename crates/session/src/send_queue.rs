@@ -116,6 +116,9 @@ pub(crate) struct SendQueue {
 /// The least that is tested for a slow client: as much as the kernel reads ahead.
 const TESTED_BYTES_MIN: u64 = 128 * 1024;
 
+/// What one segment takes at an MTU of 1,500 bytes, with TCP's timestamps, over IPv6.
+const SEGMENT_BYTES: u64 = 1428;
+
 impl SendQueue {
     /// Bytes handed to the kernel so far.
     pub(crate) fn sent(&self) -> u64 {
@@ -151,6 +154,13 @@ impl SendQueue {
     pub(crate) fn longest_file_range(&self) -> u64 {
         let len = |piece: &Piece| if let Piece::File(slice) = piece { slice.len() } else { 0 };
         self.sender.queue.pieces().map(len).max().unwrap_or(0)
+    }
+
+    /// Whether `MSG_MORE` on the last call may not keep the last packet for a FIN: calls that send by reference have no such
+    /// flag, and an acknowledgement of earlier segments pushes what it has kept.
+    pub(crate) fn needs_cork(&self) -> bool {
+        let last = self.sender.queue.pieces().next_back();
+        self.queued() > SEGMENT_BYTES || matches!(last, Some(Piece::File(_) | Piece::Piped(_)))
     }
 
     /// What is to be sent, for a protocol that frames into it.

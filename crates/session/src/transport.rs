@@ -58,6 +58,8 @@ pub struct Transport {
     readable: bool,
     /// The client will send nothing more, and all that it sent has been read.
     input_ended: bool,
+    /// The kernel keeps the last packet for the end of the output.
+    is_corked: bool,
     /// The poller reported the end of the input, which it does once. Unread data may precede the end.
     end_announced: bool,
     /// The connection was reset, or is over in both directions.
@@ -189,6 +191,7 @@ impl Transport {
             // The first read is tried at once: with TCP_DEFER_ACCEPT the request is there already.
             readable: true,
             input_ended: false,
+            is_corked: false,
             end_announced: false,
             hung_up: false,
             missed_tls: false,
@@ -531,6 +534,9 @@ impl Transport {
         match &mut self.layer {
             Layer::Clear { .. } => {
                 let through = (!by_reference).then_some(scratch);
+                if last && !self.is_corked && send_queue.needs_cork() {
+                    self.is_corked = self.stream.cork();
+                }
                 send_queue.flush(&*self.stream, policy, through, last, clock.stamp().unix_seconds)
             }
             Layer::Tls(secured) => secured.flush(&*self.stream, send_queue, policy, scratch, last, clock),
@@ -566,6 +572,8 @@ impl Transport {
     pub(crate) fn pass(&mut self, terms: PassTerms, sent: u64, policy: &SendPolicy) -> Option<SocketPass> {
         let PassTerms { minor, keep, head, fields } = terms;
         let client = Arc::clone(&self.stream).share_socket().filter(|_| !self.hung_up)?;
+        // Held bytes would leave a record of TLS open.
+        let holds = !keep && self.tls().is_none();
         match &mut self.layer {
             // Without encryption the kernel's count of bytes is the same as this one.
             Layer::Clear { .. } => client.note_written(sent.saturating_add(self.sent_by_others)),
@@ -577,7 +585,7 @@ impl Transport {
             }
             Layer::Preamble(..) | Layer::Handshake(_) => return None,
         }
-        Some(SocketPass { client, minor, keep, head, fields })
+        Some(SocketPass { client, minor, keep, head, holds, fields })
     }
 
     /// Resets the connection, at the latest when it is closed, which has to follow. The kernel drops what the client

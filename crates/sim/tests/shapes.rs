@@ -120,7 +120,7 @@ fn homes_are_worth_having() {
 
     let four = |policy| {
         let scenario = Scenario {
-            front_ends: FrontEnds { count: 4, sharing: Sharing::Nothing, cost_us: 0.0 },
+            front_ends: FrontEnds { count: 4, sharing: Sharing::Nothing, cost_us: 0.0, way: None },
             ..nodes(policy, 8)
         };
         run(&scenario, &site).throughput

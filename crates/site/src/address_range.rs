@@ -48,6 +48,41 @@ impl AddressRange {
     }
 }
 
+impl AddressRange {
+    /// By family, then by addresses, a range before those that it covers.
+    fn place(&self) -> (bool, u128, u8) {
+        let bits = |all: u128, width: u8| {
+            let rest = u32::from(width - self.prefix_len);
+            all.checked_shr(rest).and_then(|kept| kept.checked_shl(rest)).unwrap_or(0)
+        };
+        match self.first {
+            IpAddr::V4(first) => (false, bits(first.to_bits().into(), 32), self.prefix_len),
+            IpAddr::V6(first) => (true, bits(first.to_bits(), 128), self.prefix_len),
+        }
+    }
+}
+
+/// Ranges of which none covers another, in the order of their addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OuterRanges(Vec<AddressRange>);
+
+impl OuterRanges {
+    /// The ranges that are in no other of them.
+    pub fn of(ranges: impl IntoIterator<Item = AddressRange>) -> Self {
+        let mut sorted: Vec<_> = ranges.into_iter().collect();
+        sorted.sort_by_key(AddressRange::place);
+        // Ranges are in each other or apart, so the one before is enough.
+        sorted.dedup_by(|one, before| before.covers(one));
+        Self(sorted)
+    }
+
+    /// The one that covers a range, which may be the range itself.
+    pub fn covering(&self, range: &AddressRange) -> Option<&AddressRange> {
+        let behind = self.0.partition_point(|one| one.place() <= range.place());
+        self.0[..behind].last().filter(|one| one.covers(range))
+    }
+}
+
 /// Clients by their addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet {
@@ -91,6 +126,32 @@ impl fmt::Display for AddressRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: the shortcut by order says what comparing with each range says.
+    #[test]
+    fn outer_ranges_cover_what_one_of_all_covers() {
+        let texts = [
+            "10.0.0.0/8",
+            "10.1.0.0/16",
+            "10.1.2.3",
+            "11.0.0.0/8",
+            "0.0.0.0/1",
+            "::1",
+            "::/0",
+            "2001:db8::/32",
+            "10.1.2.9/24",
+        ];
+        let all = texts.map(|text| text.parse::<AddressRange>().unwrap());
+        for mask in 0_u32..1 << all.len() {
+            let some: Vec<_> =
+                all.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, one)| *one).collect();
+            let outer = OuterRanges::of(some.iter().copied());
+            for range in &all {
+                let expected = some.iter().any(|one| one.covers(range));
+                assert_eq!(outer.covering(range).is_some(), expected, "{range} in {some:?}");
+            }
+        }
+    }
 
     #[test]
     fn an_address_is_in_its_range_and_in_no_other() {

@@ -42,8 +42,12 @@ impl Chosen {
         self.application().settings().node.as_deref().filter(|_| way == Way::HandOff)
     }
 
-    /// The connection was handed over. The request counts for the node's load until the node says that it has ended.
-    pub fn note_handed_off(&self) {
+    /// The connection was handed over, which has taken so many nanoseconds here. The request counts for the node's load until the
+    /// node says that it has ended.
+    pub fn note_handed_off(&self, ns: u64) {
+        if let Some(node) = self.turn.node() {
+            node.note_given(ns);
+        }
         let record = &self.application().settings().record;
         record.note_way(Way::HandOff);
         record.note_handed_off();

@@ -32,6 +32,7 @@ use crate::origins::AtOrigin;
 use crate::peers::{Begun, PeerEventQueue, Turn};
 use crate::pool::Pool;
 use crate::pools::Pools;
+use crate::relay_meter::RelayMeter;
 use crate::{FailureReason, PeerEvent, Protocol, Request, RequestId, ResponseEvent, ResponseEvents, report};
 
 pub use tunnel::{TunnelEnd, UNSENT_BYTES_MAX};
@@ -53,6 +54,7 @@ pub struct Gateway {
     peer_events: PeerEventQueue,
     /// Requests that no node of the cluster can take now.
     waiting: Waiting,
+    meter: RelayMeter,
 }
 
 impl Gateway {
@@ -69,6 +71,7 @@ impl Gateway {
             checks: Checks::default(),
             peer_events: PeerEventQueue::default(),
             waiting: Waiting::default(),
+            meter: RelayMeter::default(),
         }
     }
 
@@ -135,6 +138,7 @@ impl Gateway {
         let pool = self.pool_of(&request.application);
         let memory = self.exchanges.spare_memory();
         let mut exchange = Exchange { at_origin, ..Exchange::new(request, pool, memory, now_ms) };
+        turn.iter().for_each(|turn| self.meter.note_begun(turn));
         exchange.turn = turn;
         exchange.note_relayed();
         self.exchanges.insert(request_id, exchange);
@@ -153,6 +157,17 @@ impl Gateway {
         exchange.response.handle_chosen(chosen);
         self.exchanges.insert(request_id, exchange);
         self.exchanges.announce(request_id);
+    }
+
+    /// Begins a turn of the loop for this gateway. True: the loop is to time it, and to [say](Self::note_turn_took) how long it
+    /// took, so that the cost of relaying to a cluster is known.
+    pub fn begin_turn(&mut self) -> bool {
+        self.meter.begin_turn()
+    }
+
+    /// The turn, with all that clients got in it, has taken so many nanoseconds.
+    pub fn note_turn_took(&mut self, ns: u64) {
+        self.meter.note_turn_took(ns);
     }
 
     /// Takes note of an event of a connection.

@@ -68,6 +68,7 @@ mod pending_response;
 mod pool;
 mod pools;
 mod proxy_header;
+mod relay_meter;
 mod report;
 mod request;
 mod response_event;
@@ -86,14 +87,17 @@ pub use address::{Address, NamedAddress};
 pub use admission::{Admission, StreamedBodies};
 pub use answer_transport::AnswerTransport;
 pub use backlog_notice::{BacklogNotice, BacklogNotices};
+pub use baton_dispatch::{Compared, HandOffSeen};
 pub use chosen::Chosen;
 pub use client_socket::ClientSocket;
 pub use failure::{Failure, FailureReason};
 pub use gateway::{Gateway, TunnelEnd, UNSENT_BYTES_MAX};
-pub use origins::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable};
+pub use origins::{
+    CHOICE_LABELS, FAILURE_LABELS, OriginCounts, OriginName, OriginRecord, OriginTable, WayPrices,
+};
 pub use peers::{
-    BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedWays, OriginState, PEERS_MAX,
-    Peer, PeerEvent, Peers, Rehearsed, Turn, TurnSought,
+    BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedHandOff, OfferedWays,
+    OriginState, PEERS_MAX, Peer, PeerEvent, Peers, Rehearsed, Turn, TurnSought,
 };
 pub use proxy_header::{ClientEnds, ProxyVersion};
 pub use request::{BodyRest, Request, RequestId, SocketPass};

@@ -24,10 +24,10 @@ pub(crate) struct PassedSocket {
 impl PassedSocket {
     /// Appends an offer of the socket to a block of parameters.
     pub(crate) fn offer(pass: &SocketPass, patience_ms: u32, bodies: Bodies, block: &mut Vec<u8>) -> Self {
-        let SocketPass { minor, keep, head, .. } = *pass;
+        let SocketPass { minor, keep, head, holds, .. } = *pass;
         let transport = Transport::PassFd(Client { minor, keep, head });
         let fds = 1 + bodies.fds();
-        Offer { transport, fds, bodies, patience_ms, fields: &pass.fields }.push(block);
+        Offer { transport, fds, bodies, patience_ms, holds, fields: &pass.fields }.push(block);
         let client = Arc::clone(&pass.client);
         client.note_passed();
         Self { client, acknowledged: None, looks_without_progress: 0 }

@@ -33,6 +33,8 @@ pub(crate) struct PendingResponse {
     spool: Spool,
     trailers: Option<Trailers>,
     half_end: bool,
+    /// Bytes of the body that have come.
+    body_bytes: u64,
     trail: Option<(Arc<Application>, Trail)>,
     /// How the answer has travelled, once it is complete.
     transport: Option<AnswerTransport>,
@@ -81,6 +83,7 @@ impl PendingResponse {
             spool: Spool::new(bounds, client),
             trailers: None,
             half_end: false,
+            body_bytes: 0,
             trail: None,
             transport: None,
             names_files: false,
@@ -105,6 +108,11 @@ impl PendingResponse {
     /// Whether the head has come.
     pub(crate) fn has_head(&self) -> bool {
         self.has_head
+    }
+
+    /// Bytes of the body that have come.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_bytes
     }
 
     /// The status of the response, once its head has come.
@@ -200,6 +208,8 @@ impl PendingResponse {
 
     /// Adds bytes of the body of a message.
     pub(crate) fn handle_plain(&mut self, piece: impl Into<Piece>, files: &TemporaryFiles) {
+        let piece = piece.into();
+        self.body_bytes += piece.len();
         self.spool.push(piece, files);
     }
 

@@ -149,6 +149,8 @@ pub struct SocketPass {
     pub keep: bool,
     /// Whether the request is a `HEAD`.
     pub head: bool,
+    /// Whether the last bytes of a response may wait in the kernel for the end of the connection.
+    pub holds: bool,
     /// Complete fields of the response head: `Name: value CRLF`.
     pub fields: Vec<u8>,
 }

@@ -48,8 +48,15 @@ impl SharedRegion {
     pub(crate) fn offer(&mut self, patience_ms: u32, bodies: Bodies, block: &mut Vec<u8>) -> Option<OwnedFd> {
         let descriptor = self.descriptor.take();
         let fds = usize::from(descriptor.is_some()) + bodies.fds();
-        Offer { transport: Transport::Shm(self.ring.offer()), fds, bodies, patience_ms, fields: b"" }
-            .push(block);
+        Offer {
+            transport: Transport::Shm(self.ring.offer()),
+            fds,
+            bodies,
+            patience_ms,
+            holds: false,
+            fields: b"",
+        }
+        .push(block);
         descriptor
     }
 

@@ -176,7 +176,6 @@ impl LoadText {
             Self::SlowReaders(load) => load.ask.paths(),
             Self::Fault(load) => load.ask.paths(),
             Self::Stepped { path, .. } | Self::Traced { path, .. } => vec![path],
-            // The site knows what its script needs.
             Self::Sessions(_) => Vec::new(),
             // Scripts ask for files.
             Self::Visits { .. } => vec!["/"],
@@ -193,7 +192,8 @@ impl LoadText {
                 vec![&load.path]
             }
         };
-        needs.extend(paths.into_iter().map(ability_of));
+        // The site knows what its script needs.
+        needs.extend(paths.into_iter().filter(|path| *path != SCRIPT).map(ability_of));
         needs
     }
 }
@@ -217,6 +217,7 @@ pub(crate) fn ability_of(path: &str) -> Ability {
         Some("pass") => Ability::Proxy,
         Some("hit") => Ability::Cache,
         Some("generated") => Ability::Generated,
+        Some("v1") => Ability::Prompts,
         _ => Ability::Files,
     }
 }
@@ -230,4 +231,7 @@ fn one() -> usize {
 }
 
 /// Sequences of a site: its mix; files that are not in memory; files that always are; the script of a site after a source.
-pub(crate) const SEQUENCES: [&str; 4] = ["mix", "cold", "resident", "script"];
+pub(crate) const SEQUENCES: [&str; 4] = ["mix", "cold", "resident", SCRIPT];
+
+/// The sequence of a site that has a script.
+const SCRIPT: &str = "script";

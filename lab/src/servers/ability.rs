@@ -41,6 +41,8 @@ pub enum Ability {
     Documents,
     /// Makes pages of so many bytes below `/generated`.
     Generated,
+    /// Answers prompts, sent to `/v1/chat`.
+    Prompts,
     /// Is itself a FastCGI application behind a Unix socket.
     Application,
 }

@@ -96,6 +96,7 @@ impl ServerPlace<'_> {
             | Ability::Handoff
             | Ability::Documents
             | Ability::Generated
+            | Ability::Prompts
             | Ability::Application => return None,
         };
         (!present).then_some(what)

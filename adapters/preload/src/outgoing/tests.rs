@@ -51,8 +51,15 @@ impl Exchange {
         let (server_end, client) = UnixStream::pair().expect("two sockets");
         let transport = Transport::PassFd(Client { minor: 1, keep: true, head: false });
         let mut block = Vec::new();
-        Offer { transport, fds: 1, bodies: Bodies::default(), patience_ms: 10_000, fields: b"" }
-            .push(&mut block);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: Bodies::default(),
+            patience_ms: 10_000,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block);
         baton_fcgi::params::push(&mut block, b"A", b"b");
         let mut bytes = Vec::new();
         push_begin(&mut bytes, ANSWERED, true);

@@ -227,6 +227,7 @@ fn an_offer_may_have_a_record_of_its_own() {
         fds: 1,
         bodies: Bodies::default(),
         patience_ms: 1000,
+        holds: false,
         fields: FIELDS.as_bytes(),
     }
     .push(&mut offer);
@@ -256,6 +257,7 @@ fn an_offer_may_be_as_long_as_its_record() {
         fds: 1,
         bodies: Bodies::default(),
         patience_ms: 1000,
+        holds: false,
         fields: fields.as_bytes(),
     }
     .push(&mut block);

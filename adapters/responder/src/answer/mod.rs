@@ -141,7 +141,7 @@ impl Answer {
         match (offer.transport, first) {
             (Transport::PassFd(about), Some(socket)) => {
                 let client = Client::new(socket, offer.patience_ms);
-                self.passed.begin(client, about, offer.fields);
+                self.passed.begin(client, about, &offer);
                 self.way = ActiveTransport::PassFd;
             }
             (Transport::Shm(ring), file) => {
@@ -248,7 +248,7 @@ impl Answer {
     /// # Errors
     /// Output has ended before.
     pub fn end_output(&mut self, link: &mut dyn Link) -> Result<(), Ended> {
-        let why = if self.way == ActiveTransport::PassFd { Why::Last } else { Why::Flush };
+        let why = if self.way == ActiveTransport::PassFd { Why::LastOutput } else { Why::Flush };
         let result = self.send(link, &[], why);
         if self.way == ActiveTransport::Plain { self.flush(link) } else { result }
     }

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 
 use baton_fcgi::application::{push_answered, push_rest};
 use baton_fcgi::cgi::{CgiHead, Instruction, find_end};
+use baton_fcgi::offer::Offer;
 use baton_fcgi::{AnswerOutcome, Answered, Declined, Rest, offer};
 use baton_http::response::{CodedFor, Edits, Framing, LAST_CHUNK, push_chunk_head};
 
@@ -19,6 +20,7 @@ pub(super) struct PassedSocket {
     stage: Stage,
     /// The client and the fields of the offer.
     about: offer::Client,
+    holds: bool,
     fields: Vec<u8>,
     /// The head as on the wire, until it is sent.
     head: Vec<u8>,
@@ -69,6 +71,7 @@ impl Default for PassedSocket {
         Self {
             stage: Stage::Idle,
             about: offer::Client { minor: 0, keep: false, head: false },
+            holds: false,
             fields: Vec::new(),
             head: Vec::new(),
             framing: Framing::None,
@@ -86,11 +89,11 @@ impl Default for PassedSocket {
 
 impl PassedSocket {
     /// A response to this client begins.
-    pub(super) fn begin(&mut self, client: Client, about: offer::Client, fields: &[u8]) {
+    pub(super) fn begin(&mut self, client: Client, about: offer::Client, offer: &Offer) {
         self.stage = Stage::Head { client, searched: 0 };
-        self.about = about;
+        (self.about, self.holds) = (about, offer.holds);
         self.fields.clear();
-        self.fields.extend_from_slice(fields);
+        self.fields.extend_from_slice(offer.fields);
         (self.head_sent, self.body_sent, self.ended) = (0, 0, false);
     }
 
@@ -105,14 +108,14 @@ impl PassedSocket {
     ) -> Result<Pushed, Ended> {
         let body_at = if let Stage::Head { searched, .. } = &mut self.stage {
             let Some(end) = find_end(collected, *searched) else {
-                if collected.len() >= HEAD_BYTES_MAX || why == Why::Last {
+                if collected.len() >= HEAD_BYTES_MAX || why.is_last() {
                     self.stage = Stage::Idle;
                     return Ok(Pushed::Declined(Declined::Head));
                 }
                 *searched = collected.len();
                 return Ok(Pushed::NeedsMore);
             };
-            let body_len = (why == Why::Last).then(|| (collected.len() - end + data.len()) as u64);
+            let body_len = why.is_last().then(|| (collected.len() - end + data.len()) as u64);
             if let Err(why) = self.accept(&collected[..end], body_len) {
                 self.stage = Stage::Idle;
                 return Ok(Pushed::Declined(why));
@@ -188,7 +191,7 @@ impl PassedSocket {
         if chunked && body_len > 0 {
             push_chunk_head(&mut self.chunk_head, body_len as u64);
         }
-        let ends = why == Why::Last && !self.ended;
+        let ends = why.is_last() && !self.ended;
         self.ended |= ends;
         let tail = match (body_len > 0, ends) {
             _ if !chunked => &[],
@@ -198,7 +201,11 @@ impl PassedSocket {
             (false, false) => &[],
         };
         // Only where something is sure to follow: nothing else would push out what waits for it.
-        let more = why == Why::Room && (chunked || self.body_left > 0);
+        let more = match why {
+            Why::Room => chunked || self.body_left > 0,
+            Why::Last => self.holds,
+            Why::Direct | Why::Flush | Why::LastOutput => false,
+        };
         let pieces = [&self.head[..], &self.chunk_head, collected, data, tail];
         if pieces.iter().all(|piece| piece.is_empty()) {
             return Ok(());
@@ -213,6 +220,9 @@ impl PassedSocket {
                 let (taken, result) = if client.is_wanted_back(link) {
                     (0, Err(Stopped::HandBack))
                 } else {
+                    if more && ends && pieces.iter().map(|piece| piece.len()).sum::<usize>() > SEGMENT_BYTES {
+                        client.cork();
+                    }
                     client.send(link, &mut pieces.map(IoSlice::new), more)
                 };
                 let before_body = self.head.len() + self.chunk_head.len();
@@ -316,6 +326,10 @@ fn skip<const N: usize>(mut pieces: [&[u8]; N], mut taken: usize) -> [&[u8]; N] 
     }
     pieces
 }
+
+/// What one segment takes at an MTU of 1,500 bytes, with TCP's timestamps, over IPv6. Behind a longer response an
+/// acknowledgement would push what `MSG_MORE` keeps.
+const SEGMENT_BYTES: usize = 1428;
 
 /// An edit of the head of a response that other clients get in a coding.
 const VARIES: &[u8] = b"+Vary: Accept-Encoding\r\n";

@@ -48,6 +48,14 @@ pub(super) enum Why {
     Direct,
     /// The application wants it.
     Flush,
-    /// Nothing follows.
+    /// Nothing follows, and the request may go on.
+    LastOutput,
+    /// Nothing follows, and the report to the server does at once.
     Last,
+}
+
+impl Why {
+    pub(super) const fn is_last(self) -> bool {
+        matches!(self, Self::LastOutput | Self::Last)
+    }
 }

@@ -148,8 +148,15 @@ impl Server {
     ) {
         let mut block_with_offer = Vec::new();
         let transport = Transport::PassFd(about);
-        Offer { transport, fds: 1, bodies: offer::Bodies::default(), patience_ms, fields: fields.as_bytes() }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: offer::Bodies::default(),
+            patience_ms,
+            holds: false,
+            fields: fields.as_bytes(),
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         self.send(&block_with_offer, body, Some(client.far.as_fd()));
     }
@@ -163,8 +170,15 @@ impl Server {
     ) {
         let mut block_with_offer = Vec::new();
         let transport = Transport::PassFd(about);
-        Offer { transport, fds: 1, bodies: offer::Bodies::default(), patience_ms: 60_000, fields: b"" }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: offer::Bodies::default(),
+            patience_ms: 60_000,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         let mut records = Vec::new();
         request::push_begin(&mut records, ID, self.keeps);
@@ -192,8 +206,15 @@ impl Server {
         let mut block_with_offer = Vec::new();
         let transport = Transport::Shm(Ring { size: region.bytes, at: region.at, free });
         let first = !std::mem::replace(&mut region.is_known, true);
-        Offer { transport, fds: first.into(), bodies: offer::Bodies::default(), patience_ms: 0, fields: b"" }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: first.into(),
+            bodies: offer::Bodies::default(),
+            patience_ms: 0,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         let file = region.file.try_clone().unwrap();
         self.send(&block_with_offer, body, first.then_some(file.as_fd()));

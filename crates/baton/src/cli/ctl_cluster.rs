@@ -84,7 +84,7 @@ impl Cluster {
             None => nodes(told),
             Some(Request::Why { .. }) => {
                 let [path, node, to, why] = ["path", "node", "to", "why"].map(|key| plain(&told[key]));
-                format!("{path}: node {node} at {to}\n  {why}\n  {}\n", key(told))
+                format!("{path}: node {node} at {to}\n  {why}\n  {}\n{}", key(told), ways(&told["ways"]))
             }
             Some(_) => {
                 let [node, ordered, by] = ["node", "ordered", "by"].map(|key| plain(&told[key]));
@@ -141,6 +141,9 @@ fn nodes(cluster: &Value) -> String {
         })
         .collect();
     let mut out = format!("policy {}\n\n{}", plain(&cluster["policy"]), table(&rows, &COLUMNS));
+    if let Some(costs) = rows.iter().map(|row| &row["costs"]).find(|costs| costs.is_object()) {
+        out.push_str(&of_costs(costs));
+    }
     for row in &rows {
         if let Some(why) = row["why"].as_str().filter(|why| !why.is_empty()) {
             out.push_str(&format!("{}: {}: {why}\n", plain(&row["name"]), plain(&row["state"])));
@@ -156,6 +159,35 @@ fn nodes(cluster: &Value) -> String {
         out.push_str(&of_etcd(etcd, members["restored"] == true));
     }
     out
+}
+
+/// What relaying and handing over cost, and what follows for `way = "auto"`.
+fn of_costs(costs: &Value) -> String {
+    let [relay, kb, hand_off] = ["relay_us", "relay_kb_ns", "hand_off_us"].map(|key| plain(&costs[key]));
+    let delay = costs["hand_off_delay_us"].as_u64();
+    let delay = delay.map_or_else(String::new, |delay| format!(", and takes {delay} µs"));
+    let from = costs["handed_from_bytes"].as_u64();
+    let from = from.map_or_else(|| "no size".into(), |bytes| format!("{} KB", bytes.div_ceil(1_024)));
+    let with = costs["handed_with_request"].as_u64();
+    let with = with.map_or_else(|| "no request".into(), |count| format!("request {count}"));
+    format!(
+        "\nrelaying costs {relay} µs and {kb} ns/KB, a hand-off {hand_off} µs at both hosts{delay}\n`auto` hands over from {from} \
+         on a new connection, from {with} on a kept one with answers of usual size\n"
+    )
+}
+
+/// The ways of a request, compared; empty if its connection cannot be handed over.
+fn ways(ways: &Value) -> String {
+    if !ways.is_object() {
+        return String::new();
+    }
+    let [way, reason, relay, hand_off] =
+        ["way", "reason", "relay_us", "hand_off_us"].map(|key| plain(&ways[key]));
+    let bytes = ways["bytes"].as_u64();
+    let bytes = bytes.map_or_else(String::new, |bytes| format!(" about {} KB", bytes.div_ceil(1_024)));
+    format!(
+        "  with `way = \"auto\"`, on a new connection: {way}, {reason}: relaying{bytes} {relay} µs, a hand-off {hand_off} µs\n"
+    )
 }
 
 /// Such choices in percent of all. Nothing yet: a dash.
@@ -215,5 +247,23 @@ mod tests {
         let line = |name: &str| words(said.lines().find(|line| line.trim_start().starts_with(name)).unwrap());
         assert_eq!(line("a ")[7..], ["0", "2", "66", "%", "7"], "{said}");
         assert!(line("b ").ends_with(&["-".to_owned(), "0".to_owned()]), "{said}");
+        assert!(!said.contains("relaying costs"), "nothing was measured: {said}");
+    }
+
+    #[test]
+    fn costs_are_shown_with_what_follows() {
+        let costs = json!({
+            "relay_us": 60, "relay_kb_ns": 700, "hand_off_us": 200, "hand_off_delay_us": 480, "handed_from_bytes": 204_800,
+            "handed_with_request": 4,
+        });
+        let node = json!({ "name": "a", "choices": {}, "ways": {}, "costs": costs });
+        let said = nodes(
+            &json!({ "policy": "lard-h", "nodes": [{ "name": "b", "costs": null }, node], "members": null }),
+        );
+        let follows = "relaying costs 60 µs and 700 ns/KB, a hand-off 200 µs at both hosts, and takes 480 µs\n`auto` hands over \
+                       from 200 KB on a new connection, from request 4 on a kept one with answers of usual size\n";
+        assert!(said.ends_with(follows), "{said}");
+        let never = json!({ "relay_us": 1, "relay_kb_ns": 1, "hand_off_us": 9 });
+        assert!(of_costs(&never).contains("from no size on a new connection, from no request on"));
     }
 }

@@ -169,7 +169,7 @@ fn more_was_written_than_can_be(stage: Stage) {
 }
 
 /// The id of the first request on a connection.
-const FIRST_REQUEST: u16 = 1;
+pub(crate) const FIRST_REQUEST: u16 = 1;
 
 macro_rules! under {
     ($($module:ident $word:literal $run:ident [$($more:ident)?];)+) => {

@@ -2,26 +2,30 @@
 //! shared by all copies, and copies stay for as long as their holders like. Under every architecture.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use baton_fcgi::application::{push_end, push_stdout};
+use baton_fcgi::response::ProtocolStatus;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::net::sockopt;
 
 use crate::common::client::Client;
 use crate::common::server::{Server, wait_until};
-use crate::holders::{Stage, answer, server_with};
+use crate::holders::{FIRST_REQUEST, Stage, answer, server_with};
 
 crate::architectures::under_every_architecture!(
     with crate::holders::Stage::in_clear: a_socket_in_blocking_mode,
     a_socket_in_blocking_mode_later_on,
+    a_socket_that_is_declined_and_kept,
     a_socket_that_lingers,
     a_copy_that_is_kept,
 );
 crate::architectures::under_architecture! {
     sealed_auto "auto" [with crate::holders::Stage::sealed:
-        a_socket_in_blocking_mode a_socket_in_blocking_mode_later_on a_socket_that_lingers a_copy_that_is_kept]
+        a_socket_in_blocking_mode a_socket_in_blocking_mode_later_on a_socket_that_is_declined_and_kept a_socket_that_lingers a_copy_that_is_kept]
 }
 
 /// Clients that read nothing: more than an architecture has sending threads.
@@ -64,10 +68,13 @@ fn is_cut(client: &Client) -> bool {
     sockets[0].revents().contains(PollFlags::ERR)
 }
 
+/// By the same workers: the master replaces one that stands still, which takes a minute.
 fn others_are_served(server: &Server) {
+    let workers = server.workers();
     for _ in 0..3 {
         assert_eq!(server.get("/page.txt").text(), "a file");
     }
+    assert_eq!(server.workers(), workers, "a worker stood still");
 }
 
 /// Goal: a client that reads nothing on a socket in blocking mode delays no other client, and ends by `send_ms`.
@@ -100,6 +107,20 @@ fn a_socket_in_blocking_mode_later_on(stage: Stage) {
     // One that continues to read gets the whole file.
     let length = usize::try_from(LARGE_BYTES).expect("a length");
     assert!(slow[0].take(length) == vec![0; length]);
+    others_are_served(&server);
+}
+
+/// The same, by an application that declines the socket, and has a copy in spite of that.
+fn a_socket_that_is_declined_and_kept(stage: Stage) {
+    let server = server_with(stage, "", |mut connection, client| {
+        let mut records = Vec::new();
+        push_stdout(&mut records, FIRST_REQUEST, b"Status: 204 No Content\r\n\r\n");
+        push_end(&mut records, FIRST_REQUEST, 0, ProtocolStatus::RequestComplete);
+        set_blocking(&client);
+        connection.write_all(&records).expect("written");
+        std::mem::forget(client);
+    });
+    let _slow = slow_clients(&server, GET_LARGE);
     others_are_served(&server);
 }
 

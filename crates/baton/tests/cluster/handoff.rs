@@ -110,7 +110,7 @@ impl Cluster {
     }
 
     /// What curl gets for these files on one connection, with the nodes that answered; each with the connections that it made.
-    fn curl(&self, files: &[usize]) -> Vec<(String, String, u32)> {
+    pub(crate) fn curl(&self, files: &[usize]) -> Vec<(String, String, u32)> {
         self.curl_paths(files.iter().map(|file| format!("{file}.txt")))
     }
 

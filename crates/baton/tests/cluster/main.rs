@@ -6,6 +6,7 @@ mod architectures;
 mod common;
 
 mod admission;
+mod auto_way;
 mod check;
 mod clients;
 mod front;

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     pub(crate) port: u16,
     /// Sender and contents: `C data`, `S data+FIN`.
     pub(crate) what: String,
+    /// Bytes of data.
+    pub(crate) bytes: usize,
 }
 
 impl Capture {
@@ -57,6 +59,7 @@ impl Capture {
         let (from, to) = ends.split_once(" > ")?;
         let (flags, rest) = rest.split_once(']')?;
         let (_, length) = rest.rsplit_once("length ")?;
+        let bytes = length.split(':').next()?.parse().ok()?;
         let port = |end: &str| end.rsplit('.').next()?.parse::<u16>().ok();
         let (from, to) = (port(from)?, port(to)?);
         let (who, port) = if from == self.server.port() { ('S', to) } else { ('C', from) };
@@ -64,7 +67,7 @@ impl Capture {
         if flags.contains('S') {
             parts.push("SYN");
         }
-        if length.split(':').next()? != "0" {
+        if bytes > 0 {
             parts.push("data");
         }
         if flags.contains('F') {
@@ -74,7 +77,7 @@ impl Capture {
             parts.push("RST");
         }
         let what = if parts.is_empty() { "ACK".to_owned() } else { parts.join("+") };
-        Some(Packet { port, what: format!("{who} {what}") })
+        Some(Packet { port, what: format!("{who} {what}"), bytes })
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn start_perl(folder: &Folder, socket: &str) -> Program {
 }
 
 /// Starts a program that listens at a socket as its standard input.
-fn start(mut command: Command, folder: &Folder, socket: &Path, has_dropin: bool) -> Program {
+pub(crate) fn start(mut command: Command, folder: &Folder, socket: &Path, has_dropin: bool) -> Program {
     let listener = UnixListener::bind(socket).expect("a socket");
     fs::set_permissions(socket, Permissions::from_mode(0o666)).expect("permissions");
     // Not cargo's: CGI scripts inherit the environment.

@@ -23,23 +23,24 @@ $body = file_get_contents('php://input'); if ($body !== '') echo ' with ', $body
 
 const POOL: &str = "pm.max_children = 2\n";
 
-/// The configuration of a recipe.
-fn recipe(name: &str) -> String {
+/// The first part of a recipe in a language.
+fn part(name: &str, language: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes").join(format!("{name}.md"));
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let (_, rest) = text.split_once("```toml\n").expect("a configuration");
+    let (_, rest) = text.split_once(&format!("```{language}\n")).expect("such a part");
     rest.split_once("```").expect("its end").0.to_owned()
 }
 
 /// The same in a folder, on a port that the kernel chooses.
 fn placed(name: &str, folder: &Folder) -> String {
     let base = folder.base().display().to_string();
-    recipe(name)
+    part(name, "toml")
         .replace("listen = [\":80\"]", "listen = [\"127.0.0.1:0\"]")
         .replace("/run/php/php-fpm.sock", &format!("{base}/php.sock"))
         .replace("unix:/run/p", &format!("unix:{base}/p"))
         .replace("/run/gunicorn.sock", &format!("{base}/gunicorn.sock"))
         .replace("127.0.0.1:3000", "127.0.0.1:1")
+        .replace("/dev/shm/baton", &base)
         .replace("\"/srv/", &format!("\"{base}/srv/"))
 }
 
@@ -114,11 +115,32 @@ fn faster() {
     let _fpm = Fpm::start(&folder, "php", Aid::Preload, POOL);
     let _python = python::start_flask(&folder, "python.sock");
     let _program = libfcgi::start_perl(&folder, "program.sock");
-    // The tests' user listens in place of root.
-    let text = placed("faster", &folder).replace("[\"root\"]", "[\"{user}\"]");
+    let text = placed("faster", &folder);
+    by_passfd(folder, &text, &["/", "/python/size/5000", "/program/bytes?5000"]);
+}
+
+/// The same for the program of its page, as that says.
+#[test]
+fn c() {
+    let folder = tree(&["www/x"]);
+    let (source, program) = (folder.base().join("chart.c"), folder.base().join("chart"));
+    fs::write(&source, part("c", "c")).expect("a source");
+    let cc = Command::new("cc").arg("-o").args([&program, &source]).arg("-lfcgi").output();
+    let cc = cc.expect("a compiler");
+    assert!(cc.status.success(), "{}", String::from_utf8_lossy(&cc.stderr));
+    let _program = libfcgi::start(Command::new(program), &folder, &folder.base().join("program.sock"), true);
+    let plain = placed("c", &folder);
+    let faster = plain.replace("program.sock\"", "program.sock\", passfd_users = [\"root\"]");
+    assert_ne!(plain, faster);
+    by_passfd(folder, &faster, &["/chart"]);
+}
+
+/// Asks until the last answer for each of these paths has come by `passfd`. The tests' user listens in place of root.
+fn by_passfd(folder: Folder, configuration: &str, paths: &[&str]) {
+    let configuration = configuration.replace("[\"root\"]", "[\"{user}\"]");
     let log = "[log]\naccess = \"{base}/access.log\"\nformat = \"json\"\nflush_ms = 10\n";
-    let server = Server::run(folder, &format!("processes = 1\n{log}{text}"));
-    for path in ["/", "/python/size/5000", "/program/bytes?5000"] {
+    let server = Server::run(folder, &format!("processes = 1\n{log}{configuration}"));
+    for path in paths {
         wait_until(path, || {
             let fields = "Accept-Encoding: gzip\r\n";
             let answer = server.agent().ask_host("www.example.org", "GET", path, fields);

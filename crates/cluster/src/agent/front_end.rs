@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use baton_passport::Passport;
 
 use super::action::{Action, ForServer, HandoffFailure, NodeId, Note, Out, Peer};
-use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, LINGER_MS};
+use super::limits::{CONFIRM_MS, FLOWS_MAX, GATHER_MS, GATHER_QUIET_MS, LINGER_MS};
 use super::link::{Link, LinkState};
 use super::queue::pop_due;
 use super::secret::Secret;
@@ -45,6 +45,8 @@ pub(super) struct Flow {
     pub(super) tuple: Tuple,
     pub(super) node: NodeId,
     pub(super) phase: Phase,
+    /// When the server gave it away.
+    since_ms: u64,
 }
 
 #[derive(Debug)]
@@ -157,7 +159,11 @@ impl<S> FrontEnd<S> {
         } else {
             None
         };
-        touch(link, now_ms);
+        match failure {
+            // The server has counted the request itself.
+            None if is_counted => touch_quietly(link, now_ms),
+            _ => touch(link, now_ms),
+        }
         if let Some(failure) = failure {
             link.counts.ended += 1;
             link.counts.refused += 1;
@@ -171,7 +177,7 @@ impl<S> FrontEnd<S> {
         }
         let flow = out.flow();
         self.by_tuple.insert(tuple, flow);
-        self.flows.insert(flow, Flow { tuple, node, phase: Phase::Freezing { passport } });
+        self.flows.insert(flow, Flow { tuple, node, phase: Phase::Freezing { passport }, since_ms: now_ms });
         out.push(Action::Freeze { flow, tuple, socket });
     }
 
@@ -192,7 +198,7 @@ impl<S> FrontEnd<S> {
 
     /// A socket's state has been read, and the socket closed.
     pub(super) fn handle_frozen(&mut self, flow: FlowId, tcp: Vec<u8>, now_ms: u64, out: &mut Out<S>) {
-        let Some(Flow { tuple, node, phase }) = self.flows.get_mut(&flow) else { return };
+        let Some(Flow { tuple, node, phase, .. }) = self.flows.get_mut(&flow) else { return };
         let Some(link) = self.links.get_mut(node) else { return };
         let Phase::Freezing { passport } = phase else { return };
         let shipment = Shipment { flow, tuple: *tuple, tcp, passport: (**passport).clone() };
@@ -220,7 +226,7 @@ impl<S> FrontEnd<S> {
         now_ms: u64,
         out: &mut Out<S>,
     ) {
-        let Some(Flow { tuple, node, phase }) = self.forget(flow) else {
+        let Some(Flow { tuple, node, phase, .. }) = self.forget(flow) else {
             return out.push(Action::Reset { socket });
         };
         let Phase::Freezing { passport } = phase else { return out.push(Action::Reset { socket }) };
@@ -235,7 +241,7 @@ impl<S> FrontEnd<S> {
 
     /// A hand-off has failed: the connection comes back.
     fn take_back(&mut self, flow: FlowId, why: HandoffFailure, now_ms: u64, out: &mut Out<S>) {
-        let Some(Flow { tuple, node, phase }) = self.flows.get_mut(&flow) else { return };
+        let Some(Flow { tuple, node, phase, .. }) = self.flows.get_mut(&flow) else { return };
         let Some(link) = self.links.get_mut(node) else { return };
         let old = std::mem::replace(phase, Phase::There);
         let Phase::Shipped { mut passport, tcp } = old else {
@@ -259,7 +265,7 @@ impl<S> FrontEnd<S> {
         now_ms: u64,
         out: &mut Out<S>,
     ) {
-        let Some(Flow { tuple, node, phase }) = self.forget(flow) else {
+        let Some(Flow { tuple, node, phase, .. }) = self.forget(flow) else {
             return restored.map_or((), |socket| out.push(Action::Discard { socket }));
         };
         // Packets that arrive from now on find the socket, or are answered by a reset.
@@ -409,9 +415,9 @@ impl<S> FrontEnd<S> {
         let Some(link) = self.links.get_mut(&node) else { return };
         let Some(at) = self.flows.get_mut(&flow) else { return };
         at.phase = Phase::There;
-        touch(link, now_ms);
+        touch_quietly(link, now_ms);
         link.under_way -= 1;
-        link.counts.note_taken();
+        link.counts.note_taken(now_ms - at.since_ms);
         out.push(Action::Forward { tuple: at.tuple, next_hop: link.node.next_hop });
         send(node, &FromFrontEnd::Take { flow }, out);
     }
@@ -527,7 +533,7 @@ impl<S> FrontEnd<S> {
 
     /// Forwards the packets of a flow no longer. It is not told to the node.
     fn remove(&mut self, flow: FlowId, now_ms: u64, out: &mut Out<S>) {
-        let Some(Flow { tuple, node, phase }) = self.forget(flow) else { return };
+        let Some(Flow { tuple, node, phase, .. }) = self.forget(flow) else { return };
         out.push(Action::Remove { tuple });
         if let (Phase::There, Some(link)) = (phase, self.links.get_mut(&node)) {
             touch(link, now_ms);
@@ -659,8 +665,14 @@ impl<S> FrontEnd<S> {
 }
 
 /// The server is told of the node's counts soon.
+/// The node's load has changed.
 fn touch(link: &mut Link, now_ms: u64) {
-    link.loads_due_ms.get_or_insert(now_ms + GATHER_MS);
+    link.note_due(now_ms + GATHER_MS);
+}
+
+/// What is at the node has changed, but not its load: to tell the server of that alone would wake it for nothing.
+fn touch_quietly(link: &mut Link, now_ms: u64) {
+    link.note_due(now_ms + GATHER_QUIET_MS);
 }
 
 fn send<S>(node: NodeId, message: &FromFrontEnd, out: &mut Out<S>) {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::action::{Action, Out, Peer};
 use super::kept::Phase;
-use super::limits::{CONNECTIONS_MAX, GATHER_MS, LINK_FORGOTTEN_MS, LINKS_MAX, NODE_LOST_MS, UNDER_WAY_MAX};
+use super::limits::{
+    CONNECTIONS_MAX, GATHER_MS, GATHER_QUIET_MS, LINK_FORGOTTEN_MS, LINKS_MAX, NODE_LOST_MS, UNDER_WAY_MAX,
+};
 use crate::flow::FlowId;
 use crate::peer::{FLOWS_PER_MESSAGE_MAX, FromNode, MessageRefused, VERSION};
 
@@ -132,7 +134,8 @@ impl Connections {
         if let Some(at) = self.links.get_mut(&link) {
             at.under_way -= 1;
             at.taken += 1;
-            at.note_news(now_ms);
+            // The front-end has counted it itself, and is told with what becomes of it.
+            at.note_due(now_ms + GATHER_QUIET_MS);
         }
     }
 
@@ -277,7 +280,11 @@ impl Inbound {
     }
 
     fn note_news(&mut self, now_ms: u64) {
-        self.news_due_ms.get_or_insert(now_ms + GATHER_MS);
+        self.note_due(now_ms + GATHER_MS);
+    }
+
+    fn note_due(&mut self, due_ms: u64) {
+        self.news_due_ms = Some(self.news_due_ms.map_or(due_ms, |earlier| earlier.min(due_ms)));
     }
 
     /// A flow is over.

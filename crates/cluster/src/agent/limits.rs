@@ -38,6 +38,9 @@ pub const STRAGGLERS_MS: u64 = 1_000;
 /// How long a node gathers what it reports, and a front-end what it tells its server.
 pub const GATHER_MS: u64 = 5;
 
+/// How long they gather what changes no load: news of that soon follow, or there is no hurry.
+pub const GATHER_QUIET_MS: u64 = 100;
+
 /// How long connections wait for a server that restarts. Then they are reset, and a node's connections have ended.
 pub const SERVER_LOST_MS: u64 = 10_000;
 

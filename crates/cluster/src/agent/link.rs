@@ -70,6 +70,7 @@ pub(super) struct Counts {
     pub(super) ended: u64,
     /// Totals for the status.
     pub(super) handed: u64,
+    took_ms: u64,
     pub(super) refused: u64,
     pub(super) returned: u64,
     pub(super) lost: u64,
@@ -141,6 +142,11 @@ impl Link {
         now_ms >= self.heard_ms + NODE_LOST_MS
     }
 
+    /// The server is to be told of counts by then.
+    pub(super) fn note_due(&mut self, due_ms: u64) {
+        self.loads_due_ms = Some(self.loads_due_ms.map_or(due_ms, |earlier| earlier.min(due_ms)));
+    }
+
     /// When time alone changes something.
     pub(super) fn deadline_ms(&self) -> u64 {
         let lost_ms = self.heard_ms + NODE_LOST_MS;
@@ -169,6 +175,7 @@ impl Link {
             error: self.error.clone(),
             active: self.counts.active,
             handed: self.counts.handed,
+            took_ms: self.counts.took_ms,
             refused: self.counts.refused,
             returned: self.counts.returned,
             lost: self.counts.lost,
@@ -184,8 +191,9 @@ impl Counts {
         self.active += 1;
     }
 
-    /// The node has it.
-    pub(super) fn note_taken(&mut self) {
+    /// The node has it, so long after the server gave it away.
+    pub(super) fn note_taken(&mut self, took_ms: u64) {
+        self.took_ms += took_ms;
         self.in_transit -= 1;
         self.handed += 1;
         self.takes += 1;

@@ -232,10 +232,11 @@ impl<S> HandoffAgent<S> {
         self.front_end.is_empty() && self.node.is_empty()
     }
 
-    /// What the server is told about the agent. The process adds its own number.
+    /// What the server is told about the agent. The process adds its own number and its CPU time.
     pub fn status(&self) -> AgentStatus {
         AgentStatus {
             pid: 0,
+            cpu_us: 0,
             flows: self.front_end.flows.len() as u64,
             kept: self.node.kept.len() as u64,
             front_ends: self.node.inbound.connected() as u64,

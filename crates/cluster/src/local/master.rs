@@ -103,6 +103,9 @@ pub struct Loads {
 pub struct AgentStatus {
     /// Its process.
     pub pid: u32,
+    /// CPU time that it has used, in microseconds.
+    #[serde(default)]
+    pub cpu_us: u64,
     /// Connections that this host has given to nodes.
     pub flows: u64,
     /// Connections that this host has from front-ends.
@@ -126,6 +129,9 @@ pub struct NodeStatus {
     pub active: u64,
     /// Connections that were handed over.
     pub handed: u64,
+    /// Milliseconds that these took together, from the server to the moment at which the node was told to take them.
+    #[serde(default)]
+    pub took_ms: u64,
     /// Hand-offs that failed, and whose connections went back to the server.
     pub refused: u64,
     /// Connections that the node has returned.

@@ -150,10 +150,14 @@ impl ResponseReader {
     fn read_head(&mut self, input: &[u8]) -> Result<(usize, ResponsePart), BadResponse> {
         let known = self.text.len();
         let visible = &input[..input.len().min(self.head_bytes_max - known)];
-        // A head that is there at once is read where it lies, by one walk. One that trickles in is read once its end is there.
+        // A head that is there at once is read where it lies, by one walk. One that trickles in is read once its end is there, and
+        // judged no sooner: how the bytes come changes no answer.
         let parsed = if known == 0 {
             head::check_beginning(visible)?;
-            head::parse(visible, self.asked, &mut self.spare)?
+            match head::parse(visible, self.asked, &mut self.spare) {
+                Err(_) if self.scanner.find_end(visible).is_none() => None,
+                judged => judged?,
+            }
         } else {
             self.text.extend_from_slice(visible);
             head::check_beginning(&self.text)?;

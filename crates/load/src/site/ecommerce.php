@@ -18,7 +18,11 @@ $padding = __DIR__ . '/padding/' . ($bytes - 4096);
 if (isset($_SERVER['RESULT_FOLDER'])) {
     // The server sends the page from a file. A page of this name is always the same; one that is being sent stays whole.
     $name = "$_SERVER[RESULT_FOLDER]/$page-" . (int) ($_GET['user'] ?? 0) . '.html';
-    file_put_contents("$name." . getmypid(), $text . file_get_contents($padding));
+    // The rest goes from file to file, not through a string.
+    $file = fopen("$name." . getmypid(), 'w');
+    fwrite($file, $text);
+    stream_copy_to_stream(fopen($padding, 'r'), $file);
+    fclose($file);
     rename("$name." . getmypid(), $name);
     header("X-Sendfile: $name");
     exit;

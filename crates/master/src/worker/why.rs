@@ -7,7 +7,7 @@ use baton_cache::{Arrival, Scheme, SharedCache};
 use baton_http::{HeadLimits, RequestHead};
 use baton_site::condition::RequestView;
 use baton_site::plan::{Action, Delegate, Plan};
-use baton_upstream::ChoiceKey;
+use baton_upstream::{ChoiceKey, Way};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -115,6 +115,14 @@ fn choice(delegate: &Delegate, head: &RequestHead<'_>, body: &[u8]) -> Result<Va
         "to": told.application.name(),
         "why": told.why.to_string(),
         "word": told.why.word(),
+        // Of the first request of a connection that may be handed over.
+        "ways": told.ways.map(|ways| json!({
+            "bytes": ways.bytes,
+            "relay_us": (ways.relay_ns / 1e3).round(),
+            "hand_off_us": (ways.hand_off_ns / 1e3).round(),
+            "way": if ways.hands_over() { Way::HandOff } else { Way::Relay }.word(),
+            "reason": ways.reason.word(),
+        })),
         "key": cluster.key.to_string(),
         "value": shown,
         "logged": choice.to_string(),

@@ -256,7 +256,20 @@ impl Translator<'_> {
         }
         self.time(scope, "fastcgi_read_timeout", "timeout_ms", &mut keys);
         keys.set("body_bytes_max", body_bytes_max(scope));
+        if pass.name == "fastcgi_pass" {
+            self.note_libraries(pass, address);
+        }
         Some(keys)
+    }
+
+    fn note_libraries(&mut self, pass: &Directive, address: &str) {
+        let by = if address.starts_with("unix:") {
+            "with a library"
+        } else {
+            "with a library, over a Unix socket"
+        };
+        let text = format!("{by}, its answers need not pass through the server: see docs/recipes/faster.md");
+        self.note(pass, Weight::Remark, text);
     }
 
     /// Sets a key to the time that a directive says.

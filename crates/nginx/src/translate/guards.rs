@@ -1,6 +1,8 @@
 //! What guards a server or a location: who may ask.
 
-use baton_site::address_range::AddressRange;
+use std::collections::HashSet;
+
+use baton_site::address_range::{AddressRange, OuterRanges};
 
 use super::passwords::{beside_addresses, without_counterpart};
 use super::route::closed_with;
@@ -40,22 +42,34 @@ impl Access {
     }
 }
 
-/// Whether addresses hold others: `10.0.0.0/8` holds `10.1.0.0/16`.
-fn covers(outer: &str, inner: &str) -> bool {
-    let range = |text: &str| text.parse::<AddressRange>();
-    outer == inner || matches!((range(outer), range(inner)), (Ok(outer), Ok(inner)) if outer.covers(&inner))
+/// The addresses of one kind of rule, each once, without those that another one holds: a configuration of Baton's refuses these.
+struct Addresses {
+    texts: Vec<String>,
+    ranges: OuterRanges,
 }
 
-/// Without what another address of the list holds already: that is refused in a configuration of Baton's.
-fn without_inner(addresses: Vec<String>) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::new();
-    for address in addresses {
-        if !kept.iter().any(|one| covers(one, &address)) {
-            kept.retain(|one| !covers(&address, one));
-            kept.push(address);
+impl Addresses {
+    fn of(texts: impl Iterator<Item = String>) -> Self {
+        let texts: Vec<_> = texts.collect();
+        let ranges = OuterRanges::of(texts.iter().filter_map(|text| text.parse().ok()));
+        // Of the same range, as `10.0.0.0/8` and `10.0.0.1/8` are, the first counts.
+        let mut known = HashSet::new();
+        let is_first = |text: &String| match text.parse::<AddressRange>() {
+            Ok(range) => ranges
+                .covering(&range)
+                .is_some_and(|outer| range.covers(outer) && known.insert(outer.to_string())),
+            Err(_) => known.insert(text.clone()),
+        };
+        Self { texts: texts.into_iter().filter(is_first).collect(), ranges }
+    }
+
+    /// Whether one of them holds an address: `10.0.0.0/8` holds `10.1.0.0/16`.
+    fn hold(&self, text: &String) -> bool {
+        match text.parse() {
+            Ok(range) => self.ranges.covering(&range).is_some(),
+            Err(_) => self.texts.contains(text),
         }
     }
-    kept
 }
 
 impl Translator<'_> {
@@ -112,14 +126,15 @@ impl Translator<'_> {
         }
         let of = |name: &str| {
             let rules = named.iter().filter(|rule| rule.name == name);
-            rules.map(|rule| rule.argument(0).to_owned()).collect::<Vec<_>>()
+            Addresses::of(rules.map(|rule| rule.argument(0).to_owned()))
         };
-        let (mut allowed, mut denied) = (without_inner(of("allow")), without_inner(of("deny")));
+        let (let_in, refused) = (of("allow"), of("deny"));
+        let (mut allowed, mut denied) = (let_in.texts.clone(), refused.texts.clone());
         let is_exception = named.windows(2).any(|two| two[0].name == "allow" && two[1].name == "deny");
         if is_closed_else && !is_exception {
             // `deny` comes first: what it holds is not let in, and what is not let in behind it needs no `deny`.
-            allowed.retain(|one| !denied.iter().any(|other| covers(other, one)));
-            denied.retain(|one| allowed.iter().any(|other| covers(other, one)));
+            allowed.retain(|one| !refused.hold(one));
+            denied.retain(|one| let_in.hold(one));
         }
         let mut keys = Keys::default();
         match (is_closed_else, allowed.is_empty(), denied.is_empty()) {

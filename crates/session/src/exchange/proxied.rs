@@ -13,7 +13,7 @@ use baton_site::mark::Ids;
 use baton_site::plan::{ClusterTerms, ClusterWay, ProxyTerms};
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
-use baton_upstream::{BodyRest, ChoiceKey, Chosen, OfferedWays, Peers, Request, TurnSought};
+use baton_upstream::{BodyRest, ChoiceKey, Chosen, OfferedHandOff, OfferedWays, Peers, Request, TurnSought};
 
 use super::application::DelegatedRequest;
 use super::env::{Delegation, Env};
@@ -81,12 +81,18 @@ impl DelegatedRequest {
             Some(_) => OfferedWays::default(),
             None => OfferedWays {
                 redirect: matches!(head.method, Method::Get | Method::Head),
-                hand_off: env.ctx.agent_link.is_some()
-                    && upgrade.is_none()
-                    && rest.is_none()
-                    && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))
-                    && matches!(env.reply, Responder::Http1(_))
-                    && env.client.may_be_handed_off(),
+                hand_off: match &env.reply {
+                    Responder::Http1(reply)
+                        if env.ctx.agent_link.is_some()
+                            && upgrade.is_none()
+                            && rest.is_none()
+                            && matches!(head.framing, BodyFraming::None | BodyFraming::Length(_))
+                            && env.client.may_be_handed_off() =>
+                    {
+                        OfferedHandOff::IfCheaper { requests_before: reply.kept_requests_before() }
+                    }
+                    _ => OfferedHandOff::No,
+                },
             },
         };
         let client = self.asker(env.client);
@@ -143,7 +149,11 @@ fn turn_sought(
     };
     let offered = OfferedWays {
         redirect: offered.redirect && *way == ClusterWay::Redirect,
-        hand_off: offered.hand_off && matches!(way, ClusterWay::Auto | ClusterWay::HandOff),
+        hand_off: match (way, offered.hand_off) {
+            (ClusterWay::Auto, offered) => offered,
+            (ClusterWay::HandOff, OfferedHandOff::IfCheaper { .. }) => OfferedHandOff::Always,
+            _ => OfferedHandOff::No,
+        },
     };
     let choice = key.choice(head, first_bytes(body));
     if choice == ChoiceKey::Missing {

@@ -9,6 +9,7 @@ use baton_tls::{Alert, KernelTransmit};
 use baton_upstream::ClientSocket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, Shutdown};
 
 /// A way to the client and back.
@@ -49,6 +50,10 @@ pub trait ByteStream: Sink + Debug + Send + Sync {
     /// Whether the stream takes more. If not, the poller will say when it does.
     fn is_writable(&self) -> bool;
 
+    /// Keeps the last packet of what is sent from now on until the end of the output joins it.
+    /// Returns whether the stream can.
+    fn cork(&self) -> bool;
+
     /// Has the kernel seal what is sent from now on. `false`: nothing has changed.
     fn seal(&self, keys: &KernelTransmit) -> bool;
 
@@ -84,6 +89,10 @@ impl ByteStream for ClientSocket {
         let mut poll = [PollFd::new(self, PollFlags::OUT)];
         // An end counts: the next call that sends will meet it.
         retry_on_intr(|| rustix::event::poll(&mut poll, Some(&Timespec::default()))) != Ok(0)
+    }
+
+    fn cork(&self) -> bool {
+        set_tcp_cork(self, true).is_ok()
     }
 
     fn seal(&self, keys: &KernelTransmit) -> bool {

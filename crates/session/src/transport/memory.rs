@@ -129,6 +129,10 @@ impl ByteStream for ServerEnd {
         self.sends_files
     }
 
+    fn cork(&self) -> bool {
+        false
+    }
+
     fn is_writable(&self) -> bool {
         true
     }

@@ -35,7 +35,7 @@ fn workloads() -> [Entry; 11] {
 }
 
 fn front_ends(count: usize) -> FrontEnds {
-    FrontEnds { count, sharing: Sharing::Nothing, cost_us: 0.0 }
+    FrontEnds { count, sharing: Sharing::Nothing, cost_us: 0.0, way: None }
 }
 
 /// Runs by trace, seed and contestant.
@@ -311,7 +311,7 @@ fn by_sharing(lab: &mut Lab<'_>, report: &mut SimulationReport, workload: Worklo
             for count in COUNTS {
                 let variant = format!("{count} front-ends share {sharing}");
                 let sweep = Sweep::run(lab, workload, &[policy], &[NODES], &variant, |scenario| {
-                    scenario.front_ends = FrontEnds { count, sharing, cost_us: 0.0 };
+                    scenario.front_ends = FrontEnds { count, sharing, cost_us: 0.0, way: None };
                 });
                 points.push((count as f64, sweep.throughput(policy, NODES)));
                 report.runs.extend(sweep.into_runs());

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use baton_dispatch::{Admission, CacheOrder, Cluster, Decision, NodeId, Policy, PolicySettings, Target};
+use baton_dispatch::{
+    Admission, CacheOrder, Cluster, Decision, HandOffSeen, NodeId, Policy, PolicySettings, Prices, Target,
+    WayChoice,
+};
 
 use super::Replacement;
-use super::scenario::{NodeChange, Scenario, Sharing};
+use super::scenario::{NodeChange, Scenario, Sharing, Way};
 use crate::trace::TraceRequest;
 
 /// A request that has arrived and has no node.
@@ -23,6 +26,7 @@ pub(crate) struct FrontEnd {
     /// The end of its current work, in nanoseconds.
     pub(crate) busy_until_ns: u64,
     pub(crate) worked_ns: u64,
+    ways: WayChoice,
 }
 
 /// All front-ends, with shared or separate knowledge.
@@ -32,7 +36,15 @@ pub(crate) struct FrontEnds {
     policies: Vec<Admission>,
     /// One picture of the nodes for all, or one for each.
     clusters: Vec<Cluster>,
-    pub(crate) cost_ns: u64,
+    cost_ns: u64,
+    way: Option<Way>,
+}
+
+/// What it costs to get a request to its node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GettingThere {
+    pub(crate) front_end_ns: u64,
+    pub(crate) node_ns: u64,
 }
 
 impl FrontEnds {
@@ -64,6 +76,7 @@ impl FrontEnds {
             policies: (0..policies as u64).map(policy).collect(),
             clusters: vec![Cluster::of(&weights, scenario.slow_start_us); clusters],
             cost_ns: (scenario.front_ends.cost_us * 1000.0) as u64,
+            way: scenario.front_ends.way,
         };
         front_ends.tell_membership(0);
         front_ends
@@ -74,6 +87,26 @@ impl FrontEnds {
         let cluster = &self.clusters[front_end % self.clusters.len()];
         let policies = self.policies.len();
         self.policies[front_end % policies].choose(target, cluster, now_us)
+    }
+
+    /// What it costs to get a request to its node and its answer, of so many bytes, to the client.
+    pub(crate) fn get_there(&mut self, front_end: usize, target: u64, bytes: u64) -> GettingThere {
+        let ways = &mut self.each[front_end].ways;
+        let prices = Prices::GUESSED;
+        let hands_over = match self.way {
+            None => return GettingThere { front_end_ns: self.cost_ns, node_ns: 0 },
+            Some(Way::Relay) => false,
+            Some(Way::HandOff) => true,
+            Some(Way::Auto) => ways.choose(target, 0, HandOffSeen::default()),
+        };
+        let (front_end_ns, node_ns) = match hands_over {
+            true => (prices.hand_off_ns() - prices.node_ns(), prices.node_ns()),
+            false => {
+                ways.note_size(target, bytes);
+                (prices.relay_ns(bytes), 0.0)
+            }
+        };
+        GettingThere { front_end_ns: self.cost_ns + front_end_ns as u64, node_ns: node_ns as u64 }
     }
 
     pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {

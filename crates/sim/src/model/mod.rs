@@ -15,5 +15,5 @@ mod warm;
 
 pub use outcome::{Delay, Outcome};
 pub use profile::{NodeProfile, Replacement};
-pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing};
+pub use scenario::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, Scenario, Sharing, Way};
 pub use simulation::simulate;

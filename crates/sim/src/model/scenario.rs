@@ -68,11 +68,41 @@ pub struct FrontEnds {
     pub sharing: Sharing,
     /// Cost of a request at its front-end, in microseconds; the source assumes 0.
     pub cost_us: f64,
+    /// How requests get to nodes, each on a connection of its own, if that costs something in addition.
+    pub way: Option<Way>,
+}
+
+/// How requests get to nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Front-ends stand between clients and nodes.
+    Relay,
+    /// Connections are handed over.
+    HandOff,
+    /// Whichever is cheaper, by the server's own choice.
+    Auto,
+}
+
+impl Way {
+    /// All, with their names.
+    pub const ALL: [(&str, Self); 3] =
+        [("relay", Self::Relay), ("handoff", Self::HandOff), ("auto", Self::Auto)];
+}
+
+impl FromStr for Way {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, way)| *way).ok_or_else(|| {
+            format!("{text:?} is no way; there are {}", Self::ALL.map(|(name, _)| name).join(", "))
+        })
+    }
 }
 
 impl Default for FrontEnds {
     fn default() -> Self {
-        Self { count: 1, sharing: Sharing::Everything, cost_us: 0.0 }
+        Self { count: 1, sharing: Sharing::Everything, cost_us: 0.0, way: None }
     }
 }
 

@@ -14,7 +14,8 @@ impl Simulation<'_> {
     /// A request has arrived at its node.
     pub(crate) fn establish(&mut self, node: u32, id: RequestId) {
         let profile = &self.nodes[node as usize].profile;
-        let work = Work { job: Job::Establish(id), ns: profile.cpu_ns(profile.establish_us) };
+        let ns = profile.cpu_ns(profile.establish_us) + self.active[id as usize].arrival_ns;
+        let work = Work { job: Job::Establish(id), ns };
         self.offer(node, StationId::Cpu, work);
     }
 

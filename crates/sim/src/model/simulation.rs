@@ -77,6 +77,8 @@ pub(crate) struct Active {
     pub(crate) is_sending: bool,
     /// The file that another node sends it out of its memory.
     pub(crate) loan: Option<Loan>,
+    /// Work of the node's processor to take the connection, besides that of any connection.
+    pub(crate) arrival_ns: u64,
 }
 
 /// A file that is sent from one node's memory to another node.
@@ -258,6 +260,9 @@ impl<'a> Simulation<'a> {
 
     fn handoff(&mut self, front_end: usize, node: NodeId, waiting: Waiting) {
         self.front_ends.begin(front_end, node);
+        let target = waiting.request.target();
+        let bytes = if waiting.request.has_body() { self.trace.target(target).bytes } else { 0 };
+        let cost = self.front_ends.get_there(front_end, self.trace.target(target).hash, bytes);
         let active = Active {
             request: waiting.request,
             node: Some(node.0),
@@ -267,6 +272,7 @@ impl<'a> Simulation<'a> {
             blocks_sent: 0,
             is_sending: false,
             loan: None,
+            arrival_ns: cost.node_ns,
         };
         let id = match self.free.pop() {
             Some(id) => {
@@ -283,7 +289,7 @@ impl<'a> Simulation<'a> {
         let (load, life) = (known.load, known.life);
         self.measures.handle_load(node.index(), load, self.now_ns);
 
-        let cost_ns = self.front_ends.cost_ns;
+        let cost_ns = cost.front_end_ns;
         if cost_ns == 0 {
             self.establish(node.0, id);
             return;

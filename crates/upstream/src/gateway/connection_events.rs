@@ -1,5 +1,6 @@
 //! Events of connections: readable, writable, closed, timed out.
 
+use baton_http::origin::RequestKind;
 use baton_process_table::Release;
 use rustix::io::Errno;
 
@@ -76,6 +77,7 @@ impl Gateway {
         let Some(&Serving { request_id, .. }) = connection.serving() else { return };
         let Some(exchange) = self.exchanges.get_mut(request_id) else { return };
         let Some(request) = &exchange.request else { return };
+        let (had_head, bytes_before) = (exchange.response.has_head(), exchange.response.body_bytes());
         let outcome = connection.read(
             &mut self.input,
             &mut exchange.response,
@@ -97,6 +99,15 @@ impl Gateway {
             }
             if let (Some(turn), Some(status)) = (&mut exchange.turn, exchange.response.status()) {
                 self.peer_events.push(turn.note_status(status, now_ms));
+            }
+        }
+        if let Some(turn) = &mut exchange.turn {
+            let (begins, bytes) = (exchange.response.has_head() && !had_head, exchange.response.body_bytes());
+            self.meter.note_answer(turn, begins, bytes - bytes_before);
+            let is_whole = matches!(outcome, ReadOutcome::Done { .. }) && request.asked == RequestKind::Usual;
+            // Answers to conditions and errors say nothing of the target.
+            if is_whole && exchange.response.status() == Some(200) {
+                turn.note_size(bytes);
             }
         }
         match outcome {

@@ -5,6 +5,7 @@
 //!     ├─ name        by which workers find the row              the master
 //!     ├─ drained     whether an operator wants it left out      the master
 //!     ├─ at a node   what was handed off to a node's host       workers, and the master for the handoff agent
+//!     ├─ ways        what hand-offs and relaying cost             the master for the handoff agent, and workers
 //!     ├─ verdicts    ejection, checks                           the process that comes to one
 //!     └─ counts      requests, failures, times; per worker      each worker its own
 //! ```
@@ -17,11 +18,13 @@ mod at_node;
 mod counts;
 mod record;
 mod table;
+mod ways;
 
 pub(crate) use counts::{AtOrigin, RETRIED};
 pub use counts::{CHOICE_LABELS, FAILURE_LABELS, OriginCounts};
 pub use record::OriginRecord;
 pub use table::{OriginName, OriginTable};
+pub use ways::WayPrices;
 
 /// Words of a row that all processes write: pairs of cache lines.
 const SHARED_WORDS: usize = 32;
@@ -55,4 +58,9 @@ pub(crate) mod word {
     pub(super) const AT_NODE: usize = 20;
     /// Whether connections can be handed over.
     pub(super) const REACHED: usize = 21;
+    /// CPU time of the handoff agent for a connection, in nanoseconds, and how long it takes, in microseconds.
+    pub(super) const AGENT_NS: usize = 22;
+    pub(super) const DELAY_US: usize = 23;
+    /// See `WayPrices`.
+    pub(super) const PRICES: Range<usize> = 24..29;
 }

@@ -4,7 +4,7 @@
 //! and its targets.
 
 use baton_dispatch::{
-    Admission, Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, Why,
+    Admission, Cluster, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, WayChoice, Why,
 };
 
 use super::cause::Cause;
@@ -90,6 +90,8 @@ pub(super) struct Balance {
     /// What the policy was told last.
     epoch: u64,
     pub(super) retry_budget: RetryBudget,
+    /// How requests get to the nodes of a cluster.
+    pub(super) ways: WayChoice,
 }
 
 /// What loads and targets depend on.
@@ -131,6 +133,7 @@ impl Balance {
             loads: Vec::new(),
             epoch: 0,
             retry_budget: RetryBudget::default(),
+            ways: WayChoice::default(),
         };
         let crew = balance.enroll(members, settings);
         balance.adopt(&crew);

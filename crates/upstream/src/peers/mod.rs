@@ -24,14 +24,14 @@ mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_dispatch::{Why, target_hash};
+use baton_dispatch::{Compared, RelayWork, Why, target_hash};
 
 pub use balance::{BalanceSettings, ClusterSettings, PEERS_MAX};
 pub(crate) use cause::Cause;
 pub use checks::CheckSettings;
 pub use event::PeerEvent;
 pub(crate) use event::PeerEventQueue;
-pub use offered::OfferedWays;
+pub use offered::{OfferedHandOff, OfferedWays};
 pub use standing::Ejection;
 pub(crate) use turn::Begun;
 pub use turn::{Turn, TurnSought};
@@ -60,6 +60,31 @@ pub struct Rehearsed {
     pub application: Arc<Application>,
     /// Why.
     pub why: Why,
+    /// The ways of the first request of a connection, compared, if connections can be handed over to it.
+    pub ways: Option<Compared>,
+}
+
+/// A node of a cluster, for what is measured of its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeOfPeers {
+    peers: Arc<Peers>,
+    peer: usize,
+}
+
+impl NodeOfPeers {
+    /// Work for relayed requests has taken so long.
+    pub(crate) fn note_relayed(&self, work: RelayWork, ns: u64) {
+        let mut balance = self.peers.balance();
+        balance.ways.note_relayed(work, ns);
+        self.peers.application(self.peer).settings().record.set_way_prices(&balance.ways);
+    }
+
+    /// A connection was given away in so long.
+    pub(crate) fn note_given(&self, ns: u64) {
+        let mut balance = self.peers.balance();
+        balance.ways.note_given(ns);
+        self.peers.application(self.peer).settings().record.set_way_prices(&balance.ways);
+    }
 }
 
 /// One origin among several.
@@ -123,7 +148,12 @@ impl Peers {
             return None;
         };
         balance.end(&self.crew, chosen);
-        Some(Rehearsed { application: Arc::clone(self.application(chosen)), why })
+        let application = Arc::clone(self.application(chosen));
+        let record = &application.settings().record;
+        let ways = record
+            .takes_connections()
+            .then(|| balance.ways.compare(self.hash(target), 0, record.hand_off_seen()));
+        Some(Rehearsed { application, why, ways })
     }
 
     /// By what policies know a target: in a cluster by its path, since nodes keep files.
@@ -150,11 +180,6 @@ impl Peers {
     /// How the URL begins by which clients reach a peer.
     pub(crate) fn public(&self, peer: usize) -> Option<&str> {
         self.peers[peer].public.as_deref()
-    }
-
-    /// Whether connections can be handed over to a peer.
-    pub(crate) fn takes_connections(&self, peer: usize) -> bool {
-        self.application(peer).settings().record.takes_connections()
     }
 
     /// A peer.

@@ -1,25 +1,25 @@
 //! The ways to a node that a client has.
 
-use crate::Way;
-
 /// By which ways a client can get to a node, besides being relayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfferedWays {
     /// It can be sent to the node's own URL.
     pub redirect: bool,
     /// Its connection can be handed over to the node.
-    pub hand_off: bool,
+    pub hand_off: OfferedHandOff,
 }
 
-impl OfferedWays {
-    /// The way to a peer.
-    pub(super) fn best(self, takes_connections: bool, has_public: bool) -> Way {
-        if self.hand_off && takes_connections {
-            Way::HandOff
-        } else if self.redirect && has_public {
-            Way::Redirect
-        } else {
-            Way::Relay
-        }
-    }
+/// Whether a connection may be handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfferedHandOff {
+    /// It cannot be.
+    #[default]
+    No,
+    /// It is to be, whatever that costs.
+    Always,
+    /// If that costs less than relaying.
+    IfCheaper {
+        /// Requests that the connection has had here before this one; 0, too, if it closes behind the answer.
+        requests_before: u64,
+    },
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use baton_shares::ClientKey;
 
+use super::NodeOfPeers;
 use super::Peers;
 use super::balance::{Decided, Judged};
 use super::cause::Cause;
 use super::event::{Change, PeerEvent};
 use super::failure_window::Asker;
-use super::offered::OfferedWays;
+use super::offered::{OfferedHandOff, OfferedWays};
 use crate::origins::RETRIED;
 use crate::{Application, Choice, ChoiceKey, FailureReason, Way};
 
@@ -19,6 +20,8 @@ pub struct TurnSought {
     peers: Arc<Peers>,
     /// What the policy knows the request by: the hash of its path, or `key`.
     hash: u64,
+    /// By which the sizes of answers are known, whatever the key is.
+    path_hash: u64,
     key: ChoiceKey,
     asker: Asker,
     offered: OfferedWays,
@@ -29,6 +32,7 @@ pub struct TurnSought {
 pub struct Turn {
     peers: Arc<Peers>,
     peer: usize,
+    path_hash: u64,
     /// Peers that had the request, as bits.
     tried: u64,
     begun_ms: u64,
@@ -42,6 +46,8 @@ pub struct Turn {
     /// Whether the head of the response, or a failure, has been counted.
     has_answered: bool,
     has_failed: bool,
+    /// Bytes of the answer, once it is complete.
+    size: Option<u64>,
 }
 
 /// What came of a turn that was sought.
@@ -61,13 +67,13 @@ impl TurnSought {
     pub fn new(peers: Arc<Peers>, target: &[u8], client: Option<ClientKey>) -> Self {
         let hash = peers.hash(target);
         let (key, offered) = (ChoiceKey::Path, OfferedWays::default());
-        Self { peers, hash, key, asker: Asker::new(client, target), offered }
+        Self { peers, hash, path_hash: hash, key, asker: Asker::new(client, target), offered }
     }
 
     /// The request, if the policy is to know it by something else than its path.
     #[must_use]
     pub fn keyed(self, key: ChoiceKey) -> Self {
-        let hash = if let ChoiceKey::Own(hash) = key { hash } else { self.hash };
+        let hash = if let ChoiceKey::Own(hash) = key { hash } else { self.path_hash };
         Self { hash, key, ..self }
     }
 
@@ -87,14 +93,14 @@ impl TurnSought {
     pub fn for_target(&self, target: &[u8]) -> Self {
         let (peers, hash) = (Arc::clone(&self.peers), self.peers.hash(target));
         let asker = self.asker.for_target(target);
-        Self { peers, hash, asker, ..self.clone() }.keyed(self.key)
+        Self { peers, hash, path_hash: hash, asker, ..self.clone() }.keyed(self.key)
     }
 }
 
 impl Turn {
     /// Lets the policy choose a peer.
     pub(crate) fn begin(sought: TurnSought, now_ms: u64) -> Begun {
-        let TurnSought { peers, hash, key, asker, offered } = &sought;
+        let TurnSought { peers, hash, path_hash, key, asker, offered } = &sought;
         let decided = {
             let mut balance = peers.balance();
             balance.retry_budget.note_request();
@@ -105,10 +111,11 @@ impl Turn {
             Decided::Wait => return Begun::Wait(sought),
             Decided::Nowhere => return Begun::Nowhere,
         };
-        let way = offered.best(peers.takes_connections(peer), peers.public(peer).is_some());
+        let way = way(peers, peer, *path_hash, *offered);
         let choice = peers.is_cluster().then(|| Choice { why: why.word(), way, key: *key });
         let turn = Self {
             asker: *asker,
+            path_hash: *path_hash,
             peers: sought.peers,
             peer,
             tried: 1 << peer,
@@ -118,6 +125,7 @@ impl Turn {
             is_counted: true,
             has_answered: false,
             has_failed: false,
+            size: None,
         };
         turn.note_choice();
         Begun::Turn(turn)
@@ -139,6 +147,16 @@ impl Turn {
     /// Whether the request gets to the node by another way than through the gateway.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.choice.is_some_and(|choice| choice.way != Way::Relay)
+    }
+
+    /// The node, if it is one of a cluster.
+    pub(crate) fn node(&self) -> Option<NodeOfPeers> {
+        self.choice.map(|_| NodeOfPeers { peers: Arc::clone(&self.peers), peer: self.peer })
+    }
+
+    /// A whole answer has so many bytes.
+    pub(crate) fn note_size(&mut self, bytes: u64) {
+        self.size = Some(bytes);
     }
 
     /// How the URL begins by which clients reach the node.
@@ -222,8 +240,33 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.is_counted {
-            self.peers.balance().end(&self.peers.crew, self.peer);
+        if !self.is_counted {
+            return;
         }
+        let mut balance = self.peers.balance();
+        balance.end(&self.peers.crew, self.peer);
+        if let Some(bytes) = self.size.filter(|_| self.peers.is_cluster()) {
+            balance.ways.note_size(self.path_hash, bytes);
+        }
+    }
+}
+
+/// By which way a request gets to its node.
+fn way(peers: &Peers, peer: usize, path_hash: u64, offered: OfferedWays) -> Way {
+    let record = &peers.application(peer).settings().record;
+    let hands_over = match offered.hand_off {
+        OfferedHandOff::No => false,
+        OfferedHandOff::Always => record.takes_connections(),
+        OfferedHandOff::IfCheaper { requests_before } => {
+            record.takes_connections()
+                && peers.balance().ways.choose(path_hash, requests_before, record.hand_off_seen())
+        }
+    };
+    if hands_over {
+        Way::HandOff
+    } else if offered.redirect && peers.public(peer).is_some() {
+        Way::Redirect
+    } else {
+        Way::Relay
     }
 }

@@ -162,6 +162,7 @@ impl Server {
             fds: 1,
             bodies: offer::Bodies::default(),
             patience_ms: offered.patience_ms,
+            holds: false,
             fields: FIELDS.as_bytes(),
         }
         .push(&mut block);
@@ -268,6 +269,7 @@ impl Server {
             fds: usize::from(is_new),
             bodies: offer::Bodies::default(),
             patience_ms: 0,
+            holds: false,
             fields: b"",
         }
         .push(&mut block);

@@ -8,7 +8,7 @@ use baton_engine::ListenAddress;
 use baton_http::RequestHead;
 use baton_master::control::{self, Command};
 use baton_site::cluster_key::ClusterKey;
-use baton_site::plan::Action;
+use baton_site::plan::{Action, ClusterWay};
 use baton_upstream::{ChoiceKey, OriginTable, Rehearsed};
 use serde_json::Value;
 
@@ -73,7 +73,22 @@ pub(super) fn explain(
         None => "not known, since no running server was found: all count as up".into(),
     };
     lines.add("states", known);
+    if let Some(cluster) = configured(config, site, route).and_then(|route| route.settings.cluster.as_ref()) {
+        lines.add("way", way(config, cluster.way.unwrap_or(config.cluster.way)));
+    }
     Ok(())
+}
+
+/// How requests get to their nodes.
+fn way(config: &Config, way: ClusterWay) -> String {
+    let takes_connections = config.cluster.nodes.iter().any(|node| node.mover.is_some());
+    match way {
+        ClusterWay::Auto if takes_connections => {
+            "relayed or handed over, whichever costs less: `baton ctl cluster why` compares".into()
+        }
+        ClusterWay::Auto => "relayed: no node has a `mover`".into(),
+        way => baton_config::word_of(way).to_string(),
+    }
 }
 
 /// Whether requests of a route can get to an origin.
@@ -179,7 +194,7 @@ fn choose(
                 Some(cluster) => (asked.path, cluster.key.choice(asked, b"")),
                 None => (asked.target, ChoiceKey::Path),
             };
-            let Rehearsed { application, why } = peers.rehearse(target, choice)?;
+            let Rehearsed { application, why, .. } = peers.rehearse(target, choice)?;
             Some((application, origin.configured.node.is_some().then_some(why)))
         }
         None => (!is_drained(&origin)).then(|| (delegate.application.clone(), None)),

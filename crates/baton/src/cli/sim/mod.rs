@@ -14,7 +14,9 @@ use baton_dispatch::PolicyName;
 use baton_segment::policy::PolicyName as CachePolicyName;
 use baton_sim::documents::SiteParameters;
 use baton_sim::experiments::{Experiment, Lab};
-use baton_sim::model::{Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing};
+use baton_sim::model::{
+    Arrivals, Change, FrontEnds, NODES_MAX, NodeChange, NodeProfile, Scenario, Sharing, Way,
+};
 use baton_sim::report::SimulationReport;
 use baton_sim::trace::{HotTargets, Trace, with_hot_targets};
 use baton_sim::{Wish, advise, compare};
@@ -192,6 +194,10 @@ struct Cluster {
     #[arg(long, value_name = "US", default_value_t = 0.0, help_heading = "Cluster")]
     front_end_us: f64,
 
+    /// How requests get to nodes, at the costs that were measured: relay, handoff, or auto, the server's choice [default: at no cost]
+    #[arg(long, value_name = "WAY", help_heading = "Cluster")]
+    way: Option<Way>,
+
     /// Let requests come at random, so many a second [default: as fast as the cluster takes them]
     #[arg(long, value_name = "REQUESTS/S", value_parser = factor, help_heading = "Cluster")]
     rate: Option<f64>,
@@ -332,6 +338,7 @@ impl Cluster {
             count: self.front_ends.get(),
             sharing: self.sharing,
             cost_us: self.front_end_us.max(0.0),
+            way: self.way,
         };
         if let Some(per_s) = self.rate {
             scenario.arrivals = Arrivals::Random { per_s };

@@ -19,6 +19,8 @@ pub(crate) struct Http1 {
     pub(super) scanner: HeadScanner,
     /// Requests that were taken.
     pub(super) requests: u64,
+    /// How many of these another process has taken.
+    earlier: u64,
     pub(super) response: Response,
 }
 
@@ -29,13 +31,14 @@ impl Http1 {
             input_state: InputState::Head,
             scanner: HeadScanner::new(),
             requests: 0,
+            earlier: 0,
             response: Response::last(false),
         }
     }
 
     /// A connection on which so many requests were taken and answered.
     pub(crate) fn resumed(requests: u64) -> Self {
-        Self { requests, ..Self::new() }
+        Self { requests, earlier: requests, ..Self::new() }
     }
 
     /// Whether another process can go on behind the response to the request that was taken last, which is complete.
@@ -85,6 +88,11 @@ impl Http1 {
     /// Requests that were taken.
     pub(crate) fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Requests that were taken here before the last one; 0 if the connection ends behind that.
+    pub(super) fn kept_requests_before(&self) -> u64 {
+        if self.response.keeps { self.requests.saturating_sub(self.earlier + 1) } else { 0 }
     }
 }
 

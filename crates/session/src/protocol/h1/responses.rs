@@ -108,6 +108,11 @@ impl Responder<'_> {
         self.by_reference
     }
 
+    /// Requests of the connection that were taken here before this one; 0 if the connection ends behind it.
+    pub(crate) fn kept_requests_before(&self) -> u64 {
+        self.protocol.kept_requests_before()
+    }
+
     /// Whether a body follows that was not read.
     pub(crate) fn has_body_ahead(&self) -> bool {
         matches!(self.protocol.input_state, InputState::Ahead { .. })

@@ -21,6 +21,7 @@ impl Http1Driver {
         connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> bool {
+        let begun_ns = ctx.clock.exact_ns();
         let (Some(node), Some(agent)) = (chosen.node(), ctx.agent_link.clone()) else { return false };
         let is_alone = self.exchanges.len() == 1
             && !self.protocol.is_lent()
@@ -35,7 +36,7 @@ impl Http1Driver {
         if !agent.hand_off(node, passport, connection.transport.socket()) {
             return false;
         }
-        chosen.note_handed_off();
+        chosen.note_handed_off(ctx.clock.exact_ns() - begun_ns);
         let record = &mut self.exchanges[at].exchange.record;
         record.note_trail(Arc::clone(chosen.application()), chosen.trail());
         self.leave(Outcome::HandedOff, connection, ctx);

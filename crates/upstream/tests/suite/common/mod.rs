@@ -78,6 +78,7 @@ pub(crate) fn handed(application: &Arc<Application>, client: &Arc<ClientSocket>)
         minor: 1,
         keep: true,
         head: false,
+        holds: false,
         fields: b"Server: test\r\n".to_vec(),
     };
     Request { pass: Some(pass), ..get(application) }
