@@ -99,6 +99,11 @@ pub fn read_requests(input: &[u8], cuts: impl IntoIterator<Item = usize>) -> Rea
                 }
                 Part::Params(range) => add_bytes(&mut seen, RecordType::Params, &piece[range]),
                 Part::Stdin(range) => add_bytes(&mut seen, RecordType::Stdin, &piece[range]),
+                Part::Slices => {
+                    let slices: Vec<_> = reader.slices().collect();
+                    assert!((1..=SLICES_MAX).contains(&slices.len()));
+                    seen.push(Seen::Slices(slices));
+                }
                 Part::GetValues => seen.push(Seen::Pairs(reader.names().rest().to_vec())),
                 part => {
                     if part == Part::StdinEnd {

@@ -4,7 +4,7 @@
 use baton_fcgi::Broken;
 use baton_fcgi::offer;
 use baton_fcgi::params::Params;
-use baton_responder::{Begun, Connection, Memory, ReadError};
+use baton_responder::{Answer, Begun, Connection, Memory, ReadError};
 use rustix::io::Errno;
 
 use crate::pieces::{INPUT_BYTES_MAX, with_pieces};
@@ -45,7 +45,7 @@ fn agree((requests, why): &Reading, (others, other_why): &Reading) {
 fn read(input: &[u8], piece_bytes: usize) -> Reading {
     with_pieces(input, piece_bytes, |socket| {
         let mut connection = Connection::new(socket, Memory::default());
-        let mut requests = Vec::new();
+        let (mut requests, mut answer) = (Vec::new(), Answer::new());
         let why = loop {
             let begun = match connection.next_request() {
                 Ok(Some(begun)) => begun,
@@ -54,7 +54,8 @@ fn read(input: &[u8], piece_bytes: usize) -> Reading {
                 Err(ReadError::Failed(Errno::INTR)) => continue,
                 Err(error) => break Some(error),
             };
-            let offer = connection.offer().0.map(<[u8]>::to_vec);
+            let offer = connection.environment().offer().map(<[u8]>::to_vec);
+            connection.begin(&mut answer);
             let variables = variables(&mut connection);
             let body = body(&mut connection);
             let failed = body.as_ref().err().copied();
@@ -86,7 +87,7 @@ fn body(connection: &mut Connection) -> Result<Vec<u8>, ReadError> {
         if piece.is_empty() {
             return Ok(body);
         }
-        body.extend_from_slice(&connection.buffer()[piece]);
+        body.extend_from_slice(connection.bytes(&piece));
     }
 }
 

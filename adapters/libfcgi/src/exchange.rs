@@ -29,6 +29,8 @@ pub(crate) struct Exchange {
     /// Whether the body has been read and the data of a filter comes.
     filters: bool,
     app_status: c_int,
+    /// Whether the window of the input stream is memory of this process's.
+    input_is_own: bool,
 }
 
 /// The streams of a request, and the memory that is not part of the connection or the answer.
@@ -76,6 +78,7 @@ impl Exchange {
             role: Role::Responder,
             filters: false,
             app_status: 0,
+            input_is_own: true,
         })
     }
 
@@ -102,12 +105,11 @@ impl Exchange {
     }
 
     /// A request has begun on the connection: opens its streams. `this` is how they refer to the exchange.
-    pub(crate) fn begin(&mut self, this: *mut Self, id: u16, role: Role) {
+    pub(crate) fn begin(&mut self, this: *mut Self, role: Role) {
         self.role = role;
         self.filters = false;
         self.app_status = 0;
-        let (offer, descriptors) = self.connection.offer();
-        self.answer.begin(id, offer, descriptors);
+        self.connection.begin(&mut self.answer);
         let streams = &mut *self.streams;
         for stream in [&mut streams.input, &mut streams.output, &mut streams.errors] {
             stream.data = this.cast();
@@ -115,8 +117,8 @@ impl Exchange {
             stream.was_fclose_called = 0;
             stream.fcgi_errno = 0;
         }
-        let body = self.connection.buffer().as_mut_ptr();
-        streams.input.read_from(body, 0);
+        streams.input.read_from(ptr::NonNull::dangling().as_ptr(), 0);
+        self.input_is_own = true;
         streams.errors.write_to(&mut streams.errors_buffer);
         streams.output.write_to(self.answer.space());
         self.list_variables();
@@ -135,6 +137,11 @@ impl Exchange {
         let variables = self.connection.environment_mut().c_strings();
         self.envp.extend(variables.map(|variable| variable.as_mut_ptr().cast::<c_char>()));
         self.envp.push(ptr::null_mut());
+    }
+
+    /// Whether the program may write into the window of the input stream.
+    pub(crate) fn input_is_own(&self) -> bool {
+        self.input_is_own
     }
 
     /// The variables as C wants them.
@@ -171,6 +178,7 @@ impl Exchange {
         streams.errors.close();
         #[expect(clippy::cast_sign_loss, reason = "the protocol has 32 bits for it, without a meaning")]
         let finished = self.answer.finish(&mut self.connection, self.app_status as u32);
+        self.connection.forget_body();
         finished.is_ok() && streams.input.fcgi_errno == 0
     }
 
@@ -231,8 +239,13 @@ impl Exchange {
                 self.streams.input.is_closed = 1;
             }
             Ok(piece) => {
-                let len = piece.len();
-                self.streams.input.read_from(self.connection.buffer()[piece].as_mut_ptr(), len);
+                self.input_is_own = piece.is_own();
+                let start = match self.connection.own_bytes(&piece) {
+                    Some(bytes) => bytes.as_mut_ptr(),
+                    // The server's: `FCGX_UnGetChar`, the only function that would write there, does not.
+                    None => self.connection.bytes(&piece).as_ptr().cast_mut(),
+                };
+                self.streams.input.read_from(start, piece.len());
             }
             Err(ReadError::Failed(errno)) => self.streams.input.fail(errno.raw_os_error()),
             Err(_) => self.streams.input.fail(FCGX_PROTOCOL_ERROR),

@@ -186,7 +186,7 @@ unsafe fn next_request(its: &mut Request) -> bool {
                 Ok(None) | Err(_) => return false,
             }
         };
-        exchange.begin(its.exchange, begun.id, begun.role);
+        exchange.begin(its.exchange, begun.role);
         its.request_id = begun.id.into();
         its.role = match begun.role {
             Role::Responder => 1,

@@ -159,8 +159,14 @@ pub(crate) unsafe extern "C" fn FCGX_UnGetChar(c: c_int, stream: *mut Stream) ->
         if c == EOF || stream.is_closed != 0 || stream.is_reader == 0 || stream.rd_next == stream.stop_unget {
             return EOF;
         }
-        stream.rd_next = stream.rd_next.sub(1);
-        *stream.rd_next = c as u8;
+        let before = stream.rd_next.sub(1);
+        if *before != c as u8 {
+            if !behind(stream).input_is_own() {
+                return EOF;
+            }
+            *before = c as u8;
+        }
+        stream.rd_next = before;
     }
     c
 }

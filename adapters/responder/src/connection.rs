@@ -7,18 +7,26 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use baton_fcgi::Broken;
-use baton_fcgi::application::{Part, RequestReader, push_end, push_unknown_type, push_values_result};
+use baton_fcgi::application::{
+    Part, RequestReader, push_end, push_freed, push_takes_bodies, push_unknown_type, push_values_result,
+};
+use baton_fcgi::offer::Offer;
 use baton_fcgi::response::ProtocolStatus;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 
+use crate::answer::Answer;
+use crate::body::{Body, BodyPiece, Source};
 use crate::descriptors::Descriptors;
 use crate::environment::Environment;
 use crate::link::{Control, Link, wait, write_all};
 
 /// Bytes that are read with one call, and the most that wait for the application: two full records.
 const BUFFER_BYTES: usize = 128 << 10;
+
+/// The server sends bodies up to this length as bytes.
+const SHORT_BODY_BYTES: u64 = 16 << 10;
 
 /// The role of an application (FastCGI 1.0, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +100,10 @@ pub struct Connection {
     /// Received but not parsed: `buffer[parsed..filled]`.
     parsed: usize,
     filled: usize,
-    /// Pieces of the body in the buffer that the application has not seen.
-    body: VecDeque<Range<usize>>,
+    /// What the application has not seen of the body, and where it lies.
+    body: Body,
+    /// The id of the request at hand.
+    id: u16,
     body_ended: bool,
     controls: VecDeque<Control>,
     /// Where the piece of the body ends that the application was given last. It may look at it until the next.
@@ -109,7 +119,6 @@ pub struct Connection {
 #[derive(Debug)]
 pub struct Memory {
     buffer: Box<[u8]>,
-    body: VecDeque<Range<usize>>,
     controls: VecDeque<Control>,
     environment: Environment,
 }
@@ -118,7 +127,6 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            body: VecDeque::new(),
             controls: VecDeque::new(),
             environment: Environment::default(),
         }
@@ -129,8 +137,7 @@ impl Connection {
     /// For an accepted connection.
     #[must_use]
     pub fn new(socket: OwnedFd, memory: Memory) -> Self {
-        let Memory { buffer, mut body, mut controls, mut environment } = memory;
-        body.clear();
+        let Memory { buffer, mut controls, mut environment } = memory;
         controls.clear();
         environment.clear();
         Self {
@@ -140,7 +147,8 @@ impl Connection {
             buffer,
             parsed: 0,
             filled: 0,
-            body,
+            body: Body::default(),
+            id: 0,
             body_ended: true,
             controls,
             lent: 0,
@@ -153,12 +161,7 @@ impl Connection {
     /// Closes the connection. Its memory can be used for another.
     #[must_use]
     pub fn close(self) -> Memory {
-        Memory {
-            buffer: self.buffer,
-            body: self.body,
-            controls: self.controls,
-            environment: self.environment,
-        }
+        Memory { buffer: self.buffer, controls: self.controls, environment: self.environment }
     }
 
     /// Waits for the next request and reads its variables. Skips the unread rest of the one before, and answers the
@@ -168,9 +171,9 @@ impl Connection {
     /// Close the connection. But after [`ReadError::Failed`] with `EINTR`, a signal before the request, it can be
     /// called again.
     pub fn next_request(&mut self) -> Result<Option<Begun>, ReadError> {
-        if let Some(broken @ ReadError::Broken(_)) = self.failed {
-            // Found after the body of the request before: close the connection.
-            return Err(broken);
+        if let Some(error @ (ReadError::Broken(_) | ReadError::Failed(_))) = self.failed {
+            // Found with the request before, or behind its body: close the connection.
+            return Err(error);
         }
         self.reader.finish();
         self.body.clear();
@@ -200,6 +203,7 @@ impl Connection {
                 }
                 Some(Part::ParamsEnd) => {
                     self.environment.complete().map_err(ReadError::Broken)?;
+                    self.id = begun.map_or(0, |begun| begun.id);
                     return Ok(begun);
                 }
                 Some(Part::Abort) => return Err(ReadError::Aborted),
@@ -243,42 +247,67 @@ impl Connection {
         &mut self.environment
     }
 
-    /// The offer that came with the request, and the descriptors among which its own are the oldest.
-    pub fn offer(&mut self) -> (Option<&[u8]>, &mut Descriptors) {
-        (self.environment.offer(), &mut self.descriptors)
+    /// Begins the answer to the request at hand, by the offer that came with it.
+    pub fn begin(&mut self, answer: &mut Answer) {
+        let offer = self.environment.offer();
+        answer.begin(self.id, offer, &mut self.descriptors);
+        let bodies = offer.and_then(|offer| Offer::parse(offer).ok()).map(|offer| offer.bodies);
+        let Some(bodies) = bodies else { return };
+        if bodies.asks && self.expects_long_body() {
+            // At once: the rest of this body may come so.
+            let mut records = Vec::new();
+            push_takes_bodies(&mut records, self.id);
+            // If it fails, reading fails, too.
+            let _ = self.write(&records);
+        } else if bodies.asks {
+            answer.take_bodies();
+        }
+        if let Err(errno) = self.body.begin(bodies, &mut self.descriptors) {
+            // The answer may go on without the body, if the application does not read it.
+            self.failed = Some(ReadError::Failed(errno));
+        }
     }
 
-    /// Reads the next piece of the body: its range in [`buffer`](Self::buffer), valid until the next call. An empty
-    /// range is the end.
+    /// Whether the body is longer than what comes as bytes in any case.
+    fn expects_long_body(&self) -> bool {
+        let length =
+            self.environment.get("CONTENT_LENGTH").and_then(|length| std::str::from_utf8(length).ok());
+        length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > SHORT_BODY_BYTES)
+    }
+
+    /// Reads the next piece of the body, which is there until the next call. An empty one is the end.
     ///
     /// # Errors
     /// The body does not go on, now or later.
-    pub fn read_body(&mut self) -> Result<Range<usize>, ReadError> {
+    pub fn read_body(&mut self) -> Result<BodyPiece, ReadError> {
         // A blocking read never returns `None`.
-        Ok(self.next_piece(RecvFlags::empty())?.unwrap_or(0..0))
+        Ok(self.next_piece(RecvFlags::empty())?.unwrap_or(BodyPiece::END))
     }
 
     /// Reads the next piece of the body without waiting: `None` if none of the body has arrived yet.
     ///
     /// # Errors
     /// As for [`read_body`](Self::read_body).
-    pub fn read_body_now(&mut self) -> Result<Option<Range<usize>>, ReadError> {
+    pub fn read_body_now(&mut self) -> Result<Option<BodyPiece>, ReadError> {
         self.next_piece(RecvFlags::DONTWAIT)
     }
 
-    fn next_piece(&mut self, flags: RecvFlags) -> Result<Option<Range<usize>>, ReadError> {
+    fn next_piece(&mut self, flags: RecvFlags) -> Result<Option<BodyPiece>, ReadError> {
         self.lent = 0;
         loop {
-            if let Some(piece) = self.body.pop_front() {
-                self.lent = piece.end;
+            if let Some(piece) = self.body.next() {
+                if piece.is_own() {
+                    self.lent = piece.range.end;
+                }
                 return Ok(Some(piece));
             }
             if self.body_ended {
-                return Ok(Some(0..0));
+                return Ok(Some(BodyPiece::END));
             }
             if let Some(error) = self.failed {
                 return Err(error);
             }
+            self.return_owed()?;
             match self.receive_ahead(flags) {
                 Ok(()) | Err(ReadError::Failed(Errno::INTR)) => {}
                 Err(ReadError::Failed(Errno::AGAIN)) if flags.contains(RecvFlags::DONTWAIT) => {
@@ -289,9 +318,31 @@ impl Connection {
         }
     }
 
-    /// The memory that [`read_body`](Self::read_body) refers to.
-    pub fn buffer(&mut self) -> &mut [u8] {
-        &mut self.buffer
+    /// Returns to the server what the application has finished with.
+    fn return_owed(&mut self) -> Result<(), ReadError> {
+        let Some(bytes) = self.body.take_owed() else { return Ok(()) };
+        let mut records = Vec::new();
+        push_freed(&mut records, self.id, bytes);
+        self.write(&records)
+    }
+
+    /// The bytes of the piece that was read last.
+    #[must_use]
+    pub fn bytes(&self, piece: &BodyPiece) -> &[u8] {
+        match piece.source {
+            Source::Buffer => &self.buffer[piece.range.clone()],
+            Source::Pool | Source::File => self.body.lent(piece),
+        }
+    }
+
+    /// The same bytes, if the program may change them: those that the server has lent it may not.
+    pub fn own_bytes(&mut self, piece: &BodyPiece) -> Option<&mut [u8]> {
+        piece.is_own().then(|| &mut self.buffer[piece.range.clone()])
+    }
+
+    /// The request is answered: lets go of what the server has lent for its body.
+    pub fn forget_body(&mut self) {
+        self.body.clear();
     }
 
     /// Parses all received input after a request's variables; if there is none, receives once and parses that.
@@ -305,7 +356,13 @@ impl Connection {
         }
         while let Some(part) = self.parse()? {
             match part {
-                Part::Stdin(range) => self.body.push_back(range),
+                Part::Stdin(range) => self.body.push_received(range),
+                Part::Slices => {
+                    for slice in self.reader.slices() {
+                        self.body.push_slice(slice).map_err(ReadError::Broken)?;
+                    }
+                }
+                Part::File(range) => self.body.push_file(range).map_err(ReadError::Broken)?,
                 Part::StdinEnd => self.body_ended = true,
                 Part::Freed(bytes) => self.controls.push_back(Control::Freed(bytes)),
                 Part::GiveBack => self.controls.push_back(Control::GiveBack),
@@ -342,7 +399,7 @@ impl Connection {
 
     /// Whether the received input is unused, except for the piece of the body that the application has.
     fn has_only_been_lent(&self) -> bool {
-        self.parsed == self.filled && self.body.is_empty()
+        self.parsed == self.filled && self.body.pieces.iter().all(|piece| !piece.is_own())
     }
 
     /// Takes the next part of the received input; `None` if there is none. Answers the server's queries.

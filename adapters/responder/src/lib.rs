@@ -14,15 +14,16 @@
 //! Without an offer this is an ordinary FastCGI library, with records of 64 KiB.
 
 mod answer;
+mod body;
 mod client;
 mod connection;
 mod descriptors;
 mod environment;
 mod link;
-mod region;
 mod responder;
 
 pub use answer::{Answer, Ended};
+pub use body::BodyPiece;
 pub use connection::{Begun, Connection, Memory, ReadError, Role};
 pub use descriptors::Descriptors;
 pub use environment::{ENVIRONMENT_BYTES_MAX, Environment};

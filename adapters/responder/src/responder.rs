@@ -1,7 +1,6 @@
 //! For applications in Rust: sequential requests, read and answered like any stream.
 
-use std::io::{self, Read, Write};
-use std::ops::Range;
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::answer::{Answer, Ended};
+use crate::body::BodyPiece;
 use crate::connection::{Begun, Connection, Memory, ReadError, Role};
 use crate::link::Link;
 
@@ -83,9 +83,8 @@ impl Responder {
             }
         };
         let connection = self.connection.insert(connection);
-        let (offer, descriptors) = connection.offer();
-        self.answer.begin(begun.id, offer, descriptors);
-        Ok(Request { responder: self, begun, unread: 0..0, exit_status: 0 })
+        connection.begin(&mut self.answer);
+        Ok(Request { responder: self, begun, unread: None, exit_status: 0 })
     }
 
     fn accept(&self) -> io::Result<OwnedFd> {
@@ -127,8 +126,8 @@ fn read_request(connection: &mut Connection) -> Result<Option<Begun>, ReadError>
 pub struct Request<'a> {
     responder: &'a mut Responder,
     begun: Begun,
-    /// The received but unread part of the body, in the buffer of the connection.
-    unread: Range<usize>,
+    /// The piece of the body that has arrived, as far as it is unread.
+    unread: Option<BodyPiece>,
     exit_status: u32,
 }
 
@@ -193,9 +192,9 @@ impl Request<'_> {
     /// The body does not go on, now or later.
     pub fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(connection) = &mut self.responder.connection else { return Ok(Some(0)) };
-        if self.unread.is_empty() && !buffer.is_empty() {
+        if self.unread.is_none() && !buffer.is_empty() {
             match connection.read_body_now()? {
-                Some(piece) => self.unread = piece,
+                Some(piece) => self.unread = Some(piece),
                 None => return Ok(None),
             }
         }
@@ -232,7 +231,11 @@ impl Request<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         let status = self.exit_status;
-        let finished = self.write_answer(|answer, connection| answer.finish(connection, status));
+        let finished = self.write_answer(|answer, connection| {
+            let finished = answer.finish(connection, status);
+            connection.forget_body();
+            finished
+        });
         if (finished.is_err() || !self.begun.keep_connection)
             && let Some(connection) = self.responder.connection.take()
         {
@@ -242,11 +245,15 @@ impl Request<'_> {
     }
 
     fn take_unread(&mut self, buffer: &mut [u8]) -> usize {
-        let Some(connection) = &mut self.responder.connection else { return 0 };
-        let piece = &connection.buffer()[self.unread.clone()];
+        let (Some(connection), Some(piece)) = (&self.responder.connection, &mut self.unread) else {
+            return 0;
+        };
         let read = piece.len().min(buffer.len());
-        buffer[..read].copy_from_slice(&piece[..read]);
-        self.unread.start += read;
+        buffer[..read].copy_from_slice(&connection.bytes(piece)[..read]);
+        piece.advance(read);
+        if piece.is_empty() {
+            self.unread = None;
+        }
         read
     }
 
@@ -275,11 +282,28 @@ impl Drop for Request<'_> {
 
 impl Read for Request<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(connection) = &mut self.responder.connection else { return Ok(0) };
-        if self.unread.is_empty() && !buffer.is_empty() {
-            self.unread = connection.read_body()?;
+        if !buffer.is_empty() {
+            self.fill_buf()?;
         }
         Ok(self.take_unread(buffer))
+    }
+}
+
+/// The body where it lies: in memory that the server has lent, or in the buffer of the connection.
+impl BufRead for Request<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let Some(connection) = &mut self.responder.connection else { return Ok(&[]) };
+        if self.unread.is_none() {
+            self.unread = Some(connection.read_body()?);
+        }
+        Ok(self.unread.as_ref().map_or(&[], |piece| connection.bytes(piece)))
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        if let Some(piece) = &mut self.unread {
+            piece.advance(bytes);
+        }
+        self.unread.take_if(|piece| piece.is_empty());
     }
 }
 

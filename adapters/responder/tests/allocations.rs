@@ -24,9 +24,8 @@ fn allocations(ask: impl Fn(&mut Server, &Client), body_bytes: usize) -> u64 {
         let client = Client::new();
         ask(&mut server, &client);
         let counted = allocation_counter::measure(|| {
-            let begun = connection.next_request().unwrap().unwrap();
-            let (offer, descriptors) = connection.offer();
-            answer.begin(begun.id, offer, descriptors);
+            connection.next_request().unwrap().unwrap();
+            connection.begin(&mut answer);
             assert!(connection.read_body().unwrap().is_empty());
             assert_eq!(connection.environment().get("LAST"), Some(&b"1"[..]));
             assert_eq!(connection.environment_mut().c_strings().count(), 3);

@@ -4,22 +4,34 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use baton_pool::{Chunk, ChunkPool};
+
 /// Bytes that do not change while more than one owner can see them; cloning shares them.
 ///
 /// IO-Lite's exception holds here too (Pai, section 2.2.1): a buffer that nothing else refers to may be
 /// changed in place, see [`Buffer::get_mut`].
 #[derive(Clone, Default)]
-pub struct Buffer(Arc<Vec<u8>>);
+pub struct Buffer(Arc<Memory>);
+
+/// Where the bytes of a buffer are.
+enum Memory {
+    Own(Vec<u8>),
+    /// Where an application may read them, too.
+    Chunk(Chunk),
+}
 
 impl Buffer {
     /// Takes over `bytes` without copying them.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(bytes))
+        Self(Arc::new(Memory::Own(bytes)))
     }
 
     /// The bytes, writable, if this is the only reference to the buffer; `None` otherwise.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
-        Arc::get_mut(&mut self.0).map(Vec::as_mut_slice)
+        match Arc::get_mut(&mut self.0)? {
+            Memory::Own(bytes) => Some(bytes),
+            Memory::Chunk(chunk) => Some(chunk),
+        }
     }
 
     /// The range `start..end` of this buffer, sharing its bytes.
@@ -36,12 +48,32 @@ impl Buffer {
         Slice { buffer: self.clone(), start: offset(start), end: offset(end) }
     }
 
-    pub(crate) fn vec(&self) -> &Vec<u8> {
-        &self.0
+    /// Its own memory, if that is where it is.
+    pub(crate) fn vec(&self) -> Option<&Vec<u8>> {
+        match &*self.0 {
+            Memory::Own(bytes) => Some(bytes),
+            Memory::Chunk(_) => None,
+        }
     }
 
+    /// The same, writable, if this is the only reference to the buffer.
     pub(crate) fn vec_mut(&mut self) -> Option<&mut Vec<u8>> {
-        Arc::get_mut(&mut self.0)
+        match Arc::get_mut(&mut self.0)? {
+            Memory::Own(bytes) => Some(bytes),
+            Memory::Chunk(_) => None,
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
+impl From<Chunk> for Buffer {
+    fn from(chunk: Chunk) -> Self {
+        Self(Arc::new(Memory::Chunk(chunk)))
     }
 }
 
@@ -49,7 +81,10 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &*self.0 {
+            Memory::Own(bytes) => bytes,
+            Memory::Chunk(chunk) => chunk,
+        }
     }
 }
 
@@ -76,6 +111,14 @@ impl Slice {
     /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
+    }
+
+    /// Where it begins in this pool, in bytes, if it lies there.
+    pub fn offset_in(&self, pool: &ChunkPool) -> Option<u32> {
+        match &*self.buffer.0 {
+            Memory::Chunk(chunk) if chunk.is_of(pool) => Some(chunk.offset() as u32 + self.start),
+            _ => None,
+        }
     }
 
     /// Shortens the slice to its first `at` bytes and returns the rest.

@@ -1,6 +1,6 @@
 //! Hands many pieces to the kernel by address, with one call.
 //!
-//! This is the only way to send bytes of a [`Region`](crate::Region): Rust never borrows them, and the loans are
+//! This is the only way to send bytes of a [`Region`](baton_pool::Region): Rust never borrows them, and the loans are
 //! locked only while the kernel copies.
 
 use std::io;
@@ -15,8 +15,11 @@ use crate::{Loan, Piece};
 /// Most pieces of one call. More gain nothing: a pipelining client's batch is bounded, too.
 pub const GATHERED_MAX: usize = 64;
 
+/// Most descriptors of one call: the way of an answer, a pool, and the file of a body.
+pub const DESCRIPTORS_MAX: usize = 3;
+
 /// Sends what is in front of the first range of a file, without waiting: at most [`GATHERED_MAX`] pieces, and with the
-/// first byte a copy of `descriptor`. `more`: other bytes follow at once, even if all of these are sent. Returns how many
+/// first byte copies of `descriptors`, at most [`DESCRIPTORS_MAX`]. `more`: other bytes follow at once, even if all of these are sent. Returns how many
 /// bytes the socket took.
 ///
 /// # Errors
@@ -25,7 +28,7 @@ pub(crate) fn send<'a>(
     socket: impl AsFd,
     pieces: impl Iterator<Item = &'a Piece>,
     more: bool,
-    descriptor: Option<BorrowedFd<'_>>,
+    descriptors: &[BorrowedFd<'_>],
 ) -> Result<u64, Errno> {
     let gathered = Gathered::new(pieces);
     let mut flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
@@ -36,10 +39,10 @@ pub(crate) fn send<'a>(
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = gathered.vectors.as_ptr().cast_mut();
     message.msg_iovlen = gathered.count as _;
-    let mut rights = descriptor.map(Rights::new);
-    if let Some(rights) = &mut rights {
-        message.msg_control = (&raw mut *rights).cast();
-        message.msg_controllen = size_of::<Rights>() as _;
+    let mut rights = Rights::new(descriptors);
+    if !descriptors.is_empty() {
+        message.msg_control = (&raw mut rights).cast();
+        message.msg_controllen = rights.header.cmsg_len as _;
     }
     // SAFETY: the kernel reads `count` vectors, each of which describes bytes that `gathered` keeps where they are, and a
     // control message that lives until the end of this function.
@@ -47,22 +50,26 @@ pub(crate) fn send<'a>(
     u64::try_from(sent).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
-/// A control message with one descriptor, as the kernel reads it (`cmsg(3)`).
+/// A control message with descriptors, as the kernel reads it (`cmsg(3)`).
 #[repr(C)]
 struct Rights {
     header: libc::cmsghdr,
-    descriptor: RawFd,
+    descriptors: [RawFd; DESCRIPTORS_MAX],
 }
 
 impl Rights {
-    fn new(descriptor: BorrowedFd<'_>) -> Self {
+    fn new(descriptors: &[BorrowedFd<'_>]) -> Self {
         // SAFETY: a header of zeroes is a header.
         let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
         header.cmsg_level = libc::SOL_SOCKET;
         header.cmsg_type = libc::SCM_RIGHTS;
         // SAFETY: this only calculates.
-        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) } as _;
-        Self { header, descriptor: descriptor.as_raw_fd() }
+        header.cmsg_len = unsafe { libc::CMSG_LEN((descriptors.len() * size_of::<RawFd>()) as u32) } as _;
+        let mut numbers = [-1; DESCRIPTORS_MAX];
+        for (number, descriptor) in numbers[..descriptors.len()].iter_mut().zip(descriptors) {
+            *number = descriptor.as_raw_fd();
+        }
+        Self { header, descriptors: numbers }
     }
 }
 

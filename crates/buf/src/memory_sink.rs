@@ -32,7 +32,7 @@ impl<F: FnMut(&[&[u8]], bool) -> Result<u64, Errno>> Sink for MemorySink<F> {
         &self,
         queue: &Aggregate,
         more: bool,
-        _descriptor: Option<BorrowedFd<'_>>,
+        _descriptors: &[BorrowedFd<'_>],
     ) -> Result<u64, Errno> {
         if let Some(Piece::Shared(slice)) = queue.front() {
             let mut copy = Vec::new();
@@ -79,8 +79,8 @@ mod tests {
             calls.push((pieces.concat().len(), more));
             Ok(3)
         });
-        sender.send_memory(&sink, false, None).unwrap();
-        sender.send_memory(&sink, true, None).unwrap();
+        sender.send_memory(&sink, false, &[]).unwrap();
+        sender.send_memory(&sink, true, &[]).unwrap();
         assert_eq!(calls, [(2 * GATHERED_MAX, true), (2 * GATHERED_MAX - 1, true)]);
         assert_eq!(sender.queue.len(), 2 * GATHERED_MAX as u64 + 2 - 6);
     }

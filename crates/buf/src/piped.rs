@@ -182,7 +182,7 @@ mod tests {
             sender.queue.push(crate::Buffer::new(b">".to_vec()));
             assert!(!pipe.is_empty());
             while !sender.queue.is_empty() {
-                sender.send_memory(&to.as_fd(), false, None).unwrap();
+                sender.send_memory(&to.as_fd(), false, &[]).unwrap();
                 sender.send_piped(&to.as_fd()).unwrap();
             }
             assert!(pipe.is_empty(), "round {round}");

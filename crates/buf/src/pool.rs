@@ -62,15 +62,18 @@ impl Deref for Unfrozen {
     type Target = Vec<u8>;
 
     fn deref(&self) -> &Vec<u8> {
-        self.0.vec()
+        self.0.vec().expect(OWN)
     }
 }
 
 impl DerefMut for Unfrozen {
     fn deref_mut(&mut self) -> &mut Vec<u8> {
-        self.0.vec_mut().expect("an unfrozen buffer has one owner")
+        self.0.vec_mut().expect(OWN)
     }
 }
+
+/// What a buffer is that is still being written.
+const OWN: &str = "an unfrozen buffer has one owner, and memory of its own";
 
 /// How many used buffers a search for a free one skips.
 const LOOKS_MAX: usize = 4;

@@ -41,7 +41,7 @@ impl Sender {
         self.sent
     }
 
-    /// Sends the pieces in memory that are in front; `descriptor` goes with the first byte. `more`: bytes will follow what
+    /// Sends the pieces in memory that are in front; `descriptors` go with the first byte. `more`: bytes will follow what
     /// is in the queue, so that the kernel may keep the last packet for them.
     ///
     /// # Errors
@@ -50,9 +50,9 @@ impl Sender {
         &mut self,
         sink: &(impl Sink + ?Sized),
         more: bool,
-        descriptor: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Stop> {
-        let sent = sink.send_memory(&self.queue, more, descriptor);
+        let sent = sink.send_memory(&self.queue, more, descriptors);
         self.handle_sent(sent)
     }
 

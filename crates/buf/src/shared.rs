@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Region, Slice};
+use baton_pool::Region;
+
+use crate::Slice;
 
 /// Bytes of a [`Region`] on loan to a sender.
 ///

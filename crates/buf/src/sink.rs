@@ -15,13 +15,13 @@ pub trait Sink {
     /// Takes from these bytes. `more`: others follow at once.
     fn send(&self, bytes: &[u8], more: bool) -> Result<u64, Errno>;
 
-    /// Takes from the pieces in memory in front of `queue`, and `descriptor` with the first byte of them. `more`: other
+    /// Takes from the pieces in memory in front of `queue`, and `descriptors` with the first byte of them. `more`: other
     /// bytes follow behind the queue.
     fn send_memory(
         &self,
         queue: &Aggregate,
         more: bool,
-        descriptor: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<u64, Errno>;
 
     /// Takes from the first `bytes_max` bytes of a range of a file, by reference. 0: the file ends before them. It fails
@@ -45,13 +45,13 @@ impl<S: AsFd> Sink for S {
         &self,
         queue: &Aggregate,
         more: bool,
-        descriptor: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<u64, Errno> {
         let count = queue.pieces().take_while(|piece| piece.is_in_memory()).count();
         let more = more || count < queue.pieces().len() || count > GATHERED_MAX;
-        match (queue.front(), descriptor) {
-            (Some(Piece::Memory(slice)), None) if count == 1 => self.send(slice, more),
-            _ => retry_on_intr(|| gather::send(self, queue.pieces(), more, descriptor)),
+        match queue.front() {
+            Some(Piece::Memory(slice)) if count == 1 && descriptors.is_empty() => self.send(slice, more),
+            _ => retry_on_intr(|| gather::send(self, queue.pieces(), more, descriptors)),
         }
     }
 

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, FileSlice, Loan, OpenFile, Piece, Pool, Region, SharedSlice};
+use baton_buf::{Aggregate, Buffer, FileSlice, Loan, OpenFile, Piece, Pool, SharedSlice};
+use baton_pool::Region;
 use proptest::prelude::*;
 
 /// The bytes of an aggregate, files read.

@@ -17,7 +17,7 @@ fn a_descriptor_goes_with_the_first_byte() {
     for piece in ["one ", "two"] {
         sender.queue.push(Buffer::new(piece.into()));
     }
-    sender.send_memory(&ours.as_fd(), false, Some(passed.as_fd())).unwrap();
+    sender.send_memory(&ours.as_fd(), false, &[passed.as_fd()]).unwrap();
     drop(passed);
     assert_eq!((sender.sent(), sender.queue.len()), (7, 0));
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -53,11 +53,11 @@ fn why_nothing_was_sent() {
     sender.queue.clear();
     sender.queue.push(Buffer::new(vec![0; 8 << 20]));
     let stop = loop {
-        if let Err(stop) = sender.send_memory(&ours.as_fd(), false, None) {
+        if let Err(stop) = sender.send_memory(&ours.as_fd(), false, &[]) {
             break stop;
         }
     };
     assert_eq!((stop, sender.sent() + sender.queue.len()), (Stop::Full, 5 + (8 << 20)));
     drop(theirs);
-    assert_eq!(sender.send_memory(&ours.as_fd(), false, None), Err(Stop::PeerGone));
+    assert_eq!(sender.send_memory(&ours.as_fd(), false, &[]), Err(Stop::PeerGone));
 }

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use baton_buf::{Aggregate, Buffer, FileSlice, Loan, Region, Sender, gather};
+use baton_buf::{Aggregate, Buffer, FileSlice, Loan, Sender, gather};
+use baton_pool::Region;
 use proptest::prelude::*;
 
 /// A region, and the file by which the other process writes to it.
@@ -59,7 +60,7 @@ fn one_call_sends_all_that_is_in_memory() {
     sender.queue.push(second);
     sender.queue.push(FileSlice::new(Arc::new(OwnedFd::from(file).into()), 0, 10));
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    sender.send_memory(&ours.as_fd(), false, None).unwrap();
+    sender.send_memory(&ours.as_fd(), false, &[]).unwrap();
     assert_eq!(sender.queue.len(), 10);
     let mut received = vec![0; sender.sent() as usize];
     theirs.read_exact(&mut received).unwrap();
@@ -106,7 +107,7 @@ fn what_is_moved_out_stays_what_it_was() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let mut sender = Sender::default();
     sender.queue.push(slice);
-    sender.send_memory(&ours.as_fd(), false, None).unwrap();
+    sender.send_memory(&ours.as_fd(), false, &[]).unwrap();
     let mut received = [0; 5];
     theirs.read_exact(&mut received).unwrap();
     assert_eq!(&received, b"bytes");

@@ -2,14 +2,14 @@
 //! application that Baton knows does it.
 
 use crate::frames::{Frame, FrameReader};
-use crate::handover::{self, Order};
+use crate::handover::{self, Order, slices_in};
 use crate::params::{self, Params};
 use crate::record::{
     CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType, eight_bytes, header,
     push_record, push_stream,
 };
 use crate::response::ProtocolStatus;
-use crate::{Answered, Broken, Declined, RegionSlice, Rest};
+use crate::{Answered, Broken, Declined, FileRange, RegionSlice, Rest};
 use std::ops::Range;
 
 /// The next part of the input. Ranges refer to that input and are never empty.
@@ -38,6 +38,10 @@ pub enum Part {
     ParamsEnd,
     /// A piece of the request's body.
     Stdin(Range<usize>),
+    /// The next pieces of the body are in the pool: see [`RequestReader::slices`].
+    Slices,
+    /// The next piece of the body is in the file that came with the request.
+    File(FileRange),
     /// The body is complete.
     StdinEnd,
     /// The server no longer wants the answer: end the request.
@@ -168,6 +172,15 @@ impl RequestReader {
         Params::new(&self.collected)
     }
 
+    /// The slices of the last [`Part::Slices`], until the next call of [`read`](Self::read). They may exceed the pool: see
+    /// [`RegionSlice::is_within`].
+    pub fn slices(&self) -> impl ExactSizeIterator<Item = RegionSlice> {
+        match Order::parse(&self.collected) {
+            Ok(Order::Slices(bytes)) => slices_in(bytes),
+            _ => slices_in(&[]),
+        }
+    }
+
     fn open(&mut self, header: RecordHeader) -> Result<Doing, Broken> {
         let RecordHeader { kind, request_id, content_len, .. } = header;
         let known = RecordType::from_u8(kind);
@@ -220,6 +233,11 @@ impl RequestReader {
             Collected::Order => Ok(match Order::parse(content)? {
                 Order::Freed(bytes) => Part::Freed(bytes),
                 Order::GiveBack => Part::GiveBack,
+                Order::Slices(_) | Order::File(_) if self.stage != Stage::Stdin => {
+                    return Err(Broken::Order);
+                }
+                Order::Slices(_) => Part::Slices,
+                Order::File(range) => Part::File(range),
             }),
             Collected::Begin(id) => {
                 let [high, low, flags, ..] = eight_bytes(content, RecordType::BeginRequest)?;
@@ -284,6 +302,16 @@ pub fn push_rest(out: &mut Vec<u8>, id: u16, rest: &Rest) {
 /// Appends `DECLINED`, for a server whose offer says what is coded: others do not know it.
 pub fn push_declined(out: &mut Vec<u8>, id: u16, why: Declined) {
     handover::push_declined(out, id, why);
+}
+
+/// Appends `TAKES_BODIES`, for a server whose offer asks for it: others do not know it.
+pub fn push_takes_bodies(out: &mut Vec<u8>, id: u16) {
+    handover::push_takes_bodies(out, id);
+}
+
+/// Appends `FREED`: so many bytes of the body, in the order in which they came, are not looked at any more.
+pub fn push_freed(out: &mut Vec<u8>, id: u16, bytes: u32) {
+    handover::push_freed(out, id, bytes);
 }
 
 /// Appends the answer to [`Part::GetValues`].

@@ -6,10 +6,11 @@ use crate::record::{HEADER_BYTES, RecordType, header};
 /// The most slices that one record announces.
 pub const SLICES_MAX: usize = 1024;
 
-/// A piece of output in the region that an application shares with the server.
+/// A piece of memory that an application shares with the server: of output in its region, or of a request's body in the
+/// pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionSlice {
-    /// Where it begins, in bytes from the start of the region.
+    /// Where it begins, in bytes from the start of the memory.
     pub offset: u32,
     /// Its length in bytes.
     pub len: u32,
@@ -91,16 +92,18 @@ pub(crate) enum Notice<'a> {
     Answered(Answered),
     Rest(Rest),
     Declined(Declined),
+    /// This library takes bodies by reference.
+    TakesBodies,
+    /// It no longer looks at so many bytes of the pool.
+    Freed(u32),
 }
 
 impl<'a> Notice<'a> {
     pub(crate) fn parse(content: &'a [u8]) -> Result<Self, Broken> {
         match content {
-            [SLICES, slices @ ..] => {
-                let whole = slices.len().is_multiple_of(SLICE_BYTES);
-                let fits = (1..=SLICES_MAX * SLICE_BYTES).contains(&slices.len());
-                if whole && fits { Ok(Self::Slices(slices)) } else { Err(Broken::HandOver) }
-            }
+            [SLICES, slices @ ..] => Ok(Self::Slices(checked_slices(slices)?)),
+            [TAKES_BODIES] => Ok(Self::TakesBodies),
+            [FREED, a, b, c, d] => Ok(Self::Freed(u32::from_be_bytes([*a, *b, *c, *d]))),
             [ANSWERED, report @ ..] => {
                 let (flags, outcome, status, head_bytes, body_bytes) = split_report(report)?;
                 Ok(Self::Answered(Answered {
@@ -134,19 +137,46 @@ impl<'a> Notice<'a> {
 
 /// A record of type 66 to the application.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Order<'a> {
     Freed(u32),
     GiveBack,
+    /// The slices of the body as they came.
+    Slices(&'a [u8]),
+    File(FileRange),
 }
 
-impl Order {
-    pub(crate) fn parse(content: &[u8]) -> Result<Self, Broken> {
-        match *content {
-            [FREED, a, b, c, d] => Ok(Self::Freed(u32::from_be_bytes([a, b, c, d]))),
+/// `FILE`: the next bytes of the body are in the file that came with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRange {
+    /// Where they begin, in bytes from the start of the file.
+    pub offset: u64,
+    /// How many they are.
+    pub len: u64,
+}
+
+impl<'a> Order<'a> {
+    pub(crate) fn parse(content: &'a [u8]) -> Result<Self, Broken> {
+        match content {
+            [FREED, a, b, c, d] => Ok(Self::Freed(u32::from_be_bytes([*a, *b, *c, *d]))),
             [GIVE_BACK] => Ok(Self::GiveBack),
+            [SLICES, slices @ ..] => Ok(Self::Slices(checked_slices(slices)?)),
+            [FILE, range @ ..] => {
+                let ([offset, len], []) = range.as_chunks::<8>() else { return Err(Broken::HandOver) };
+                Ok(Self::File(FileRange {
+                    offset: u64::from_be_bytes(*offset),
+                    len: u64::from_be_bytes(*len),
+                }))
+            }
             _ => Err(Broken::HandOver),
         }
     }
+}
+
+/// At least one whole slice, and not too many.
+fn checked_slices(slices: &[u8]) -> Result<&[u8], Broken> {
+    let whole = slices.len().is_multiple_of(SLICE_BYTES);
+    let fits = (1..=SLICES_MAX * SLICE_BYTES).contains(&slices.len());
+    if whole && fits { Ok(slices) } else { Err(Broken::HandOver) }
 }
 
 /// The slices in the content of a `SLICES` record, after its kind.
@@ -193,6 +223,18 @@ pub(crate) fn push_give_back(out: &mut Vec<u8>, request_id: u16) {
     out.push(GIVE_BACK);
 }
 
+pub(crate) fn push_takes_bodies(out: &mut Vec<u8>, request_id: u16) {
+    out.extend_from_slice(&header(RecordType::Baton, request_id, 1));
+    out.push(TAKES_BODIES);
+}
+
+pub(crate) fn push_file(out: &mut Vec<u8>, request_id: u16, range: FileRange) {
+    out.extend_from_slice(&header(RecordType::Baton, request_id, 1 + 2 * size_of::<u64>()));
+    out.push(FILE);
+    out.extend_from_slice(&range.offset.to_be_bytes());
+    out.extend_from_slice(&range.len.to_be_bytes());
+}
+
 /// Flags, outcome, status and two counts, which two kinds of record share.
 fn split_report(content: &[u8]) -> Result<(u8, u8, u16, u64, u64), Broken> {
     let ([flags, outcome, high, low], counts) = content.split_first_chunk().ok_or(Broken::HandOver)?;
@@ -227,6 +269,8 @@ const REST: u8 = 3;
 const FREED: u8 = 4;
 const GIVE_BACK: u8 = 5;
 const DECLINED: u8 = 6;
+const TAKES_BODIES: u8 = 7;
+const FILE: u8 = 8;
 
 const COMPLETE: u8 = 1;
 const MAY_GO_ON: u8 = 2;

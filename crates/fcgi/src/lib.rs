@@ -33,4 +33,4 @@ mod text;
 pub mod zero_copy;
 
 pub use broken::Broken;
-pub use handover::{AnswerOutcome, Answered, Declined, RegionSlice, Rest, SLICES_MAX};
+pub use handover::{AnswerOutcome, Answered, Declined, FileRange, RegionSlice, Rest, SLICES_MAX};

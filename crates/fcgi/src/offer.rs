@@ -21,8 +21,10 @@ pub const WHOLE_BYTES: usize = 16 << 10;
 pub struct Offer<'a> {
     /// How the answer may travel.
     pub transport: Transport,
-    /// Descriptors that came with the first byte of this request.
+    /// Descriptors that came with the first byte of this request, those of its body among them.
     pub fds: usize,
+    /// How the request's body may come.
+    pub bodies: Bodies,
     /// How long a write may wait for the client before the rest is handed back, in milliseconds.
     pub patience_ms: u32,
     /// Whether the last bytes of a response may wait in the kernel for the end of the connection, which follows at once.
@@ -30,6 +32,24 @@ pub struct Offer<'a> {
     /// Ready-made response fields: complete lines `Name: value CRLF`, preceded by [`Edits`] of the
     /// application's own.
     pub fields: &'a [u8],
+}
+
+/// How the bodies of requests may come to the application, besides records of `FCGI_STDIN`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bodies {
+    /// The server asks whether this library takes bodies by reference.
+    pub asks: bool,
+    /// One of the descriptors is the pool of this connection from now on: its size in bytes, or 0.
+    pub pool: u32,
+    /// One of the descriptors is a file with the body of this request.
+    pub file: bool,
+}
+
+impl Bodies {
+    /// How many descriptors they are, behind the one of the transport: the pool, then the file.
+    pub fn fds(self) -> usize {
+        usize::from(self.pool > 0) + usize::from(self.file)
+    }
 }
 
 /// How an answer travels.
@@ -72,6 +92,7 @@ impl<'a> Offer<'a> {
         let (mut fds, mut patience_ms, mut holds) = (0, 0, 0);
         let (mut minor, mut keep, mut head) = (0, 0, 0);
         let (mut size, mut at, mut free) = (0, 0, 0);
+        let (mut asks, mut pool, mut file) = (0, 0, 0);
         for word in words {
             // Words are so short that a call that searches for a byte would take longer.
             let Some(equals) = word.iter().position(|byte| *byte == b'=') else {
@@ -87,6 +108,9 @@ impl<'a> Offer<'a> {
                 b"size" => (&mut size, u32::MAX),
                 b"at" => (&mut at, u32::MAX),
                 b"free" => (&mut free, u32::MAX),
+                b"bodies" => (&mut asks, 1),
+                b"pool" => (&mut pool, u32::MAX),
+                b"file" => (&mut file, 1),
                 _ => continue,
             };
             let number = u32::try_from(parse_decimal(&word[equals + 1..])?).ok()?;
@@ -100,7 +124,9 @@ impl<'a> Offer<'a> {
             SHM => return None,
             _ => Transport::Unknown,
         };
-        Some(Self { transport, fds: fds as usize, patience_ms, holds: holds == 1, fields })
+        let bodies = Bodies { asks: asks == 1, pool, file: file == 1 };
+        let fds = Some(fds as usize).filter(|fds| *fds >= bodies.fds())?;
+        Some(Self { transport, fds, bodies, patience_ms, holds: holds == 1, fields })
     }
 
     /// Appends the offer as a name-value pair: the first of a block. An unknown transport is never offered.
@@ -137,6 +163,15 @@ impl<'a> Offer<'a> {
                 push_word(out, "free", u64::from(ring.free));
             }
             Transport::Unknown => {}
+        }
+        for (name, number) in [
+            ("bodies", u32::from(self.bodies.asks)),
+            ("pool", self.bodies.pool),
+            ("file", self.bodies.file.into()),
+        ] {
+            if number > 0 {
+                push_word(out, name, number.into());
+            }
         }
         push_word(out, "patience", u64::from(self.patience_ms));
         out.push(b'\n');
@@ -175,7 +210,14 @@ mod tests {
     fn an_offer_is_written_as_the_protocol_draws_it() {
         let client = Client { minor: 1, keep: true, head: false };
         let transport = Transport::PassFd(client);
-        let offer = Offer { transport, fds: 1, patience_ms: 100, holds: false, fields: b"Server: baton\r\n" };
+        let offer = Offer {
+            transport,
+            fds: 1,
+            bodies: Bodies::default(),
+            patience_ms: 100,
+            holds: false,
+            fields: b"Server: baton\r\n",
+        };
         assert_eq!(Offer::parse(PASSFD_OFFER), Ok(offer));
         let mut block = Vec::new();
         offer.push(&mut block);
@@ -194,7 +236,8 @@ mod tests {
         let ring = Ring { size: 1 << 20, at: 4096, free: 100 };
         let offer = Offer {
             transport: Transport::Shm(ring),
-            fds: 0,
+            fds: 2,
+            bodies: Bodies { asks: false, pool: 65_536, file: true },
             patience_ms: u32::MAX,
             holds: false,
             fields: b"",
@@ -202,7 +245,7 @@ mod tests {
         let mut block = Vec::new();
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
-        assert_eq!(value, b"shm fds=0 size=1048576 at=4096 free=100 patience=4294967295\n");
+        assert_eq!(value, b"shm fds=2 size=1048576 at=4096 free=100 pool=65536 file=1 patience=4294967295\n");
         assert_eq!(Offer::parse(value), Ok(offer));
     }
 
@@ -211,12 +254,23 @@ mod tests {
     fn an_offer_with_edits_has_another_name() {
         let client = Client { minor: 1, keep: true, head: false };
         let fields = b"/X-Powered-By\r\n?X-A: b\r\nServer: baton\r\n";
-        let offer =
-            Offer { transport: Transport::PassFd(client), fds: 1, patience_ms: 100, holds: false, fields };
+        let bodies = Bodies { asks: true, ..Bodies::default() };
+        let offer = Offer {
+            transport: Transport::PassFd(client),
+            fds: 1,
+            bodies,
+            patience_ms: 100,
+            holds: false,
+            fields,
+        };
         let mut block = Vec::new();
         offer.push(&mut block);
         let (_, value) = Params::new(&block).next().unwrap().unwrap();
-        assert!(value.starts_with(b"passfd-edits fds=1 minor=1 keep=1 head=0 patience=100\n/X-Powered-By"));
+        assert!(
+            value.starts_with(
+                b"passfd-edits fds=1 minor=1 keep=1 head=0 bodies=1 patience=100\n/X-Powered-By"
+            )
+        );
         assert_eq!(Offer::parse(value), Ok(offer));
 
         let fields = b"/X-Powered-By\r\n+Vary: Origin\r\nServer: baton\r\n";
@@ -243,6 +297,7 @@ mod tests {
             let expected = Offer {
                 transport: Transport::PassFd(client),
                 fds,
+                bodies: Bodies::default(),
                 patience_ms: 0,
                 holds: false,
                 fields: b"",
@@ -266,6 +321,9 @@ mod tests {
             "passfd minor=2",
             "passfd keep=yes",
             "passfd patience=4294967296",
+            "passfd bodies=2",
+            "passfd fds=1 pool=65536 file=1",
+            "passfd fds=1 pool=4294967296",
             "shm",
             "shm at=0 free=0",
             "shm size=10 at=10 free=0",

@@ -5,6 +5,7 @@ use crate::params;
 use crate::record::{
     CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordType, header, push_record, push_stream,
 };
+use crate::{FileRange, RegionSlice};
 
 /// The role of an application that answers HTTP requests (FastCGI 1.0 section 6.2), the only one Baton asks
 /// for.
@@ -70,4 +71,14 @@ pub fn push_freed(out: &mut Vec<u8>, id: u16, bytes: u32) {
 /// Appends `GIVE_BACK`: the application must hand the rest of its answer back as soon as it can.
 pub fn push_give_back(out: &mut Vec<u8>, id: u16) {
     handover::push_give_back(out, id);
+}
+
+/// Appends `SLICES`: the next pieces of the request's body are in the pool. Nothing for no slices.
+pub fn push_slices(out: &mut Vec<u8>, id: u16, slices: &[RegionSlice]) {
+    handover::push_slices(out, id, slices);
+}
+
+/// Appends `FILE`: the next piece of the request's body is in the file that came with the request.
+pub fn push_file(out: &mut Vec<u8>, id: u16, range: FileRange) {
+    handover::push_file(out, id, range);
 }

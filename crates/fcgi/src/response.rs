@@ -38,6 +38,10 @@ pub enum Part {
     Rest(Rest),
     /// Why the application does not use the client's socket.
     Declined(Declined),
+    /// The library takes bodies by reference, on this connection.
+    TakesBodies,
+    /// It no longer looks at so many bytes of the body, in the order in which they were lent.
+    Freed(u32),
     /// The request has ended.
     End {
         /// The exit status of the application, in CGI's terms.
@@ -180,6 +184,8 @@ impl ResponseReader {
                 Notice::Answered(answered) => Part::Answered(answered),
                 Notice::Rest(rest) => Part::Rest(rest),
                 Notice::Declined(why) => Part::Declined(why),
+                Notice::TakesBodies => Part::TakesBodies,
+                Notice::Freed(bytes) => Part::Freed(bytes),
             },
             Collected::UnknownType => {
                 let [kind, ..] = eight_bytes(content, RecordType::UnknownType)?;

@@ -4,7 +4,7 @@
 use baton_fcgi::application::{self, RequestReader};
 use baton_fcgi::cgi::{HEAD_BYTES_MAX, HeadReader, HeadStep};
 use baton_fcgi::environment::{Script, Variables, push_fields};
-use baton_fcgi::offer::{Client, Offer, Ring, Transport};
+use baton_fcgi::offer::{Bodies, Client, Offer, Ring, Transport};
 use baton_fcgi::params::Params;
 use baton_fcgi::response::{self, ProtocolStatus, ResponseReader};
 use baton_fcgi::{AnswerOutcome, Answered, RegionSlice, request};
@@ -34,7 +34,8 @@ impl Connection {
         self.params.clear();
         let fields = [("Accept", "*/*"), ("Cookie", "a=b"), ("X-A", "1"), ("Cookie", "c=d")];
         let transport = Transport::Shm(Ring { size: 1 << 20, at: 0, free: 1 << 20 });
-        Offer { transport, fds: 1, patience_ms: 100, holds: false, fields: b"" }.push(&mut self.params);
+        Offer { transport, fds: 1, bodies: Bodies::default(), patience_ms: 100, holds: false, fields: b"" }
+            .push(&mut self.params);
         variables().push(&mut self.params);
         push_fields(&mut self.params, fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
         self.to_application.clear();

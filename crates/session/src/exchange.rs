@@ -38,6 +38,7 @@ use std::sync::Arc;
 use baton_buf::Aggregate;
 use baton_content::Found;
 use baton_http::{KeptHead, Refusal, RequestHead, Status};
+use baton_pool::Chunk;
 use baton_response::{Coder, Page, Ready, Response, Rules};
 use baton_shares::ClientKey;
 use baton_site::condition::RequestView;
@@ -549,6 +550,14 @@ impl Exchange {
     pub(crate) fn upload(&mut self) -> Option<&mut Upload> {
         match &mut self.state {
             State::Delegated(delegated) => delegated.upload(),
+            _ => None,
+        }
+    }
+
+    /// Room for bytes of the body where the application can read them, if it does.
+    pub(crate) fn chunk(&self) -> Option<Chunk> {
+        match &self.state {
+            State::Delegated(delegated) => delegated.chunk(),
             _ => None,
         }
     }

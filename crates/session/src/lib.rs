@@ -12,6 +12,7 @@
 //! values: a [`Need`](session::Need), then a [`Wake`](session::Wake).
 
 pub mod agent_link;
+mod body_memory;
 #[cfg(test)]
 mod cold_file;
 pub mod context;

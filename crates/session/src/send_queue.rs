@@ -209,7 +209,7 @@ impl SendQueue {
             let sent = match self.sender.queue.front() {
                 None => return Flush::Done,
                 Some(_) if self.sent() >= quantum_end => return Flush::Quantum,
-                Some(Piece::Memory(_) | Piece::Shared(_)) => self.sender.send_memory(sink, last, None),
+                Some(Piece::Memory(_) | Piece::Shared(_)) => self.sender.send_memory(sink, last, &[]),
                 Some(Piece::Piped(_)) => self.sender.send_piped(sink),
                 Some(Piece::File(slice)) => {
                     let mut window = slice.len().min(quantum_end - self.sent());

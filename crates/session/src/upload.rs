@@ -10,11 +10,14 @@
 //! A slow client occupies a process of the application from the moment of delegation. So the number of requests that
 //! are delegated before their bodies are complete is limited ([`StreamedBodies`]).
 
-use baton_buf::{Aggregate, Buffer};
+use std::sync::Arc;
+
+use baton_buf::Aggregate;
 use baton_shares::ClientKey;
 use baton_site::plan::UploadSettings;
-use baton_upstream::{Admission, NoRoom, StreamedBodies, TemporaryFile};
+use baton_upstream::{Admission, Application, NoRoom, StreamedBodies, TemporaryFile};
 
+use crate::body_memory::BodyMemory;
 use crate::protocol::BodySink;
 
 /// A body on its way.
@@ -23,7 +26,7 @@ pub(crate) struct Upload {
     settings: UploadSettings,
     /// Whose share of the temporary files it takes.
     client: Option<ClientKey>,
-    memory: Vec<u8>,
+    memory: BodyMemory,
     file: Option<TemporaryFile>,
     len: u64,
     begins: Begins,
@@ -45,8 +48,14 @@ pub(crate) enum Begins {
 }
 
 impl Upload {
-    pub(crate) fn new(settings: UploadSettings, client: Option<ClientKey>, begins: Begins) -> Self {
-        let (memory, file, len, admission, error) = (Vec::new(), None, 0, None, None);
+    pub(crate) fn new(
+        settings: UploadSettings,
+        application: Arc<Application>,
+        client: Option<ClientKey>,
+        begins: Begins,
+    ) -> Self {
+        let memory = BodyMemory::new(application);
+        let (file, len, admission, error) = (None, 0, None, None);
         Self { settings, client, memory, file, len, begins, admission, error }
     }
 
@@ -56,12 +65,10 @@ impl Upload {
     }
 
     /// The bytes, ready to be sent, and the permission to send them before the rest has arrived.
-    pub(crate) fn into_parts(self) -> (Aggregate, Option<Admission>) {
-        let mut body = Aggregate::default();
+    pub(crate) fn into_parts(mut self) -> (Aggregate, Option<Admission>) {
+        let mut body = self.memory.take();
         if let Some(file) = self.file {
             body.push(file.slice());
-        } else if !self.memory.is_empty() {
-            body.push(Buffer::new(self.memory));
         }
         (body, self.admission)
     }
@@ -83,11 +90,11 @@ impl Upload {
             }
         }
         if fits || self.admission.is_some() {
-            self.memory.extend_from_slice(data);
+            self.memory.extend(data);
             return Ok(());
         }
         let mut file = TemporaryFile::create(&self.settings.temporary, self.client)?;
-        file.append_bytes(&std::mem::take(&mut self.memory))?;
+        file.append(self.memory.take())?;
         file.append_bytes(data)?;
         self.file = Some(file);
         Ok(())
@@ -111,13 +118,14 @@ impl BodySink for Upload {
 mod tests {
     use std::path::Path;
 
-    use baton_upstream::{TemporaryFiles, TemporarySpace};
+    use baton_upstream::{Address, Endpoint, Settings, TemporaryFiles, TemporarySpace};
     use rustix::io::Errno;
 
     use super::*;
 
     fn upload(folder: &Path) -> Upload {
         let temporary = TemporaryFiles { folder: folder.into(), space: TemporarySpace::default() };
+        let nowhere = Endpoint::Shared(Address::Abstract(Vec::new()));
         Upload::new(
             UploadSettings {
                 bytes_max: 100,
@@ -126,6 +134,7 @@ mod tests {
                 first_bytes: 0,
                 temporary,
             },
+            Application::new(Settings::new("test", nowhere)).unwrap(),
             None,
             Begins::Complete,
         )

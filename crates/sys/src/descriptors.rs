@@ -3,8 +3,10 @@
 //! Descriptors belong to the process. One thread's file cache can use up those that another thread needs for a client
 //! or an application. So caches register here, and operations that may run out of descriptors go through [`retry`].
 
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -45,6 +47,15 @@ pub fn retry<T>(mut make: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> 
         Err(errno) if ran_out(errno) && release() > 0 => make(),
         result => result,
     }
+}
+
+/// Another descriptor for an open file, by which it can only be read. Its position is its own.
+///
+/// # Errors
+/// `ENOENT` without `/proc`; `EACCES` if this process may not read the file; `EMFILE`, `ENFILE`.
+pub fn read_only(file: impl AsFd) -> Result<OwnedFd, Errno> {
+    let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    retry(|| rustix::fs::open(&name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// How many descriptors this process may have at a time; `None`: any number.
@@ -88,5 +99,17 @@ mod tests {
         assert_eq!(tries.load(Ordering::Relaxed), 5, "the holder has none left");
         drop(holder);
         assert_eq!(release(), 0);
+    }
+
+    /// Goal: a file without a name can be read by it, and not be written.
+    #[test]
+    fn a_file_without_a_name_is_opened_for_reading_only() {
+        let file = tempfile::tempfile().unwrap();
+        rustix::io::pwrite(&file, b"abc", 0).unwrap();
+        let reader = read_only(&file).unwrap();
+        let mut bytes = [0; 4];
+        assert_eq!(rustix::io::pread(&reader, &mut bytes, 0), Ok(3));
+        assert_eq!(rustix::io::pwrite(&reader, b"x", 0), Err(Errno::BADF));
+        assert!(rustix::fs::ftruncate(&reader, 0).is_err());
     }
 }

@@ -188,6 +188,7 @@ impl Gateway {
         for _ in 0..self.connections.requeued() {
             if let Some(id) = self.connections.next_requeued() {
                 self.read(id, now_ms);
+                self.ask_for_body(id);
             }
         }
         self.serve_released(now_ms);

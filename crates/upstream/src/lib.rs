@@ -46,6 +46,7 @@ mod answer_transport;
 mod attempts;
 mod backlog;
 mod backlog_notice;
+mod body_references;
 mod channel;
 mod chosen;
 mod client_socket;

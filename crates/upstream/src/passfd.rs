@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::{ClientSocket, SocketPass};
-use baton_fcgi::offer::{Client, Offer, Transport};
+use baton_fcgi::offer::{Bodies, Client, Offer, Transport};
 
 /// A client's socket that an application may use.
 #[derive(Debug)]
@@ -23,10 +23,11 @@ pub(crate) struct PassedSocket {
 
 impl PassedSocket {
     /// Appends an offer of the socket to a block of parameters.
-    pub(crate) fn offer(pass: &SocketPass, patience_ms: u32, block: &mut Vec<u8>) -> Self {
+    pub(crate) fn offer(pass: &SocketPass, patience_ms: u32, bodies: Bodies, block: &mut Vec<u8>) -> Self {
         let SocketPass { minor, keep, head, holds, .. } = *pass;
         let transport = Transport::PassFd(Client { minor, keep, head });
-        Offer { transport, fds: 1, patience_ms, holds, fields: &pass.fields }.push(block);
+        let fds = 1 + bodies.fds();
+        Offer { transport, fds, bodies, patience_ms, holds, fields: &pass.fields }.push(block);
         let client = Arc::clone(&pass.client);
         client.note_passed();
         Self { client, acknowledged: None, looks_without_progress: 0 }

@@ -7,13 +7,17 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use baton_buf::gather::DESCRIPTORS_MAX;
 use baton_buf::{Aggregate, Piece, Pool, Sender, Slice, Stop, Unfrozen};
 use baton_fcgi::offer::WHOLE_BYTES;
 use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES};
-use baton_fcgi::{Broken, request, scgi};
+use baton_fcgi::{Broken, FileRange, RegionSlice, request, scgi};
 use baton_http::response::{LAST_CHUNK, push_chunk_head};
+use baton_pool::{ChunkPool, Lent, NotLent};
 use baton_sys::progress;
+use smallvec::SmallVec;
 
+use crate::body_references::BodyReferences;
 use crate::channel::Channel;
 use crate::{ClientSocket, Request};
 
@@ -33,7 +37,15 @@ pub(crate) struct SendQueue {
     /// More of the body is to come.
     is_open: bool,
     /// Sent with the first byte.
-    descriptor: Option<Descriptor>,
+    descriptors: Descriptors,
+    /// The pool that the application at the other end can read.
+    pool: Option<ChunkPool>,
+    /// The body is in a file whose descriptor goes along.
+    passes_file: bool,
+    /// The application has said that it takes references.
+    refers: bool,
+    /// What of the body the application may be looking at.
+    lent: Lent<Slice>,
     /// Bytes at the beginning of the message that are sent with a call of their own; 0: it is not split.
     split: u64,
     /// Bytes sent before this message, and the calls that have sent some of it.
@@ -45,8 +57,11 @@ pub(crate) struct SendQueue {
 #[derive(Debug)]
 pub(crate) enum Descriptor {
     Client(Arc<ClientSocket>),
-    Region(OwnedFd),
+    Own(OwnedFd),
+    Pool(ChunkPool),
 }
+
+pub(crate) type Descriptors = SmallVec<[Descriptor; DESCRIPTORS_MAX]>;
 
 impl Default for SendQueue {
     fn default() -> Self {
@@ -57,7 +72,11 @@ impl Default for SendQueue {
             records_of: None,
             is_chunked: false,
             is_open: false,
-            descriptor: None,
+            descriptors: Descriptors::new(),
+            pool: None,
+            passes_file: false,
+            refers: false,
+            lent: Lent::default(),
             split: 0,
             begun_at: 0,
             sends: 0,
@@ -152,15 +171,62 @@ impl SendQueue {
     fn begin(&mut self, asked: &Request) -> Unfrozen {
         self.sender.queue.clear();
         self.body.clear();
-        (self.records_of, self.descriptor, self.is_chunked) = (None, None, false);
+        self.descriptors.clear();
+        self.lent.clear();
+        (self.records_of, self.passes_file, self.is_chunked) = (None, false, false);
         self.is_open = asked.rest.is_some();
         (self.split, self.begun_at, self.sends) = (0, self.sender.sent(), 0);
         self.memory.take()
     }
 
-    /// Attaches a descriptor to the first byte.
-    pub(crate) fn attach(&mut self, descriptor: Descriptor) {
-        self.descriptor = Some(descriptor);
+    /// Attaches descriptors to the first byte: those of the way of the answer, then what refers to the body.
+    pub(crate) fn attach(&mut self, descriptors: Descriptors, references: BodyReferences) {
+        self.descriptors = descriptors;
+        if let Some(pool) = references.pool {
+            self.descriptors.push(Descriptor::Pool(pool.clone()));
+            self.pool = Some(pool);
+        }
+        self.passes_file = references.file.is_some();
+        self.descriptors.extend(references.file.map(Descriptor::Own));
+    }
+
+    /// The pool that the application can read.
+    pub(crate) fn pool(&self) -> Option<&ChunkPool> {
+        self.pool.as_ref()
+    }
+
+    /// The application takes references from now on.
+    pub(crate) fn refer(&mut self) {
+        self.refers = true;
+    }
+
+    /// The application has returned so many bytes of the body.
+    ///
+    /// # Errors
+    /// It has not so many.
+    pub(crate) fn take_back(&mut self, bytes: u64) -> Result<(), NotLent> {
+        self.lent.take_back(bytes)
+    }
+
+    /// The request is answered: the application looks at nothing of it any more.
+    pub(crate) fn take_all_back(&mut self) {
+        self.lent.clear();
+    }
+
+    /// Nothing more can be written. What the application has, it may still look at.
+    pub(crate) fn drop_output(&mut self) {
+        let (lent, pool) = (std::mem::take(&mut self.lent), self.pool.take());
+        *self = Self { lent, pool, refers: self.refers, ..Self::default() };
+    }
+
+    /// The pool with what the application has and has not returned, if there is any.
+    pub(crate) fn pool_in_use(&self) -> Option<&ChunkPool> {
+        self.pool.as_ref().filter(|_| self.lent.bytes() > 0)
+    }
+
+    /// Whether the application has so much of the body that it gets no more for now.
+    pub(crate) fn has_lent_enough(&self) -> bool {
+        self.lent.bytes() >= LENT_BYTES_MAX
     }
 
     /// Adds the next piece of a streamed body.
@@ -231,7 +297,7 @@ impl SendQueue {
 
     /// Whether the descriptor is still unsent.
     pub(crate) fn holds_descriptor(&self) -> bool {
-        self.descriptor.is_some()
+        !self.descriptors.is_empty()
     }
 
     /// Writes until the socket is full. Returns whether everything was written.
@@ -248,11 +314,17 @@ impl SendQueue {
             if behind.is_none() {
                 self.fill_queue();
             }
-            let descriptor = self.descriptor.as_ref().map(AsFd::as_fd);
-            let sent = channel.send(&mut self.sender, descriptor);
+            let sent = {
+                let descriptors: SmallVec<[_; DESCRIPTORS_MAX]> =
+                    self.descriptors.iter().map(AsFd::as_fd).collect();
+                channel.send(&mut self.sender, &descriptors)
+            };
             self.sender.queue.append(behind.unwrap_or_default());
             match sent {
-                Ok(()) => (self.descriptor, self.sends) = (None, self.sends + 1),
+                Ok(()) => {
+                    self.descriptors.clear();
+                    self.sends += 1;
+                }
                 Err(Stop::Full) => return Ok(false),
                 Err(stop) => return Err(stop),
             }
@@ -263,19 +335,40 @@ impl SendQueue {
     /// Puts the next pieces of the body into records.
     fn fill_queue(&mut self) {
         let Some(id) = self.records_of else { return };
-        while !self.body.is_empty() && self.sender.queue.len() < QUEUE_BYTES {
-            let rest = self.body.split_off(CONTENT_BYTES_MAX as u64);
-            let content = std::mem::replace(&mut self.body, rest);
-            let header = request::stdin_header(id, content.len() as usize);
-            self.sender.queue.push(Slice::from(header.to_vec()));
-            self.sender.queue.append(content);
+        while self.sender.queue.len() < QUEUE_BYTES && !self.body.is_empty() {
+            if !self.refer_to_front(id)
+                && let Some(piece) = self.body.take_front(CONTENT_BYTES_MAX as u64)
+            {
+                let header = request::stdin_header(id, piece.len() as usize);
+                self.sender.queue.push(Slice::from(header.to_vec()));
+                self.sender.queue.push(piece);
+            }
             if self.body.is_empty() && !self.is_open {
-                let mut end = Vec::new();
-                request::push_stdin_end(&mut end, id);
-                self.sender.queue.push(Slice::from(end));
+                self.push_order(|out| request::push_stdin_end(out, id));
                 self.records_of = None;
             }
         }
+    }
+
+    /// Refers to the front of the body, if the application can read it where it is.
+    fn refer_to_front(&mut self, id: u16) -> bool {
+        match self.body.front().filter(|_| self.refers) {
+            Some(Piece::Memory(slice)) => {
+                let Some(offset) = self.pool.as_ref().and_then(|pool| slice.offset_in(pool)) else {
+                    return false;
+                };
+                let len = slice.len() as u32;
+                self.lent.lend(slice.clone(), len.into());
+                self.push_order(|out| request::push_slices(out, id, &[RegionSlice { offset, len }]));
+            }
+            Some(Piece::File(slice)) if self.passes_file => {
+                let range = FileRange { offset: slice.offset(), len: slice.len() };
+                self.push_order(|out| request::push_file(out, id, range));
+            }
+            _ => return false,
+        }
+        self.body.take_front(u64::MAX);
+        true
     }
 }
 
@@ -283,7 +376,8 @@ impl AsFd for Descriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Client(client) => client.as_fd(),
-            Self::Region(region) => region.as_fd(),
+            Self::Own(descriptor) => descriptor.as_fd(),
+            Self::Pool(pool) => pool.as_fd(),
         }
     }
 }
@@ -293,6 +387,10 @@ const COPIED_BODY_BYTES_MAX: u64 = 16 << 10;
 
 /// Bytes of a body put into records at a time: about what a socket takes with one call.
 const QUEUE_BYTES: u64 = 256 << 10;
+
+/// Bytes of a body that an application may have by reference while more is asked of the client. Four times what a library
+/// may keep back before it returns some (section 6 of the protocol), so that neither waits for the other.
+const LENT_BYTES_MAX: u64 = 512 << 10;
 
 /// Unread bytes of the previous request that may lie in front: its end, and a late control record.
 const BEHIND_BYTES_MAX: u64 = 1 << 10;

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_http::origin::RESPONSE_HEAD_BYTES_MAX;
+use baton_pool::{Chunk, ChunkPool};
 use baton_process_table::{ProcessTable, socket_path};
 use baton_tls::OriginPolicy;
 
@@ -18,6 +19,8 @@ pub struct Application {
     settings: Settings,
     /// Distinguishes otherwise equal applications of an old and a new configuration.
     id: u64,
+    /// Memory for bodies of requests that its processes read, once one has said that it does.
+    chunks: Mutex<Option<ChunkPool>>,
 }
 
 /// Where the processes of an application listen.
@@ -207,7 +210,7 @@ impl Application {
         )?;
         within(!(is_local_transport && settings.tls.is_some()), BadSettings::TransportOverTls)?;
         let id = APPLICATIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Self { settings, id }))
+        Ok(Arc::new(Self { settings, id, chunks: Mutex::default() }))
     }
 
     /// The settings as they were given.
@@ -234,6 +237,37 @@ impl Application {
             Endpoint::Shared(address) => address.clone(),
             Endpoint::Members { prefix, .. } => Address::Unix(prefix.clone()),
         }
+    }
+
+    /// A chunk for bytes of a request's body, which the application reads there. `None`: no process of it has said that it
+    /// does, or all chunks are in use; then the bytes are sent.
+    pub fn chunk(&self) -> Option<Chunk> {
+        self.chunks().as_ref()?.take()
+    }
+
+    /// A process has said that it takes bodies by reference: from now on there are chunks, if there is memory for them.
+    pub(crate) fn open_chunks(&self) {
+        let mut chunks = self.chunks();
+        if chunks.is_none() {
+            *chunks = ChunkPool::create(CHUNKS_MAX).ok();
+        }
+    }
+
+    /// The pool of its chunks.
+    pub(crate) fn chunk_pool(&self) -> Option<ChunkPool> {
+        self.chunks().clone()
+    }
+
+    /// A process may go on to look at chunks of this pool that it has not returned: none of them is used again.
+    pub(crate) fn retire_chunks(&self, pool: &ChunkPool) {
+        let mut chunks = self.chunks();
+        if chunks.as_ref() == Some(pool) {
+            *chunks = ChunkPool::create(CHUNKS_MAX).ok();
+        }
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Option<ChunkPool>> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -292,6 +326,10 @@ impl fmt::Display for BadSettings {
 }
 
 impl std::error::Error for BadSettings {}
+
+/// Chunks of 64 KiB for the bodies of one application, in each worker process: 8 MiB, of which those take memory that were
+/// ever used at the same time. Sixteen uploads that the application reads slowly; others are sent as bytes.
+const CHUNKS_MAX: u16 = 128;
 
 /// Most connections of one loop to one application.
 pub const CONNECTIONS_LIMIT: usize = 32_768;

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use baton_buf::{Loan, Region, SharedSlice};
+use baton_buf::{Loan, SharedSlice};
 use baton_fcgi::RegionSlice;
-use baton_fcgi::offer::{Offer, Transport};
+use baton_fcgi::offer::{Bodies, Offer, Transport};
+use baton_pool::Region;
 use rustix::io::Errno;
 
 use crate::RequestId;
@@ -34,8 +35,7 @@ impl SharedRegion {
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
     pub(crate) fn create(bytes: usize) -> Result<Self, Errno> {
         let size = u32::try_from(bytes).map_err(|_| Errno::FBIG)?;
-        let (region, descriptor) =
-            Region::create(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let (region, descriptor) = Region::create(bytes)?;
         Ok(Self {
             region: Arc::new(region),
             ring: Ring::new(size),
@@ -45,11 +45,18 @@ impl SharedRegion {
     }
 
     /// Appends an offer of the region to a block of parameters. Returns the descriptor with the first offer.
-    pub(crate) fn offer(&mut self, patience_ms: u32, block: &mut Vec<u8>) -> Option<OwnedFd> {
+    pub(crate) fn offer(&mut self, patience_ms: u32, bodies: Bodies, block: &mut Vec<u8>) -> Option<OwnedFd> {
         let descriptor = self.descriptor.take();
-        let fds = usize::from(descriptor.is_some());
-        Offer { transport: Transport::Shm(self.ring.offer()), fds, patience_ms, holds: false, fields: b"" }
-            .push(block);
+        let fds = usize::from(descriptor.is_some()) + bodies.fds();
+        Offer {
+            transport: Transport::Shm(self.ring.offer()),
+            fds,
+            bodies,
+            patience_ms,
+            holds: false,
+            fields: b"",
+        }
+        .push(block);
         descriptor
     }
 

@@ -234,7 +234,7 @@ mod tests {
     fn what_lies_in_a_region_is_brought_away_when_the_client_is_slow() {
         let folder = tempfile::tempdir().unwrap();
         let files = files(&folder, u64::MAX);
-        let (region, _file) = baton_buf::Region::create(4096).unwrap();
+        let (region, _file) = baton_pool::Region::create(4096).unwrap();
         let mut loan = baton_buf::Loan::new(Arc::new(region), 0, 1000);
         let mut spool = Spool::new(BOUNDS, None);
         push(&mut spool, &files, 1, 100);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
 use baton_fcgi::application::{push_end, push_stderr, push_stdout};
-use baton_fcgi::offer::{Client, Offer, Transport};
+use baton_fcgi::offer::{Bodies, Client, Offer, Transport};
 use baton_fcgi::record::{RecordHeader, RecordType};
 use baton_fcgi::request::{push_begin, push_params};
 use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
@@ -51,7 +51,15 @@ impl Exchange {
         let (server_end, client) = UnixStream::pair().expect("two sockets");
         let transport = Transport::PassFd(Client { minor: 1, keep: true, head: false });
         let mut block = Vec::new();
-        Offer { transport, fds: 1, patience_ms: 10_000, holds: false, fields: b"" }.push(&mut block);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: Bodies::default(),
+            patience_ms: 10_000,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block);
         baton_fcgi::params::push(&mut block, b"A", b"b");
         let mut bytes = Vec::new();
         push_begin(&mut bytes, ANSWERED, true);

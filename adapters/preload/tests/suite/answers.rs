@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use baton_fcgi::offer::{Client as ClientOffer, Offer, Transport};
+use baton_fcgi::offer::{Bodies, Client as ClientOffer, Offer, Transport};
 use baton_fcgi::{AnswerOutcome, params};
 
 use super::support::pattern::{self, assert_pattern};
@@ -225,6 +225,7 @@ fn an_offer_may_have_a_record_of_its_own() {
     Offer {
         transport: Transport::PassFd(ClientOffer { minor: 1, keep: true, head: false }),
         fds: 1,
+        bodies: Bodies::default(),
         patience_ms: 1000,
         holds: false,
         fields: FIELDS.as_bytes(),
@@ -254,6 +255,7 @@ fn an_offer_may_be_as_long_as_its_record() {
     Offer {
         transport: Transport::PassFd(ClientOffer { minor: 1, keep: true, head: false }),
         fds: 1,
+        bodies: Bodies::default(),
         patience_ms: 1000,
         holds: false,
         fields: fields.as_bytes(),

@@ -17,7 +17,7 @@ mod records;
 mod ring;
 
 use baton_fcgi::Declined;
-use baton_fcgi::application::{push_declined, push_end, push_slices, push_stderr};
+use baton_fcgi::application::{push_declined, push_end, push_slices, push_stderr, push_takes_bodies};
 use baton_fcgi::offer::{Offer, Transport};
 use baton_fcgi::record::{HEADER_BYTES, RecordHeader, RecordType};
 use baton_fcgi::response::ProtocolStatus;
@@ -66,6 +66,8 @@ pub struct Answer {
     /// Why the client's socket was not used.
     declined: Option<Declined>,
     held: Held,
+    /// The server asks, and is to be told that bodies may come by reference.
+    takes_bodies: bool,
     /// For the error log, and not sent yet.
     errors: Vec<u8>,
     errors_sent: bool,
@@ -105,6 +107,7 @@ impl Answer {
             passed: PassedSocket::default(),
             declined: None,
             held: Held::default(),
+            takes_bodies: false,
             errors: Vec::new(),
             errors_sent: false,
             records: Vec::new(),
@@ -117,6 +120,7 @@ impl Answer {
         self.request_id = request_id;
         (self.filled, self.window) = (0, CONTENT_BYTES);
         self.declined = None;
+        self.takes_bodies = false;
         self.held.note_heard();
         self.errors.clear();
         self.errors_sent = false;
@@ -130,8 +134,10 @@ impl Answer {
             }
             None => return,
         };
-        let first = if offer.fds > 0 { descriptors.take() } else { None };
-        descriptors.discard(offer.fds.saturating_sub(1));
+        let of_transport = offer.fds - offer.bodies.fds();
+        let first = if of_transport > 0 { descriptors.take() } else { None };
+        // Those of the body are the last.
+        descriptors.discard(of_transport.saturating_sub(1));
         match (offer.transport, first) {
             (Transport::PassFd(about), Some(socket)) => {
                 let client = Client::new(socket, offer.patience_ms);
@@ -144,6 +150,11 @@ impl Answer {
             }
             _ => {}
         }
+    }
+
+    /// Tells the server, which has asked, that bodies of later requests may come by reference.
+    pub(crate) fn take_bodies(&mut self) {
+        self.takes_bodies = true;
     }
 
     /// Whether a response has begun and not been finished.
@@ -295,6 +306,9 @@ impl Answer {
         }
         if way != ActiveTransport::PassFd {
             self.records.extend_from_slice(&end_of(RecordType::Stdout, self.request_id));
+        }
+        if self.takes_bodies {
+            push_takes_bodies(&mut self.records, self.request_id);
         }
         if let Some(why) = self.declined.take() {
             push_declined(&mut self.records, self.request_id, why);

@@ -3,8 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use baton_fcgi::RegionSlice;
-
-use crate::region::Region;
+use baton_pool::Writable;
 
 /// Output of this size is announced even if more follows, so that the server can send it meanwhile. A quarter of the
 /// region, so that the application has room to continue until the server frees it.
@@ -13,7 +12,7 @@ const ANNOUNCED_BYTES_MIN: usize = 64 << 10;
 /// The region of a connection and the turn of a request in it.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    region: Option<Region>,
+    region: Option<Writable>,
     /// The position of the next byte.
     at: usize,
     /// Bytes that may be written from there on, around the end if need be.
@@ -26,7 +25,7 @@ impl Ring {
     /// A request begins that may use the region. Returns false if it cannot be used.
     pub(super) fn begin(&mut self, file: Option<OwnedFd>, bytes: usize, at: usize, free: usize) -> bool {
         if let Some(file) = file {
-            self.region = Region::map(file, bytes).ok();
+            self.region = Writable::map(file, bytes).ok();
         }
         (self.at, self.free, self.unannounced) = (at, free, 0);
         self.region.as_ref().is_some_and(|region| region.len() == bytes && at < bytes && free <= bytes)
@@ -86,7 +85,7 @@ impl Ring {
     }
 
     fn bytes(&self) -> usize {
-        self.region.as_ref().map_or(0, Region::len)
+        self.region.as_ref().map_or(0, Writable::len)
     }
 
     fn threshold(&self) -> usize {

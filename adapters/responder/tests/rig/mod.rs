@@ -89,6 +89,9 @@ pub(crate) struct Reply {
     pub(crate) answered: Option<Answered>,
     pub(crate) rest: Option<Rest>,
     pub(crate) declined: Option<Declined>,
+    /// Whether bodies may come by reference, and bytes of them that were returned.
+    pub(crate) takes_bodies: bool,
+    pub(crate) freed: u32,
     /// Standard output after `rest`.
     pub(crate) wire: Vec<u8>,
     /// The application's exit status; `None` if the connection ended without.
@@ -145,8 +148,15 @@ impl Server {
     ) {
         let mut block_with_offer = Vec::new();
         let transport = Transport::PassFd(about);
-        Offer { transport, fds: 1, patience_ms, holds: false, fields: fields.as_bytes() }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: offer::Bodies::default(),
+            patience_ms,
+            holds: false,
+            fields: fields.as_bytes(),
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         self.send(&block_with_offer, body, Some(client.far.as_fd()));
     }
@@ -160,8 +170,15 @@ impl Server {
     ) {
         let mut block_with_offer = Vec::new();
         let transport = Transport::PassFd(about);
-        Offer { transport, fds: 1, patience_ms: 60_000, holds: false, fields: b"" }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: 1,
+            bodies: offer::Bodies::default(),
+            patience_ms: 60_000,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         let mut records = Vec::new();
         request::push_begin(&mut records, ID, self.keeps);
@@ -189,11 +206,27 @@ impl Server {
         let mut block_with_offer = Vec::new();
         let transport = Transport::Shm(Ring { size: region.bytes, at: region.at, free });
         let first = !std::mem::replace(&mut region.is_known, true);
-        Offer { transport, fds: first.into(), patience_ms: 0, holds: false, fields: b"" }
-            .push(&mut block_with_offer);
+        Offer {
+            transport,
+            fds: first.into(),
+            bodies: offer::Bodies::default(),
+            patience_ms: 0,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block_with_offer);
         block_with_offer.extend_from_slice(&block(variables));
         let file = region.file.try_clone().unwrap();
         self.send(&block_with_offer, body, first.then_some(file.as_fd()));
+    }
+
+    /// Begins a request whose offer brings descriptors for its body. `body`: the records of it, which may be any.
+    pub(crate) fn lend(&mut self, offer: &str, passed: &[BorrowedFd<'_>], body: &[u8]) {
+        let mut records = Vec::new();
+        request::push_begin(&mut records, ID, self.keeps);
+        request::push_params(&mut records, ID, &block(&[(offer::NAME, offer)]));
+        records.extend_from_slice(body);
+        self.send_with(&records, passed);
     }
 
     /// Asks with an offer that may be any text.
@@ -213,10 +246,13 @@ impl Server {
     }
 
     fn send_records(&mut self, records: &[u8], passed: Option<BorrowedFd<'_>>) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        self.send_with(records, passed.as_slice());
+    }
+
+    fn send_with(&mut self, records: &[u8], passed: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        let passed = passed.map(|descriptor| [descriptor]);
-        if let Some(passed) = &passed {
+        if !passed.is_empty() {
             control.push(SendAncillaryMessage::ScmRights(passed));
         }
         let sent =
@@ -257,6 +293,8 @@ impl Server {
                 }
                 Part::Stderr(range) => reply.stderr.extend(&self.input[range]),
                 Part::Slices => self.take_slices(reply),
+                Part::TakesBodies => reply.takes_bodies = true,
+                Part::Freed(bytes) => reply.freed += bytes,
                 Part::Answered(answered) => reply.answered = Some(answered),
                 Part::Rest(rest) => reply.rest = Some(rest),
                 Part::Declined(why) => reply.declined = Some(why),

@@ -35,13 +35,13 @@ fn shared_memory_copies_once() {
 }
 
 /// Goal: an application with the client's socket copies each byte once, itself. The server gets `ANSWERED` (an 8-byte
-/// header, 21 bytes) and `END_REQUEST` (16 bytes).
+/// header, 21 bytes) and `END_REQUEST` (16 bytes); the first answer of a connection says that bodies may come by reference.
 #[test]
 fn the_clients_own_socket_copies_once() {
     let (ledger, received) = one_response("passfd", "/app?1000000");
     assert_eq!((ledger.to_client, ledger.by_reference), (received, 0));
     assert_eq!(ledger.kernel_to_server, ledger.application_to_kernel);
-    assert_eq!(ledger.application_to_kernel, 8 + 21 + 16);
+    assert_eq!(ledger.application_to_kernel, 8 + 21 + 9 + 16);
 }
 
 /// Goal: no byte of a named file of any size is copied.

@@ -20,4 +20,5 @@ mod program;
 mod proxied;
 mod proxy;
 mod trace;
+mod uploads;
 mod usual;

@@ -1,14 +1,14 @@
 //! An application of one process, which can be watched apart from the test: the test's own executable, started again.
 
 use std::fs::Permissions;
-use std::io::Write;
+use std::io::{BufRead as _, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use baton_responder::Responder;
+use baton_responder::{Request, Responder};
 use rustix::process::Pid;
 
 use crate::common::folder::{Folder, pattern};
@@ -80,6 +80,7 @@ fn answers_when_it_is_asked_to() {
         let query =
             String::from_utf8_lossy(request.variable("QUERY_STRING").unwrap_or_default()).into_owned();
         let answered = match query.split_once('=') {
+            Some(("sum", bytes)) => sum(&mut request, bytes.parse().expect("how many bytes")),
             Some(("named", file)) => write!(request, "X-Sendfile: {file}\r\n\r\n"),
             Some((_, file)) => write!(request, "X-ZeroCopy: 0/{}\r\n\r\n{file}", file.len()),
             None => {
@@ -90,6 +91,25 @@ fn answers_when_it_is_asked_to() {
             }
         };
         answered.expect("an answer");
+    }
+}
+
+/// Looks at a body where it is, and says whether it is the pattern of so many bytes.
+fn sum(request: &mut Request<'_>, bytes: usize) -> std::io::Result<()> {
+    let (expected, mut at) = (pattern(bytes, 5), 0);
+    loop {
+        let part = request.fill_buf()?;
+        let len = part.len();
+        if len == 0 {
+            return write!(
+                request,
+                "Content-Length: 6\r\n\r\n{}",
+                if at == bytes { "whole\n" } else { "short\n" }
+            );
+        }
+        assert!(part == &expected[at..at + len], "{len} bytes from {at} on");
+        request.consume(len);
+        at += len;
     }
 }
 

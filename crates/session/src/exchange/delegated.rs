@@ -29,6 +29,7 @@ use baton_fcgi::cgi::Instruction;
 use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
+use baton_pool::Chunk;
 use baton_response::{Author, Body, Coder, Ready, Response, TURN_BYTES};
 use baton_site::documents::Instead;
 use baton_site::mark::Mark;
@@ -165,7 +166,9 @@ impl Delegated {
                 _ => Begins::Complete,
             };
             let client = origin.asker(env.client);
-            Progress::Receiving { upload: Box::new(Upload::new(delegate.upload.clone(), client, begins)) }
+            let application = Arc::clone(&delegate.application);
+            let upload = Upload::new(delegate.upload.clone(), application, client, begins);
+            Progress::Receiving { upload: Box::new(upload) }
         };
         Self { origin, asked, progress, quiet: false, trailers: None, coder: None }
     }
@@ -180,6 +183,11 @@ impl Delegated {
             Progress::Receiving { upload } => Some(upload),
             _ => None,
         }
+    }
+
+    /// Room for bytes of the body where the application can read them.
+    pub(super) fn chunk(&self) -> Option<Chunk> {
+        self.origin.delegate.application.chunk()
     }
 
     pub(super) fn is_with_application(&self) -> bool {

@@ -201,7 +201,7 @@ impl Sink for ServerEnd {
         &self,
         queue: &Aggregate,
         _more: bool,
-        _descriptor: Option<BorrowedFd<'_>>,
+        _descriptors: &[BorrowedFd<'_>],
     ) -> Result<u64, Errno> {
         let copies: Vec<Vec<u8>> = queue
             .pieces()

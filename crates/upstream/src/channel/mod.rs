@@ -168,19 +168,15 @@ impl Channel {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
-    /// Takes from what is in front of the queue. `descriptor` goes along, in clear only.
+    /// Takes from what is in front of the queue. `descriptors` go along, in clear only.
     ///
     /// # Errors
     /// Any [`Stop`].
-    pub(crate) fn send(
-        &mut self,
-        sender: &mut Sender,
-        descriptor: Option<BorrowedFd<'_>>,
-    ) -> Result<(), Stop> {
+    pub(crate) fn send(&mut self, sender: &mut Sender, descriptors: &[BorrowedFd<'_>]) -> Result<(), Stop> {
         let is_file = matches!(sender.queue.front(), Some(Piece::File(_)));
         match &mut self.layer {
             Layer::Clear if is_file => sender.send_file(&self.socket.as_fd(), u64::MAX, None, false),
-            Layer::Clear => sender.send_memory(&self.socket.as_fd(), false, descriptor),
+            Layer::Clear => sender.send_memory(&self.socket.as_fd(), false, descriptors),
             Layer::Sealed(sealed) => sealed.take(sender, is_file),
             Layer::Shaking(..) => Err(Stop::Full),
         }

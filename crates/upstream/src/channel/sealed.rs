@@ -84,7 +84,7 @@ impl Sealed {
         }
         let sink = MemorySink::new(BATCH_BYTES, |pieces, _| self.seal(pieces));
         if !is_file {
-            return sender.send_memory(&sink, false, None);
+            return sender.send_memory(&sink, false, &[]);
         }
         let mut memory = vec![0; FILE_BYTES];
         sender.send_file(&sink, FILE_BYTES as u64, Some(&mut memory), false)

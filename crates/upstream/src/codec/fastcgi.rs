@@ -9,9 +9,10 @@ use baton_fcgi::response::{Part, ProtocolStatus, ResponseReader};
 
 use super::cgi_output::CgiOutput;
 use super::turn::{Ended, OfferOutcome, OfferedTransport, Turn};
+use crate::body_references::BodyReferences;
 use crate::passfd::PassedSocket;
 use crate::pending_response::PendingResponse;
-use crate::send_queue::{Descriptor, SendQueue};
+use crate::send_queue::{Descriptor, Descriptors, SendQueue};
 use crate::shm::SharedRegion;
 use crate::temporary::TemporaryFiles;
 use crate::{AnswerTransport, FailureReason, RequestId};
@@ -29,6 +30,11 @@ pub(crate) struct FastCgi {
     outcome: OfferOutcome,
     /// The application has used the hand-over protocol on this connection.
     speaks_passfd: bool,
+    /// It takes bodies by reference on this connection.
+    takes_bodies: bool,
+    begins_to_take: bool,
+    /// Bytes of bodies that it has returned since the last [`take_freed`](Self::take_freed).
+    freed: u64,
 }
 
 /// The transport of the current request's answer.
@@ -51,6 +57,9 @@ impl Default for FastCgi {
             offered: OfferedTransport::Nothing,
             outcome: OfferOutcome::Ignored,
             speaks_passfd: false,
+            takes_bodies: false,
+            begins_to_take: false,
+            freed: 0,
         }
     }
 }
@@ -66,11 +75,16 @@ impl FastCgi {
         self.reader.begin(self.id);
         block.clear();
         self.transport = ActiveTransport::Plain;
-        let mut descriptor = None;
+        let references = match offered {
+            OfferedTransport::Nothing => BodyReferences::default(),
+            _ => BodyReferences::of(request, send_queue.pool(), self.takes_bodies),
+        };
+        let words = references.words();
+        let mut descriptors = Descriptors::new();
         match (offered, &request.pass) {
             (OfferedTransport::PassFd, Some(pass)) => {
-                let handed = PassedSocket::offer(pass, patience_ms, block);
-                descriptor = Some(Descriptor::Client(handed.client()));
+                let handed = PassedSocket::offer(pass, patience_ms, words, block);
+                descriptors.push(Descriptor::Client(handed.client()));
                 self.transport = ActiveTransport::PassFd(handed);
             }
             (OfferedTransport::Shm, _) => {
@@ -80,22 +94,23 @@ impl FastCgi {
                     self.region = SharedRegion::create(bytes).ok();
                 }
                 if let Some(region) = &mut self.region {
-                    descriptor = region.offer(patience_ms, block).map(Descriptor::Region);
+                    descriptors.extend(region.offer(patience_ms, words, block).map(Descriptor::Own));
                     self.transport = ActiveTransport::Shm;
                 }
             }
             _ => {}
         }
-        let block = if block.is_empty() {
-            &request.text
-        } else {
+        let has_offer = !block.is_empty();
+        let block = if has_offer {
             block.extend_from_slice(&request.text);
             &*block
+        } else {
+            &request.text
         };
         let splits = turn.shows_acceptance && turn.keeps;
         send_queue.push_fastcgi(self.id, turn.keeps, block, splits, request);
-        if let Some(descriptor) = descriptor {
-            send_queue.attach(descriptor);
+        if has_offer {
+            send_queue.attach(descriptors, references);
         }
     }
 
@@ -136,6 +151,8 @@ impl FastCgi {
                     self.note_output();
                     (self.speaks_passfd, self.outcome) = (true, OfferOutcome::Declined(why));
                 }
+                Part::TakesBodies => (self.takes_bodies, self.begins_to_take) = (true, true),
+                Part::Freed(bytes) => self.freed += u64::from(bytes),
                 Part::End { protocol_status: ProtocolStatus::RequestComplete, app_status } => {
                     self.note_output();
                     self.output.finish(response)?;
@@ -217,6 +234,16 @@ impl FastCgi {
     /// Whether the application has used the hand-over protocol on this connection.
     pub(crate) fn speaks_passfd(&self) -> bool {
         self.speaks_passfd
+    }
+
+    /// Whether the application has said since the last call that it takes bodies by reference.
+    pub(crate) fn begins_to_take_bodies(&mut self) -> bool {
+        std::mem::take(&mut self.begins_to_take)
+    }
+
+    /// Bytes of the body that the application has returned since the last call.
+    pub(crate) fn take_freed(&mut self) -> u64 {
+        std::mem::take(&mut self.freed)
     }
 
     /// The client's socket, if it goes with the current request.

@@ -85,6 +85,16 @@ impl OtherEnd {
         Self { is_local: false, is_trusted: false, shows_acceptance: false, ends: None };
 }
 
+/// The process may not know yet that the connection ends: were chunks that it looks at used again, it would take bytes of
+/// another request for those of this one.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(pool) = self.send_queue.pool_in_use() {
+            self.application.retire_chunks(pool);
+        }
+    }
+}
+
 impl Connection {
     /// A connection to the application, which is to be connected until then, for this request.
     pub(crate) fn new(
@@ -246,7 +256,7 @@ impl Connection {
 
     /// Returns the request if its client is to be asked for more of the body, once per piece.
     pub(crate) fn ask_for_body(&mut self) -> Option<RequestId> {
-        let is_wanted = self.awaits_body() && !self.has_to_write();
+        let is_wanted = self.awaits_body() && !self.has_to_write() && !self.send_queue.has_lent_enough();
         let serving = self.serving_mut().filter(|_| is_wanted)?;
         (!std::mem::replace(&mut serving.awaits_client, true)).then_some(serving.request_id)
     }
@@ -392,7 +402,7 @@ impl Connection {
 
     /// Writing has failed. What the application wrote before is still to be read.
     pub(crate) fn handle_broken_pipe(&mut self) {
-        self.send_queue = SendQueue::default();
+        self.send_queue.drop_output();
         if let Some(serving) = self.serving_mut() {
             (serving.awaits_client, serving.keeps) = (false, false);
         }

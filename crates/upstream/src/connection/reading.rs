@@ -1,13 +1,14 @@
 //! Reading answers.
 
 use baton_buf::Buffer;
+use baton_fcgi::Broken;
 use rustix::io::Errno;
 
 use super::phase::Delivery;
 use super::receiving::Arrived;
 use super::{Connection, Phase};
 use crate::FailureReason;
-use crate::codec::{Ended, StreamEnd};
+use crate::codec::{Ended, FastCgi, StreamEnd};
 use crate::input::{Input, READ_BYTES};
 use crate::pending_response::PendingResponse;
 use crate::spool::Room;
@@ -84,11 +85,20 @@ impl Connection {
                 Ok(ended) => ended,
                 Err(why) => return ReadOutcome::Failed(why),
             };
+            if self.fastcgi().is_some_and(FastCgi::begins_to_take_bodies) {
+                self.send_queue.refer();
+                self.application.open_chunks();
+            }
+            let freed = self.fastcgi().map_or(0, FastCgi::take_freed);
+            if self.send_queue.take_back(freed).is_err() {
+                return ReadOutcome::Failed(FailureReason::Broken(Broken::HandOver));
+            }
             // After a hang-up, read on until the end.
             self.readable = may_be_more || self.hung_up;
             match ended {
                 Some(Ended::Refused) => return ReadOutcome::Refused,
                 Some(Ended::Answered { may_follow }) => {
+                    self.send_queue.take_all_back();
                     let is_quiet = match may_be_more {
                         true => !self.hung_up && !self.channel.has_stray_input(),
                         false => !self.readable,

@@ -1,4 +1,4 @@
-//! Faults of applications, under every transport (section 6 of the protocol).
+//! Faults of applications, under every transport (section 7 of the protocol).
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;

@@ -4,6 +4,7 @@ mod common;
 mod faults;
 mod http1;
 mod leaving;
+mod lent_bodies;
 mod members;
 mod negotiate;
 mod order;

@@ -160,6 +160,7 @@ impl Server {
         Offer {
             transport: Transport::PassFd(client_to_be),
             fds: 1,
+            bodies: offer::Bodies::default(),
             patience_ms: offered.patience_ms,
             holds: false,
             fields: FIELDS.as_bytes(),
@@ -263,8 +264,15 @@ impl Server {
         region.slices = 0;
         let mut block = Vec::new();
         let transport = Transport::Shm(Ring { size, at: region.at, free: size });
-        Offer { transport, fds: usize::from(is_new), patience_ms: 0, holds: false, fields: b"" }
-            .push(&mut block);
+        Offer {
+            transport,
+            fds: usize::from(is_new),
+            bodies: offer::Bodies::default(),
+            patience_ms: 0,
+            holds: false,
+            fields: b"",
+        }
+        .push(&mut block);
         request.push_params(&mut block);
         let file = region.file.try_clone().expect("a file");
         let descriptors = [file.as_fd()];

@@ -3,10 +3,11 @@
 //! The gateway says when it wants more, and the session then reads one piece from the client: the slower side sets the
 //! pace. It never reads more than a body whose length is known: a pipelined request stays in the kernel.
 
-use baton_buf::Slice;
+use baton_buf::{Buffer, Slice};
 use baton_upstream::FailureReason;
 
 use super::{ClientConnection, Http1Driver, Need};
+use crate::body_memory::place;
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::BodyRead;
 use crate::session::need::{BodyPart, UpstreamNeed};
@@ -47,8 +48,9 @@ impl Http1Driver {
         connection: &mut ClientConnection,
         ctx: &mut Context,
     ) -> Option<Result<BodyPart, FailureReason>> {
+        let at = self.wants_body()?;
         let input = match std::mem::take(&mut connection.inbox) {
-            inbox if inbox.is_empty() => match read_piece(connection, ctx, self.protocol.lent_bytes_max())? {
+            inbox if inbox.is_empty() => match self.read_piece(at, connection, ctx)? {
                 Ok(input) => input,
                 // The client's half has ended; the other goes on.
                 Err(_) if self.protocol.is_tunnel() => {
@@ -57,13 +59,16 @@ impl Http1Driver {
                 }
                 Err(why) => return Some(Err(why)),
             },
-            inbox => Slice::from(inbox),
+            inbox => place(inbox, || self.exchanges[at].exchange.chunk()),
         };
         let Ok((taken, bytes, read)) = self.protocol.read_lent(&input) else {
             return Some(Err(FailureReason::BodyBroken));
         };
         connection.inbox.extend_from_slice(&input[taken..]);
         let is_last = read == BodyRead::Complete;
+        if is_last {
+            self.room = None;
+        }
         match read {
             BodyRead::TooLarge => Some(Err(FailureReason::BodyTooLong)),
             _ if bytes.is_empty() && !is_last => None,
@@ -71,9 +76,36 @@ impl Http1Driver {
         }
     }
 
+    /// Reads what has arrived, and no more than the body has. `None`: nothing has.
+    fn read_piece(
+        &mut self,
+        at: usize,
+        connection: &mut ClientConnection,
+        ctx: &mut Context,
+    ) -> Option<Result<Slice, FailureReason>> {
+        let left = usize::try_from(self.protocol.lent_bytes_max()).unwrap_or(usize::MAX);
+        let Some(mut chunk) = self.room.take().or_else(|| self.exchanges[at].exchange.chunk()) else {
+            return read_copied(connection, ctx, left.min(BODY_PIECE_BYTES));
+        };
+        let room = left.min(chunk.len());
+        match connection.transport.receive(&mut chunk[..room]) {
+            Received::Bytes(count) => {
+                // What is free of the chunk is for what comes next.
+                self.room = Some(chunk.split_off(count)).filter(|room| room.len() >= ROOM_BYTES_MIN);
+                Some(Ok(Buffer::from(chunk).into()))
+            }
+            Received::Nothing => {
+                self.room = Some(chunk);
+                None
+            }
+            Received::End => Some(Err(FailureReason::ClientGone)),
+        }
+    }
+
     /// The gateway takes no more of the request's body.
     pub(super) fn take_back_body(&mut self, at: usize, connection: &mut ClientConnection) {
         self.exchanges[at].wants_body = false;
+        self.room = None;
         if self.protocol.take_back_body() {
             // More may arrive at any time; the last known readiness may be out of date.
             connection.transport.handle_readable();
@@ -81,14 +113,14 @@ impl Http1Driver {
     }
 }
 
-/// Reads what has arrived, at most `left` bytes. `None`: nothing has.
-fn read_piece(
+/// The same, for an application that gets the bytes themselves: at most so many.
+fn read_copied(
     connection: &mut ClientConnection,
     ctx: &mut Context,
-    left: u64,
+    bytes_max: usize,
 ) -> Option<Result<Slice, FailureReason>> {
     let mut memory = ctx.bodies.take();
-    memory.resize(usize::try_from(left).unwrap_or(usize::MAX).min(BODY_PIECE_BYTES), 0);
+    memory.resize(bytes_max, 0);
     let received = connection.transport.receive(&mut memory);
     if let Received::Bytes(count) = received {
         memory.truncate(count);
@@ -102,6 +134,9 @@ fn read_piece(
         Received::Bytes(_) => Some(Ok(memory.into())),
     }
 }
+
+/// A chunk with less room than that is not read into any more.
+const ROOM_BYTES_MIN: usize = BODY_PIECE_BYTES / 4;
 
 /// Pieces of a body that are passed on before other clients have a turn.
 const PIECES_PER_TURN: usize = 4;

@@ -8,6 +8,7 @@ mod moving;
 mod waiting;
 
 use baton_fcgi::AnswerOutcome;
+use baton_pool::Chunk;
 use baton_response::send_way::Trial;
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
@@ -34,6 +35,8 @@ pub(super) struct Http1Driver {
     is_http2: bool,
     /// Pieces of a lent body that were passed on since other clients had a turn.
     pieces: usize,
+    /// What is free of the chunk with the last piece.
+    room: Option<Chunk>,
     /// The server's half of a tunnel has ended.
     has_ended_half: bool,
     /// The request at the front of the inbox is for the front-end that has handed the connection over, or all that comes is.
@@ -214,6 +217,7 @@ impl Http1Driver {
             exchanges: Exchanges::default(),
             is_http2: false,
             pieces: 0,
+            room: None,
             has_ended_half: false,
             gives_back: false,
             keeps_next: false,

@@ -1,11 +1,11 @@
 //! The bodies of requests: kept for applications, passed on while they arrive, or dropped.
 
-use baton_buf::Slice;
 use baton_http::h2;
 use baton_upstream::FailureReason;
 
 use super::stream::{Stream, name};
 use super::{ClientConnection, Driver, Http2Driver, Need, Underway};
+use crate::body_memory::place;
 use crate::context::{BODY_PIECE_BYTES, Context};
 use crate::protocol::{BodyRead, BodySink};
 use crate::session::need::{BodyPart, UpstreamNeed};
@@ -75,9 +75,9 @@ impl Http2Driver {
             entry.wants_body && (!body.arrived.is_empty() || body.is_complete)
         })?;
         entry.wants_body = false;
-        let Stream { id, body, .. } = &mut entry.own;
+        let Underway { exchange, own: Stream { id, body, .. }, .. } = entry;
         let len = body.arrived.len().min(BODY_PIECE_BYTES);
-        let bytes = Slice::from(body.arrived.drain(..len).collect::<Vec<u8>>());
+        let bytes = place(body.arrived.drain(..len).collect(), || exchange.chunk());
         self.connection.consume(*id, len as u64);
         let part = match body.take(len as u64) {
             true => Ok(BodyPart { bytes, is_last: body.is_complete && body.arrived.is_empty() }),

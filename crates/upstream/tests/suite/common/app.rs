@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use baton_fcgi::application::{self, Part, RequestReader};
 use baton_fcgi::offer::{self, Offer, Ring, Transport};
 use baton_fcgi::response::ProtocolStatus;
-use baton_fcgi::{AnswerOutcome, Answered, RegionSlice};
+use baton_fcgi::{AnswerOutcome, Answered, FileRange, RegionSlice};
 use baton_upstream::{Address, Endpoint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -100,6 +100,9 @@ pub(crate) struct Peer {
     input: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
     region: Option<File>,
+    /// What bodies refer to: the pool, and the file of the request at hand.
+    pub(crate) pool: Option<File>,
+    pub(crate) body_file: Option<File>,
     /// Bytes it reads with one call.
     pub(crate) read_bytes: usize,
 }
@@ -134,6 +137,8 @@ pub(crate) enum Event {
     ParamsEnd,
     Stdin(Vec<u8>),
     StdinEnd,
+    Slices(Vec<RegionSlice>),
+    File(FileRange),
     Freed(u32),
     GiveBack,
     GetValues,
@@ -144,7 +149,8 @@ impl Peer {
     fn new(socket: UnixStream, index: usize) -> Self {
         let (input, descriptors) = (Vec::new(), VecDeque::new());
         let (reader, region) = (RequestReader::new(), None);
-        Self { socket, index, reader, input, descriptors, region, read_bytes: 65536 }
+        let (pool, body_file) = (None, None);
+        Self { socket, index, reader, input, descriptors, region, pool, body_file, read_bytes: 65536 }
     }
 
     /// The next event from the server; `None`: it has closed the connection.
@@ -170,6 +176,8 @@ impl Peer {
                 Part::ParamsEnd => Event::ParamsEnd,
                 Part::Stdin(range) => Event::Stdin(of(range)),
                 Part::StdinEnd => Event::StdinEnd,
+                Part::Slices => Event::Slices(self.reader.slices().collect()),
+                Part::File(range) => Event::File(range),
                 Part::Freed(bytes) => Event::Freed(bytes),
                 Part::GiveBack => Event::GiveBack,
                 Part::GetValues => Event::GetValues,
@@ -223,17 +231,20 @@ impl Peer {
 
     fn take_up(&mut self, offer: Offer<'_>) -> Offered {
         let mut descriptors = self.descriptors.drain(..offer.fds);
-        match offer.transport {
-            Transport::PassFd(_) => {
-                Offered::PassFd { client: descriptors.next().unwrap(), fields: offer.fields.to_vec() }
+        let first = (offer.fds > offer.bodies.fds()).then(|| descriptors.next().unwrap());
+        if offer.bodies.pool > 0 {
+            self.pool = descriptors.next().map(File::from);
+        }
+        self.body_file = if offer.bodies.file { descriptors.next().map(File::from) } else { None };
+        match (offer.transport, first) {
+            (Transport::PassFd(_), client) => {
+                Offered::PassFd { client: client.unwrap(), fields: offer.fields.to_vec() }
             }
-            Transport::Shm(ring) => {
-                if let Some(region) = descriptors.next() {
-                    self.region = Some(File::from(region));
-                }
+            (Transport::Shm(ring), region) => {
+                self.region = region.map(File::from).or(self.region.take());
                 Offered::Shm(ring)
             }
-            Transport::Unknown => panic!("an unknown offer"),
+            (Transport::Unknown, _) => panic!("an unknown offer"),
         }
     }
 

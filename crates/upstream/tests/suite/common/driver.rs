@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use baton_buf::{Aggregate, Piece};
+use baton_buf::{Aggregate, Piece, Slice};
 use baton_fcgi::{Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_upstream::{Failure, FailureReason, Gateway, Request, RequestId, ResponseEvent, Trail};
@@ -117,20 +117,21 @@ impl Driver {
     /// Pushes some of a request's body as soon as it is wanted.
     #[track_caller]
     pub(crate) fn push(&mut self, id: u64, part: &[u8]) {
-        self.push_piece(id, part, false);
+        self.push_piece(id, part.to_vec().into(), false);
     }
 
     /// The same with the last of it, which may be nothing.
     #[track_caller]
     pub(crate) fn push_last(&mut self, id: u64, part: &[u8]) {
-        self.push_piece(id, part, true);
+        self.push_piece(id, part.to_vec().into(), true);
     }
 
+    /// The same with a piece where it is.
     #[track_caller]
-    fn push_piece(&mut self, id: u64, part: &[u8], is_last: bool) {
+    pub(crate) fn push_piece(&mut self, id: u64, part: Slice, is_last: bool) {
         self.run_until(|driver| driver.got(id).wants);
         self.got.entry(id).or_default().wants = false;
-        self.gateway.push_body(RequestId::new(id), part.to_vec().into(), is_last, self.now_ms());
+        self.gateway.push_body(RequestId::new(id), part, is_last, self.now_ms());
         self.note_want(id);
     }
 

@@ -1,56 +1,41 @@
 //! Memory that another process writes to.
 //!
 //! Such memory can change at any instant, and Rust assumes that the bytes behind a `&[u8]` do not, so this module
-//! never hands out references. It copies bytes out, or passes their address to the kernel
-//! ([`gather`](crate::gather)).
+//! never hands out references. It copies bytes out, or gives their address to the kernel.
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::SealFlags;
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A memory file, mapped read-only, that one other process may write to.
-///
-/// Seals keep it from shrinking, so that reads never raise `SIGBUS`, and from growing, which bounds memory.
-#[derive(Debug)]
-pub struct Region {
-    start: NonNull<u8>,
-    bytes: usize,
-}
+use crate::mapping::{Mapping, memory_file, seal};
 
-// SAFETY: the mapping belongs to no thread, and is only read, through atomics or by the kernel.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
+/// A memory file, mapped read-only, that one other process may write to.
+#[derive(Debug)]
+pub struct Region(Mapping);
 
 impl Region {
     /// A new region of `bytes` bytes, all zero, and the descriptor by which another process maps it.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`, and `EINVAL` if `bytes` is zero.
-    pub fn create(bytes: usize) -> io::Result<(Self, OwnedFd)> {
-        let file = rustix::fs::memfd_create("baton-region", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        rustix::fs::ftruncate(&file, bytes as u64)?;
-        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
-        let start = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0)?
-        };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok((Self { start, bytes }, file))
+    pub fn create(bytes: usize) -> Result<(Self, OwnedFd), Errno> {
+        let file = memory_file("baton-region", bytes)?;
+        seal(&file, SealFlags::empty())?;
+        let memory = Mapping::new(&file, bytes, ProtFlags::READ, MapFlags::SHARED)?;
+        Ok((Self(memory), file))
     }
 
     /// Its size in bytes.
     pub fn len(&self) -> usize {
-        self.bytes
+        self.0.len()
     }
 
     /// Always false: a region has at least one byte.
     pub fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.0.len() == 0
     }
 
     /// Appends a copy of the bytes `offset..offset + len` as they are now.
@@ -81,18 +66,11 @@ impl Region {
     }
 
     /// Where the bytes `offset..offset + len` are, for the kernel.
-    pub(crate) fn address(&self, offset: usize, len: usize) -> *const u8 {
-        let end = offset.checked_add(len).filter(|end| *end <= self.bytes);
-        assert!(end.is_some(), "{len} bytes from {offset} on in a region of {} bytes", self.bytes);
-        // SAFETY: `offset` is at most the size of the mapping.
-        unsafe { self.start.as_ptr().add(offset) }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours alone, and every holder of an address in it holds the region.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+    ///
+    /// # Panics
+    /// If they exceed the region.
+    pub fn address(&self, offset: usize, len: usize) -> *const u8 {
+        self.0.address(offset, len)
     }
 }
 
@@ -106,15 +84,11 @@ mod tests {
     /// (`make miri`) judges each access; it has no memory that processes share, so this region is private.
     #[test]
     fn copies_keep_to_their_range() {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping aliases nothing of ours.
-        let start =
-            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), PAGE, protection, MapFlags::PRIVATE) };
-        let start = NonNull::new(start.unwrap().cast::<u8>()).unwrap();
+        let memory = Mapping::private(PAGE);
         let bytes: Vec<u8> = (0..PAGE).map(|at| at as u8).collect();
         // SAFETY: the mapping has so many bytes, and nothing else refers to it yet.
-        unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), PAGE) };
-        let region = Region { start, bytes: PAGE };
+        unsafe { memory.address(0, PAGE).copy_from_nonoverlapping(bytes.as_ptr(), PAGE) };
+        let region = Region(memory);
         for offset in (0..9).chain(PAGE - 9..=PAGE) {
             for len in [0, 1, 7, 8, 9, 18].into_iter().filter(|len| offset + len <= PAGE) {
                 let mut copy = b"before".to_vec();
