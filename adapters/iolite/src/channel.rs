@@ -12,6 +12,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
+use crate::UNREAD_BYTES_MAX;
+
 /// The channel of readers: waits for writers. `None`: `descriptor` is no pipe and no Unix socket, or has a reader.
 pub(crate) fn listen(descriptor: BorrowedFd<'_>) -> Option<OwnedFd> {
     let name = match kind(descriptor)? {
@@ -25,14 +27,22 @@ pub(crate) fn listen(descriptor: BorrowedFd<'_>) -> Option<OwnedFd> {
 }
 
 /// The next writer that waits. Those of other users are refused.
-pub(crate) fn accept(channel: &OwnedFd) -> Option<OwnedFd> {
+///
+/// # Errors
+/// `EAGAIN`: none waits; `EMFILE`.
+pub(crate) fn accept(channel: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     loop {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let writer = rustix::net::accept_with(channel, flags).ok()?;
+        let writer = rustix::net::accept_with(channel, flags)?;
         if is_ours(&writer) {
-            return Some(writer);
+            return Ok(writer);
         }
     }
+}
+
+/// How many bytes of writers a pipe or socket holds at most.
+pub(crate) fn capacity(descriptor: BorrowedFd<'_>) -> u64 {
+    rustix::pipe::fcntl_getpipe_size(descriptor).map_or(UNREAD_BYTES_MAX, |bytes| bytes as u64)
 }
 
 /// Whether references can ever go by this descriptor: it is a pipe or a Unix socket.
@@ -141,9 +151,9 @@ mod tests {
             assert!(connect(writer.as_fd()).is_none(), "nothing listens");
             let channel = listen(reader.as_fd()).unwrap();
             assert!(listen(reader.as_fd()).is_none(), "one reader");
-            assert!(accept(&channel).is_none(), "nothing has connected");
+            assert!(accept(&channel).is_err(), "nothing has connected");
             let _link = connect(writer.as_fd()).unwrap();
-            assert!(accept(&channel).is_some());
+            assert!(accept(&channel).is_ok());
             drop(channel);
             assert!(connect(writer.as_fd()).is_none(), "nothing listens any more");
         }

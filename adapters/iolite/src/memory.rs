@@ -165,7 +165,7 @@ fn map(range: &FileSlice, into: &mut Aggregate) -> io::Result<()> {
     let mut rest = Aggregate::new();
     rest.push(range.clone());
     while let Some(Piece::File(range)) = rest.take_front(MAPPED_BYTES_MAX) {
-        let skipped = range.offset() % rustix::param::page_size() as u64;
+        let skipped = range.offset() % PAGE_BYTES_MAX;
         let bytes = (skipped + range.len()) as usize;
         let view = View::of_file_from(range.file().as_fd(), range.offset() - skipped, bytes)?;
         into.push(Buffer::held(Mapped { view, skipped: skipped as usize, range }));
@@ -175,6 +175,9 @@ fn map(range: &FileSlice, into: &mut Aggregate) -> io::Result<()> {
 
 /// References that are returned with one call. The writer's pool is larger.
 const RETURNED_AT_ONCE: usize = 8;
+
+/// Where one of them begins, a page begins on every machine.
+const PAGE_BYTES_MAX: u64 = 64 << 10;
 
 /// Most bytes of one mapping: slices are smaller than 4 GiB.
 const MAPPED_BYTES_MAX: u64 = 1 << 30;

@@ -16,7 +16,7 @@ use rustix::net::RecvFlags;
 use crate::allocator::{Allocator, Part};
 use crate::memory::{PeerMemory, Returns};
 use crate::wire::{self, Found, MARKER_BYTES, Marker, SHOWN_MAX, TO_READER_BYTES, ToReader, WriterNumber};
-use crate::{REFERENCE_BYTES_MIN, UNREAD_BYTES_MAX, channel};
+use crate::{REFERENCE_BYTES_MIN, channel};
 
 /// Reads aggregates from a descriptor: `IOL_read`.
 ///
@@ -51,6 +51,8 @@ struct Writers {
     links: Vec<WriterLink>,
     /// Bytes that have been read from the descriptor.
     read: u64,
+    /// Bytes that the descriptor holds.
+    capacity: u64,
 }
 
 struct WriterLink {
@@ -77,8 +79,9 @@ impl<D: AsFd> Reader<D> {
             let file = rustix::io::fcntl_dupfd_cloexec(descriptor.as_fd(), 0)?;
             Source::File(Arc::new(OpenFile::new(file)))
         } else {
+            let capacity = channel::capacity(descriptor.as_fd());
             let channel = channel::listen(descriptor.as_fd());
-            let writers = channel.map(|channel| Writers { channel, links: Vec::new(), read: 0 });
+            let writers = channel.map(|channel| Writers { channel, links: Vec::new(), read: 0, capacity });
             Source::Bytes(Input { space: allocator.part(CHUNK_BYTES), held: 0, writers })
         };
         Ok(Self { descriptor, allocator: allocator.clone(), source, ready: Aggregate::new() })
@@ -87,7 +90,8 @@ impl<D: AsFd> Reader<D> {
     /// At most `bytes_max` bytes; none at the end. Waits for the first one, unless the descriptor does not block.
     ///
     /// # Errors
-    /// Those of `read`; `EPROTO` if a writer refers to what it has not shown.
+    /// Those of `read`; `EPROTO` if a writer refers to what it has not shown; `EMFILE` if there are more writers than
+    /// descriptors.
     pub fn read(&mut self, bytes_max: usize) -> io::Result<Aggregate> {
         if bytes_max == 0 {
             return Ok(Aggregate::new());
@@ -168,7 +172,7 @@ impl Input {
         // Markers in front of it stay in the space, which is used again as a whole if nothing else came.
         let mut at = 0;
         while at < filled {
-            match self.next(at..filled, is_cut) {
+            match self.next(at..filled, is_cut)? {
                 Found::Bytes(len) => {
                     drop(self.space.split_front(at));
                     ready.push(self.space.split_front(len).freeze());
@@ -191,29 +195,35 @@ impl Input {
     }
 
     /// What these bytes of the space begin with.
-    fn next(&mut self, bytes: Range<usize>, is_cut: bool) -> Found {
-        let Some(writers) = &mut self.writers else { return Found::Bytes(bytes.len()) };
+    fn next(&mut self, bytes: Range<usize>, is_cut: bool) -> io::Result<Found> {
+        let Some(writers) = &mut self.writers else { return Ok(Found::Bytes(bytes.len())) };
         match wire::next(&self.space[bytes], is_cut) {
-            Found::Marker(marker) if !writers.know(marker.writer) => Found::Bytes(MARKER_BYTES),
-            found => found,
+            Found::Marker(marker) if !writers.know(marker.writer)? => Ok(Found::Bytes(MARKER_BYTES)),
+            found => Ok(found),
         }
     }
 }
 
 impl Writers {
-    /// Whether a writer has this number, as far as has been heard.
-    fn know(&mut self, number: WriterNumber) -> bool {
+    /// Whether a writer has this number. Every writer that has connected is accepted: it relies on it.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like.
+    fn know(&mut self, number: WriterNumber) -> io::Result<bool> {
         let is_its = |link: &WriterLink| link.number == Some(number);
-        if !self.links.iter().any(is_its) {
-            self.links.retain_mut(|link| !link.is_over(self.read));
-            while self.links.len() < WRITERS_MAX
-                && let Some(channel) = channel::accept(&self.channel)
-            {
-                self.links.push(WriterLink::new(channel));
-            }
-            self.links.iter_mut().for_each(WriterLink::hear_number);
+        if self.links.iter().any(is_its) {
+            return Ok(true);
         }
-        self.links.iter().any(is_its)
+        self.links.retain_mut(|link| !link.is_over(self.read, self.capacity));
+        loop {
+            match channel::accept(&self.channel) {
+                Ok(channel) => self.links.push(WriterLink::new(channel)),
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.links.iter_mut().for_each(WriterLink::hear_number);
+        Ok(self.links.iter().any(is_its))
     }
 
     /// Appends what a marker of a known writer refers to.
@@ -265,19 +275,17 @@ impl WriterLink {
         Some(memory)
     }
 
-    /// Whether the writer has ended, and all its markers have been read: a full pipe ago. `read`: bytes until now.
-    fn is_over(&mut self, read: u64) -> bool {
+    /// Whether the writer has ended, and all its markers have been read: since then more came than
+    /// the pipe holds. `read`: bytes until now.
+    fn is_over(&mut self, read: u64, capacity: u64) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let ended = rustix::net::recv(&self.returns.channel, &mut [0; 1][..], flags);
         if matches!(ended, Ok((0, _))) {
             self.ended_at.get_or_insert(read);
         }
-        self.ended_at.is_some_and(|at| read - at > UNREAD_BYTES_MAX)
+        self.ended_at.is_some_and(|at| read - at > capacity + CHUNK_BYTES as u64)
     }
 }
-
-/// Most writers at a time whose references are understood. Others write bytes.
-const WRITERS_MAX: usize = 64;
 
 /// Space that is worth a read.
 const SPACE_BYTES_MIN: usize = 16 << 10;
