@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 63] = files![
+static FILES: [(&str, &str); 64] = files![
     "affinity",
     "applications",
     "architectures",
@@ -439,6 +439,7 @@ static FILES: [(&str, &str); 63] = files![
     "handshakes",
     "idle",
     "instructions",
+    "iolite",
     "knot-cache",
     "log",
     "memory-ample",

@@ -1,14 +1,17 @@
 //! Builds the programs in C, and runs chains of them.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
-/// Where the programs are. The compiler is told where the library is.
+/// Where the programs are, with the library.
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
+    // Programs look for the name that the library has where it is installed.
+    symlink(library(), folder.path().join("libbaton_iolite.so.0")).unwrap();
     for program in ["rules", "stage"] {
         compile(program, folder.path());
     }
@@ -17,24 +20,22 @@ static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
 
 fn compile(program: &str, folder: &Path) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = library();
     let status = Command::new("cc")
         .args(["-O1", "-g", "-Wall", "-Werror", "-o"])
         .arg(folder.join(program))
         .arg(here.join(format!("tests/programs/{program}.c")))
         .arg("-I")
         .arg(here.join("include"))
-        .arg(library.join("libbaton_iolite.so"))
-        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg(folder.join("libbaton_iolite.so.0"))
+        .arg(format!("-Wl,-rpath,{}", folder.display()))
         .status()
         .expect("cc is installed");
     assert!(status.success(), "{program}.c is not compiled");
 }
 
-/// The folder of the library that cargo has built for this test.
+/// The library that cargo has built for this test.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().to_owned()
+    std::env::current_exe().unwrap().with_file_name("libbaton_iolite.so")
 }
 
 /// A program.
