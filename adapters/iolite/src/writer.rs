@@ -76,20 +76,16 @@ impl<D: AsFd> Writer<D> {
     /// # Errors
     /// Those of `write`.
     pub fn write(&mut self, aggregate: &Aggregate) -> io::Result<u64> {
-        self.prepare(aggregate.len());
         let mut rest = aggregate.clone();
         while !rest.is_empty() {
+            self.prepare(rest.len());
             match self.write_some(&mut rest) {
                 Ok(count) => rest.advance(count),
                 Err(_) if rest.len() < aggregate.len() => break,
                 Err(error) => return Err(error.into()),
             }
         }
-        let written = aggregate.len() - rest.len();
-        if let Link::Sought(bytes) = &mut self.link {
-            *bytes += written;
-        }
-        Ok(written)
+        Ok(aggregate.len() - rest.len())
     }
 
     /// Looks for the reader, or for what it has returned.
@@ -124,24 +120,32 @@ impl<D: AsFd> Writer<D> {
                 return Ok(link.lend(&marker, slices));
             }
         }
+        let sent = self.write_copies(rest)?;
+        if let Link::Sought(bytes) = &mut self.link {
+            *bytes += sent;
+        }
+        Ok(sent)
+    }
+
+    /// The same as bytes: while the reader is sought few at a time, since it may have begun to listen behind them.
+    fn write_copies(&self, rest: &mut Aggregate) -> Result<u64, Errno> {
         let is_agreed = matches!(self.link, Link::Agreed(_));
+        let is_sought = matches!(self.link, Link::Sought(_));
+        let bytes_max = if is_sought { CHUNK_BYTES } else { usize::MAX };
         let is_for_marker =
             |piece: &&Piece| is_agreed && piece.len() >= REFERENCE_BYTES_MIN && Memory::of(piece).is_some();
-        match rest.front() {
-            Some(Piece::File(range)) => match send_range(self.descriptor.as_fd(), range) {
+        if let Some(Piece::File(range)) = rest.front() {
+            match send_range(self.descriptor.as_fd(), range, bytes_max) {
                 Err(Errno::INVAL) => {
                     look(rest).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-                    self.write_some(rest)
                 }
-                sent => sent,
-            },
-            _ => {
-                // The first piece goes in any case: its memory could not be shown.
-                let first = rest.pieces().take(1);
-                let others = rest.pieces().skip(1).take_while(|piece| !is_for_marker(piece));
-                write_bytes(self.descriptor.as_fd(), first.chain(others))
+                sent => return sent,
             }
         }
+        // The first piece goes in any case: its memory could not be shown.
+        let first = rest.pieces().take(1);
+        let others = rest.pieces().skip(1).take_while(|piece| !is_for_marker(piece));
+        write_bytes(self.descriptor.as_fd(), first.chain(others), bytes_max)
     }
 }
 
@@ -173,9 +177,15 @@ fn linger(link: Box<ReaderLink>) {
 fn write_bytes<'a>(
     descriptor: BorrowedFd<'_>,
     pieces: impl Iterator<Item = &'a Piece>,
+    bytes_max: usize,
 ) -> Result<u64, Errno> {
+    let mut left = bytes_max;
     let vector = |piece: &'a Piece| match piece {
-        Piece::Memory(slice) => Some(IoSlice::new(slice)),
+        Piece::Memory(slice) if left > 0 => {
+            let len = slice.len().min(left);
+            left -= len;
+            Some(IoSlice::new(&slice[..len]))
+        }
         _ => None,
     };
     let vectors: Vec<_> = pieces.map_while(vector).take(VECTORS_MAX).collect();
@@ -186,8 +196,8 @@ fn write_bytes<'a>(
 }
 
 /// Writes from a range of a file by the kernel. `EINVAL`: not to this descriptor.
-fn send_range(descriptor: BorrowedFd<'_>, range: &FileSlice) -> Result<u64, Errno> {
-    let count = usize::try_from(range.len()).unwrap_or(usize::MAX);
+fn send_range(descriptor: BorrowedFd<'_>, range: &FileSlice, bytes_max: usize) -> Result<u64, Errno> {
+    let count = usize::try_from(range.len()).unwrap_or(usize::MAX).min(bytes_max);
     match rustix::fs::sendfile(descriptor, range.file(), Some(&mut range.offset()), count)? {
         // The file was cut off.
         0 => Err(Errno::IO),

@@ -136,7 +136,7 @@ fn measure(
     duration: Duration,
 ) -> Result<(BTreeMap<Quantity, f64>, String)> {
     let begin = Instant::now();
-    let before = cpu_time()?;
+    let before = cpu_times()?;
     let mut runs = 0_u32;
     let mut outcome;
     loop {
@@ -146,10 +146,12 @@ fn measure(
             break;
         }
     }
-    let used = cpu_time()?.saturating_sub(before);
+    let after = cpu_times()?;
+    let [user, system] = [0, 1].map(|mode| (after[mode] - before[mode]).as_secs_f64() * 1e6 / f64::from(runs));
     let (said, copied) = outcome;
     let values = [
-        (Quantity::RunUs, used.as_secs_f64() * 1e6 / f64::from(runs)),
+        (Quantity::RunUs, user + system),
+        (Quantity::SystemUs, system),
         (Quantity::Copies, copied as f64 / chain.bytes as f64),
     ];
     Ok((values.into(), said))
@@ -185,13 +187,13 @@ fn once(chain: &Chain, way: &str, folder: &Path) -> Result<(String, u64)> {
     Ok((said, copied))
 }
 
-/// CPU time of all processes that have ended.
-fn cpu_time() -> Result<Duration> {
+/// CPU time of all processes that have ended, in user and in system mode.
+fn cpu_times() -> Result<[Duration; 2]> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let of = |time: nix::sys::time::TimeVal| {
         Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
     };
-    Ok(of(usage.user_time()) + of(usage.system_time()))
+    Ok([of(usage.user_time()), of(usage.system_time())])
 }
 
 const WAYS: [&str; 2] = ["plain", "references"];
