@@ -8,9 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::FileType;
 use rustix::net::netlink::{self, SocketAddrNetlink};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::UNREAD_BYTES_MAX;
 
@@ -139,13 +137,9 @@ mod tests {
 
     #[test]
     fn the_ends_of_pipes_and_sockets_find_each_other() {
-        let (reader, writer) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
+        let (reader, writer) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .unwrap();
         let pipe = rustix::pipe::pipe().unwrap();
         for (reader, writer) in [(reader, writer), pipe] {
             assert!(connect(writer.as_fd()).is_none(), "nothing listens");

@@ -86,7 +86,10 @@ impl Marker {
             bytes[HEAD_BYTES..].chunks_exact(REFERENCE_BYTES).take(count).map(reference).collect();
         let is_possible =
             |one: &Reference| one.len > 0 && one.offset.checked_add(u64::from(one.len)).is_some();
-        references.iter().all(is_possible).then(|| Self { writer: bytes[16..32].try_into().unwrap(), references })
+        references
+            .iter()
+            .all(is_possible)
+            .then(|| Self { writer: bytes[16..32].try_into().unwrap(), references })
     }
 }
 

@@ -14,8 +14,7 @@ use rustix::net::RecvFlags;
 
 use crate::memory::{Borrowed, Mapped, PeerPool, look};
 use crate::wire::{
-    Marker, REFERENCES_MAX, RETURNED_MAX, Reference, SHOWN_MAX, ToReader, WriterNumber,
-    returned_from_bytes,
+    Marker, REFERENCES_MAX, RETURNED_MAX, Reference, SHOWN_MAX, ToReader, WriterNumber, returned_from_bytes,
 };
 use crate::{REFERENCE_BYTES_MIN, UNREAD_BYTES_MAX, channel};
 

@@ -45,7 +45,8 @@ impl Mapping {
         flags: MapFlags,
     ) -> Result<Self, Errno> {
         // SAFETY: a new mapping touches no other memory.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, file, offset)? };
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, file, offset)? };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { start, bytes })
     }

@@ -108,7 +108,8 @@ fn text(bytes: usize) -> Vec<u8> {
 }
 
 fn build(folder: &Path) -> Result<()> {
-    let library = find_program("libbaton_iolite.so").context("libbaton_iolite.so is not built: make adapters")?;
+    let library =
+        find_program("libbaton_iolite.so").context("libbaton_iolite.so is not built: make adapters")?;
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab is in the repository");
     // Programs look for the name that the library has where it is installed.
     let installed = folder.join("libbaton_iolite.so.0");
@@ -147,7 +148,8 @@ fn measure(
         }
     }
     let after = cpu_times()?;
-    let [user, system] = [0, 1].map(|mode| (after[mode] - before[mode]).as_secs_f64() * 1e6 / f64::from(runs));
+    let [user, system] =
+        [0, 1].map(|mode| (after[mode] - before[mode]).as_secs_f64() * 1e6 / f64::from(runs));
     let (said, copied) = outcome;
     let values = [
         (Quantity::RunUs, user + system),

@@ -4,9 +4,9 @@ use std::ffi::CStr;
 
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 
+use super::Code;
 use super::descriptors::{read, write};
 use super::process::{default_allocator, forget};
-use super::Code;
 use crate::memory::look;
 
 /// `cookie_io_functions_t` of glibc.

@@ -80,7 +80,10 @@ fn a_child_begins_anew() {
 /// Goal: streams of stdio are complete, with the library at both ends, at one, and with a file.
 #[test]
 fn streams_are_complete() {
-    for chain in ["stage produce 0 5000000 | stage stdio | stage check", "stage produce 0 5000000 | cat | stage stdio | cat | stage check"] {
+    for chain in [
+        "stage produce 0 5000000 | stage stdio | stage check",
+        "stage produce 0 5000000 | cat | stage stdio | cat | stage check",
+    ] {
         let (all, _) = seen(&shell(chain));
         assert_eq!(all, 5_000_000, "{chain}");
     }
@@ -89,7 +92,8 @@ fn streams_are_complete() {
 /// Goal: a reader that ends is noticed as with bytes. Method: the writer has far more to write than anything could hold.
 #[test]
 fn a_writer_without_reader_ends() {
-    let script = "set +o pipefail; stage produce 0 100000000000 65536 | { stage copy | head -c 1000000 | wc -c; }";
+    let script =
+        "set +o pipefail; stage produce 0 100000000000 65536 | { stage copy | head -c 1000000 | wc -c; }";
     assert_eq!(shell(script).trim(), "1000000");
 }
 
@@ -102,11 +106,8 @@ fn sockets_carry_references() {
         .stdout(Stdio::from(OwnedFd::from(to)))
         .spawn()
         .unwrap();
-    let reader = Command::new(program("stage"))
-        .arg("check")
-        .stdin(Stdio::from(OwnedFd::from(from)))
-        .output()
-        .unwrap();
+    let reader =
+        Command::new(program("stage")).arg("check").stdin(Stdio::from(OwnedFd::from(from))).output().unwrap();
     assert!(writer.wait().unwrap().success());
     let (all, read) = seen(&String::from_utf8(reader.stdout).unwrap());
     assert_eq!(all, 50_000_000);

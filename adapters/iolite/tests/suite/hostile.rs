@@ -4,9 +4,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use baton_iolite::wire::{
-    MARKER_BYTES, Marker, Reference, ToReader, WriterNumber, returned_to_bytes,
-};
+use baton_iolite::wire::{MARKER_BYTES, Marker, Reference, ToReader, WriterNumber, returned_to_bytes};
 use baton_iolite::{Aggregate, Allocator, Reader, Writer, look};
 use baton_sys::passing;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -126,7 +124,8 @@ fn filled(allocator: &Allocator, byte: u8) -> Aggregate {
 /// Method: the hostile reader listens beside a pipe of its own, and shares the pool with an honest one.
 #[test]
 fn lies_of_readers_harm_no_other_reader() {
-    let lies: [&[u8]; 5] = [b"abc", &[1; 255], &[], &returned_to_bytes(&[u32::MAX; 64]), &returned_to_bytes(&[0, 0, 0])];
+    let lies: [&[u8]; 5] =
+        [b"abc", &[1; 255], &[], &returned_to_bytes(&[u32::MAX; 64]), &returned_to_bytes(&[0, 0, 0])];
     for (lie, is_end) in lies.iter().flat_map(|lie| [(lie, false), (lie, true)]) {
         let allocator = Allocator::new().unwrap();
         let (honest_from, honest_to) = rustix::pipe::pipe().unwrap();
@@ -193,7 +192,8 @@ fn other_users_have_bytes() {
         println!("LEFT OUT of other_users_have_bytes: only root can be two users");
         return;
     }
-    let chain = "stage produce 0 2000000 65536 | setpriv --reuid=65534 --clear-groups $(command -v stage) check";
+    let chain =
+        "stage produce 0 2000000 65536 | setpriv --reuid=65534 --clear-groups $(command -v stage) check";
     let line = crate::program::shell(&format!("chmod 755 $(dirname $(command -v stage)); {chain}"));
     let (all, read) = line.trim().split_once(' ').unwrap();
     assert_eq!(all, "2000000");
