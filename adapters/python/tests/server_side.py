@@ -4,6 +4,7 @@ package: what Baton does with an application, as far as the package can see it.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import select
@@ -91,6 +92,9 @@ class Result:
     rest: Answered | None = None
     # Why the client's socket was not used.
     declined: int | None = None
+    # The application takes bodies by reference, and has returned so many bytes of the pool.
+    takes_bodies: bool = False
+    freed_bytes: int = 0
     app_status: int | None = None
     protocol_status: int | None = None
     # The client's bytes, by `passfd`.
@@ -246,10 +250,23 @@ class Application:
                 result.rest = Answered(*struct.unpack(">BBHQQ", content[1:]))
             elif kind == 66 and content[0] == 6:
                 result.declined = content[1]
+            elif kind == 66 and content == b"\x07":
+                assert not result.takes_bodies
+                result.takes_bodies = True
+            elif kind == 66 and content[0] == 4:
+                result.freed_bytes += int.from_bytes(content[1:], "big")
             else:
                 raise AssertionError(f"a record of kind {kind}: {content!r}")
         result.stdout = bytes(stdout)
         return result
+
+    def lend(self, target: str, words: str, records: bytes, descriptors: Iterable[int] = (), length: int = 0) -> None:
+        """Sends a request whose body comes as `records` say, with an offer of no transport."""
+        params = request_params("POST", target, {"CONTENT_LENGTH": str(length)}, b"")
+        fds = list(descriptors)
+        offer = f"unknown fds={len(fds)} {words}\n".encode()
+        self.send(begin() + params_records(params, offer=offer), fds)
+        self.send(records)
 
     # ----- whole requests, one function for each transport
 
@@ -324,6 +341,26 @@ class Application:
         name = b"passfd-codes" if edits else b"passfd"
         words = b" fds=1 minor=%d keep=%d head=%d patience=%d new=word\n" % (minor, keep, head, patience)
         self.send(begin() + params_records(params, offer=name + words + edits + FIELDS), [client.served.fileno()])
+
+
+class Pool:
+    """Memory as a server lends it: sealed against every writer but this one."""
+
+    def __init__(self, size: int) -> None:
+        self.descriptor = os.memfd_create("pool", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, size)
+        self.memory = mmap.mmap(self.descriptor, size)
+        # Python has no name for F_SEAL_FUTURE_WRITE before 3.13.
+        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | 0x10
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+
+    def close(self) -> None:
+        self.memory.close()
+        os.close(self.descriptor)
+
+    @staticmethod
+    def slices(*ranges: tuple[int, int]) -> bytes:
+        return record(66, 1, b"\x01" + b"".join(struct.pack(">II", *each) for each in ranges))
 
 
 class Client:

@@ -11,7 +11,7 @@ from server_side import pair, record
 
 from baton_fastcgi import records
 from baton_fastcgi.head import BadHeadError, make_head
-from baton_fastcgi.offer import PassFdOffer, ShmOffer, UnknownOffer, parse_offer
+from baton_fastcgi.offer import Bodies, PassFdOffer, ShmOffer, UnknownOffer, parse_offer
 from baton_fastcgi.records import BrokenProtocolError, Record, RecordReader
 from baton_fastcgi.vector import join_small, without_first
 
@@ -118,9 +118,14 @@ def test_offers_are_read() -> None:
     assert parse_offer(b"shm size=100 at=99 free=100 fds=1\n") == ShmOffer(1, 100, 99, 100)
     assert parse_offer(b"carrier-pigeon fds=3\n") == UnknownOffer(3)
     assert parse_offer(b"") == UnknownOffer(0)
+    bodies = Bodies(asks=True, pool_bytes=65_536, has_file=True)
+    assert parse_offer(b"passfd fds=3 bodies=1 pool=65536 file=1\n").bodies == bodies
+    assert parse_offer(b"shm size=9 at=0 free=9 fds=2 pool=65536 file=1\n").descriptors == 2
 
 
-@pytest.mark.parametrize("value", [b"shm size=10 at=10 free=1\n", b"shm size=10 at=0 free=11\n", b"shm free=0\n"])
+@pytest.mark.parametrize(
+    "value", [b"shm size=10 at=10 free=1\n", b"shm size=10 at=0 free=11\n", b"shm free=0\n", b"x file=1\n"]
+)
 def test_offers_outside_their_region_are_broken(value: bytes) -> None:
     with pytest.raises(BrokenProtocolError):
         parse_offer(value)

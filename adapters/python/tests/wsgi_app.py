@@ -78,6 +78,28 @@ def digest(environ: Environ, start_response: Any, _: dict[str, str]) -> Iterable
     return [b"%d %s" % (len(body), hashlib.sha256(body).hexdigest().encode())]
 
 
+def views(environ: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
+    """Looks at the body where it is; says which pieces came, and what became of them and of a try to change them."""
+    hashed = hashlib.sha256()
+    seen = []
+    refused = 0
+    kept = None
+    for view in environ["baton.body_views"]:
+        hashed.update(view)
+        try:
+            view[0] = 0
+        except TypeError:
+            refused += 1
+        if kept is None and "keep" in query:
+            kept = view[:]
+        seen.append(view)
+        if "once" in query:
+            break
+    ended = sum(repr(view).startswith("<released") for view in seen)
+    start_response("200 OK", TEXT)
+    return [f"{hashed.hexdigest()} {len(seen)} {refused} {ended}".encode()]
+
+
 def ignores_body(_: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
     start_response("200 OK", TEXT)
     return [pattern(int(query.get("n", "5")))]
@@ -208,7 +230,22 @@ def closes(environ: Environ, start_response: Any, query: dict[str, str]) -> Iter
 PAGES: dict[str, Callable[[Environ, Any, dict[str, str]], Iterable[Any]]] = {
     page.__name__: page
     for page in (
-        *(size, pid, environment, pieces, many, written, echo, digest, ignores_body, status, field, cookies, fails),
+        *(
+            size,
+            pid,
+            environment,
+            pieces,
+            many,
+            written,
+            echo,
+            digest,
+            views,
+            ignores_body,
+            status,
+            field,
+            cookies,
+            fails,
+        ),
         *(fails_late, fails_and_says_so, exits, dies, errors, sends_file, mixes_files, names_file, sleeps),
         *(waits_for_file, closes, lingers),
     )

@@ -61,6 +61,11 @@ impl ChunkPool {
         Some(Chunk { whole, start: 0, end: CHUNK_BYTES as u32 })
     }
 
+    /// Chunks with an owner.
+    pub fn in_use(&self) -> usize {
+        self.len() / CHUNK_BYTES - self.free().len()
+    }
+
     /// Its size in bytes.
     pub fn len(&self) -> usize {
         self.0.memory.len()
@@ -139,7 +144,7 @@ impl Drop for Whole {
 
 impl fmt::Debug for ChunkPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChunkPool({} of {} chunks free)", self.free().len(), self.len() / CHUNK_BYTES)
+        write!(f, "ChunkPool({} of {} chunks in use)", self.in_use(), self.len() / CHUNK_BYTES)
     }
 }
 

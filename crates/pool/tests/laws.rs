@@ -7,6 +7,7 @@ use std::rc::Rc;
 use baton_pool::{CHUNK_BYTES, Chunk, ChunkPool, Lent, NotLent, View, Writable};
 use proptest::prelude::*;
 use rustix::io::Errno;
+use rustix::mm::{Advice, MprotectFlags};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -125,6 +126,15 @@ fn a_peer_can_neither_write_nor_resize() {
     let again = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
     assert_eq!(rustix::io::pwrite(&again, b"x", 0), Err(Errno::PERM));
     assert_eq!(Writable::map(&again, pool.len()).unwrap_err(), Errno::PERM);
+    // Nor is what it has mapped made writable, or thrown away.
+    let view = View::of_pool(&theirs, pool.len()).unwrap();
+    let mapped = view.bytes(0..pool.len()).as_ptr().cast_mut().cast();
+    // SAFETY: the kernel refuses; otherwise the test fails, and nothing is written.
+    let made_writable = unsafe { rustix::mm::mprotect(mapped, pool.len(), MprotectFlags::WRITE) };
+    assert_eq!(made_writable, Err(Errno::ACCESS));
+    // SAFETY: as above.
+    let removed = unsafe { rustix::mm::madvise(mapped, pool.len(), Advice::LinuxRemove) };
+    assert_eq!(removed, Err(Errno::ACCESS));
     assert!(chunk.iter().all(|byte| *byte == 7));
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn pool(pool: &Pool) -> Value {
         "idle": pool.idle(),
         "busy": pool.busy(),
         "tunnels": pool.tunnels(),
+        "body_chunks": pool.application.chunks_in_use(),
         "waiting": pool.waiting(),
         "requests": tally.requests,
         "connections_opened": tally.opened,

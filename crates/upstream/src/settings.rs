@@ -253,6 +253,11 @@ impl Application {
         }
     }
 
+    /// Chunks that hold bytes of bodies.
+    pub(crate) fn chunks_in_use(&self) -> usize {
+        self.chunks().as_ref().map_or(0, ChunkPool::in_use)
+    }
+
     /// The pool of its chunks.
     pub(crate) fn chunk_pool(&self) -> Option<ChunkPool> {
         self.chunks().clone()

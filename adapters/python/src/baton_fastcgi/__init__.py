@@ -7,6 +7,7 @@ How the files belong together, from the wire to the application:
 
     records, offer        bytes of FastCGI and of Baton's records, without I/O
     connection, request   one FastCGI connection, one request at a time
+    body, lent            a request's body: bytes, or where the server has it
     waiting               the one difference between threads and event loops
     head, files           what an application says, checked
     response              chooses the outlet: outlet (plain), shm (shared memory), passfd (the client's socket)

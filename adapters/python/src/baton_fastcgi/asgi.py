@@ -73,7 +73,7 @@ class Exchange:
                 piece = await self._connection.read_body(_EVENT_BYTES)
             except ConnectionAbortedError:
                 return dict(_DISCONNECT)
-            self._has_read_body = body.is_ended and not body.held_bytes
+            self._has_read_body = body.is_read
             return {"type": "http.request", "body": piece, "more_body": not self._has_read_body}
         client = self._watched_client
         while not (self._response.has_ended or self._response.is_unwanted):

@@ -13,22 +13,29 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Callable
+from typing import Callable, TypeVar
 
 from baton_fastcgi import records
+from baton_fastcgi.body import Body
 from baton_fastcgi.client import ClientSocket
+from baton_fastcgi.lent import LentMemory
 from baton_fastcgi.offer import (
     OFFER_NAME,
     TRANSPORTS,
     TRANSPORTS_NAME,
+    Bodies,
     Freed,
     GiveBack,
+    LentFile,
+    LentSlices,
     Offer,
     PassFdOffer,
     ShmOffer,
     declined,
+    freed,
     parse_baton_record,
     parse_offer,
+    takes_bodies,
 )
 from baton_fastcgi.records import BrokenProtocolError, Buffer, Record, RecordReader
 from baton_fastcgi.region import Region
@@ -44,7 +51,11 @@ BODY_BYTES_MAX = 1 << 20
 ERROR_BYTES_MAX = 64 * 1024
 # Descriptors that have come and belong to no request yet.
 _DESCRIPTORS_MAX = 16
+# A body of more than that may come by reference (hand-over protocol, section 6).
+_SHORT_BODY_BYTES = 16 * 1024
 _LINGER_S = 1.0
+
+Piece = TypeVar("Piece", bytes, memoryview)
 
 
 class DisconnectedError(Exception):
@@ -63,6 +74,10 @@ class Connection:
         # No request has come yet, but a server that connects is about to send one.
         self.is_fresh = True
         self.region: Region | None = None
+        # Where the server lends bodies of requests.
+        self._pool: LentMemory | None = None
+        self._owes_word = False
+        self._is_sending = False
         self._socket = sock
         self._is_local = sock.family == socket.AF_UNIX
         self._requests_at_once = requests_at_once
@@ -223,14 +238,15 @@ class Connection:
     def _take_offer(self, request: Request, offer: Offer) -> None:
         if offer.descriptors > len(self._descriptors):
             raise BrokenProtocolError("an offer without its descriptors")
-        arrived = [self._descriptors.popleft() for _ in range(offer.descriptors)]
+        own = [self._descriptors.popleft() for _ in range(offer.descriptors - offer.bodies.descriptors)]
+        self._take_bodies(request, offer.bodies)
         try:
             if isinstance(offer, PassFdOffer):
-                request.client = ClientSocket(arrived.pop())
+                request.client = ClientSocket(own.pop())
                 request.passfd = offer
             elif isinstance(offer, ShmOffer):
-                if arrived:
-                    self._replace_region(arrived.pop(), offer.size)
+                if own:
+                    self._replace_region(own.pop(), offer.size)
                 if self.region is not None and self.region.size == offer.size:
                     self.region.begin(offer.at, offer.free)
                     request.may_use_region = True
@@ -238,8 +254,27 @@ class Connection:
             # The descriptors do not match the offer. Answer in the ordinary way.
             pass
         finally:
-            for descriptor in arrived:
+            for descriptor in own:
                 os.close(descriptor)
+
+    def _take_bodies(self, request: Request, bodies: Bodies) -> None:
+        try:
+            if bodies.pool_bytes:
+                old, self._pool = self._pool, LentMemory(self._descriptors.popleft(), bodies.pool_bytes)
+                if old is not None:
+                    old.close()
+            if bodies.has_file:
+                request.body.file = LentMemory(self._descriptors.popleft())
+        except (OSError, ValueError) as error:
+            # The body comes there, and nowhere else.
+            raise BrokenProtocolError("memory of a body that cannot be mapped") from error
+        if bodies.asks:
+            length = request.param(b"CONTENT_LENGTH")
+            if length.isdigit() and int(length) <= _SHORT_BODY_BYTES:
+                # It goes with the answer, and takes no system call.
+                self._owes_word = True
+            else:
+                self._waiting_output.append(takes_bodies(self._request_id))
 
     def _replace_region(self, descriptor: int, size: int) -> None:
         old, self.region = self.region, None
@@ -260,6 +295,11 @@ class Connection:
         if isinstance(news, Freed):
             if self.region is not None:
                 self.region.free(news.count)
+        elif isinstance(news, LentSlices):
+            for offset, count in news.ranges:
+                request.body.add_lent(_view(self._pool, offset, count), is_pooled=True)
+        elif isinstance(news, LentFile):
+            request.body.add_lent(_view(request.body.file, news.offset, news.count), is_pooled=False)
         elif isinstance(news, GiveBack):
             request.is_wanted_back = True
             if request.when_wanted_back is not None:
@@ -296,13 +336,39 @@ class Connection:
         if self._request is None:
             return b""
         body = self._request.body
+        return await self._next_of(body, lambda: body.take(count_max))
+
+    async def show_body(self) -> memoryview:
+        """The next piece of the request's body where it is, as soon as there is one; empty at its end.
+
+        It is valid until the next piece is read, or the request ends. Raises ConnectionAbortedError as `read_body`.
+        """
+        if self._request is None:
+            return memoryview(b"")
+        body = self._request.body
+        return await self._next_of(body, body.show)
+
+    async def _next_of(self, body: Body, take: Callable[[], Piece]) -> Piece:
         while True:
-            piece = body.take(count_max)
+            piece = take()
+            await self._return_owed(body)
             if piece or body.is_ended:
                 return piece
             if body.is_aborted:
                 raise ConnectionAbortedError("the client went away before its request was complete")
             await self.waiter.wait()
+
+    async def _return_owed(self, body: Body) -> None:
+        owed = body.take_owed()
+        if not owed:
+            return
+        self._waiting_output.append(freed(self._request_id, owed))
+        # Records of a response must not be cut by another task: what sends at the time sends this as well.
+        if not self._is_sending:
+            try:
+                await self.send(())
+            except DisconnectedError:
+                raise ConnectionAbortedError("the server has closed the connection") from None
 
     def finish(self, app_status: int) -> list[Buffer]:
         """The records that end the request, for the last `send`; then the connection is ready for the next one.
@@ -312,6 +378,8 @@ class Connection:
         ends: list[Buffer] = self._take_errors()
         if self._sent_errors:
             ends.append(records.record(records.STDERR, self._request_id))
+        if self._owes_word:
+            ends.append(takes_bodies(self._request_id))
         if self._declined is not None:
             ends.append(declined(self._request_id, self._declined))
         ends.append(records.end_request(self._request_id, app_status, records.REQUEST_COMPLETE))
@@ -332,6 +400,7 @@ class Connection:
         self._is_taken = False
         self._sent_errors = False
         self._declined = None
+        self._owes_word = False
 
     # ----- output
 
@@ -370,16 +439,22 @@ class Connection:
         """
         waited, self._waiting_output = self._waiting_output, []
         left: Sequence[Buffer] = [*waited, *(self._take_errors() if self._request_id else ()), *buffers]
-        while left:
-            if self.is_closed:
-                raise DisconnectedError
-            try:
+        self._is_sending = True
+        try:
+            while left:
+                if self.is_closed:
+                    raise DisconnectedError
                 left = without_first(left, send_some(self._socket, left))
-            except OSError:
-                self.hung_up()
-                raise DisconnectedError from None
-            if left:
-                await self.waiter.wait(writable=self.descriptor)
+                if left:
+                    await self.waiter.wait(writable=self.descriptor)
+                else:
+                    # A task that reads the body may have come meanwhile.
+                    left, self._waiting_output = self._waiting_output, []
+        except OSError:
+            self.hung_up()
+            raise DisconnectedError from None
+        finally:
+            self._is_sending = False
 
     async def linger(self) -> None:
         """The last thing before a close. What the server still sends of a request that is answered is read for a while.
@@ -406,7 +481,16 @@ class Connection:
         if self.region is not None:
             self.region.close()
             self.region = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
         self._socket.close()
 
 
 _ANCILLARY_BYTES = socket.CMSG_SPACE(_DESCRIPTORS_MAX * array.array("i").itemsize)
+
+
+def _view(memory: LentMemory | None, offset: int, count: int) -> memoryview:
+    if memory is None:
+        raise BrokenProtocolError("a piece of a body in memory that has not come")
+    return memory.view(offset, count)

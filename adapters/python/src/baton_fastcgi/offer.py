@@ -30,6 +30,8 @@ _REST = 3
 _FREED = 4
 _GIVE_BACK = 5
 _DECLINED = 6
+_TAKES_BODIES = 7
+_FILE = 8
 
 # Why the client's socket is declined: the server codes the body, the head asks it to act, the head is too long.
 DECLINED_CODED = 1
@@ -41,9 +43,27 @@ _MAY_GO_ON = 2
 
 
 @dataclass(frozen=True)
+class Bodies:
+    """How the request's body may come (section 6)."""
+
+    # The server asks whether bodies may come by reference.
+    asks: bool = False
+    # Bytes of the pool whose descriptor comes with the request; 0: none does.
+    pool_bytes: int = 0
+    # The descriptor of the body's file comes with the request.
+    has_file: bool = False
+
+    @property
+    def descriptors(self) -> int:
+        """How many of the offer's descriptors these are: the last ones, the pool's before the file's."""
+        return (self.pool_bytes > 0) + self.has_file
+
+
+@dataclass(frozen=True)
 class PassFdOffer:
     """The client's socket comes with the request (section 4). Times in milliseconds."""
 
+    # Those of the body included, as with the other offers.
     descriptors: int
     minor: int
     keep: bool
@@ -51,19 +71,21 @@ class PassFdOffer:
     patience_ms: int
     # Complete lines, preceded by edits of the application's own fields (section 2).
     fields: bytes
+    bodies: Bodies = Bodies()
 
 
 @dataclass(frozen=True)
 class ShmOffer:
     """The response may be written into shared memory (section 5): sizes and offsets in bytes.
 
-    `descriptors` is 0 on all but the first offer of a connection.
+    The region's descriptor comes with the first offer of a connection alone.
     """
 
     descriptors: int
     size: int
     at: int
     free: int
+    bodies: Bodies = Bodies()
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,7 @@ class UnknownOffer:
     """A transport that we do not know: its descriptors are closed, the answer is ordinary FastCGI."""
 
     descriptors: int
+    bodies: Bodies = Bodies()
 
 
 Offer = Union[PassFdOffer, ShmOffer, UnknownOffer]
@@ -88,25 +111,35 @@ def parse_offer(value: bytes) -> Offer:
                 raise BrokenProtocolError(f"an offer with {word!r}")
             numbers[name] = int(number)
     descriptors = numbers.get(b"fds", 0)
-    if transport in _PASSFD and descriptors == 1:
+    bodies = Bodies(numbers.get(b"bodies") == 1, numbers.get(b"pool", 0), numbers.get(b"file") == 1)
+    own = descriptors - bodies.descriptors
+    if own < 0:
+        raise BrokenProtocolError("an offer without the descriptors of its body")
+    if transport in _PASSFD and own == 1:
         return PassFdOffer(
-            descriptors=1,
+            descriptors=descriptors,
             minor=1 if numbers.get(b"minor", 0) else 0,
             keep=bool(numbers.get(b"keep", 0)),
             head=bool(numbers.get(b"head", 0)),
             patience_ms=numbers.get(b"patience", PATIENCE_MS_DEFAULT),
             fields=fields,
+            bodies=bodies,
         )
-    if transport == b"shm" and descriptors <= 1:
+    if transport == b"shm" and own <= 1:
         size, at, free = (numbers.get(name, 0) for name in (b"size", b"at", b"free"))
         if not (size > 0 and at < size and free <= size):
             raise BrokenProtocolError(f"an offer of {free} bytes at {at} of a region of {size}")
-        return ShmOffer(descriptors, size, at, free)
-    return UnknownOffer(descriptors)
+        return ShmOffer(descriptors, size, at, free, bodies)
+    return UnknownOffer(descriptors, bodies)
 
 
 _PASSFD = frozenset((b"passfd", b"passfd-edits", b"passfd-joins", b"passfd-codes"))
-_OFFER_WORDS = frozenset((b"fds", b"minor", b"keep", b"head", b"patience", b"size", b"at", b"free"))
+_OFFER_WORDS = frozenset(
+    (
+        *(b"fds", b"minor", b"keep", b"head", b"patience", b"size", b"at", b"free"),
+        *(b"bodies", b"pool", b"file"),
+    )
+)
 
 
 def slices(request_id: int, ranges: Iterable[tuple[int, int]]) -> bytes:
@@ -140,6 +173,16 @@ def declined(request_id: int, why: int) -> bytes:
     return record(BATON, request_id, bytes((_DECLINED, why)))
 
 
+def takes_bodies(request_id: int) -> bytes:
+    """Says that bodies may come by reference on this connection; for a server that has asked."""
+    return record(BATON, request_id, bytes((_TAKES_BODIES,)))
+
+
+def freed(request_id: int, count: int) -> bytes:
+    """Returns the oldest `count` bytes of the pool that the server has lent."""
+    return record(BATON, request_id, struct.pack(">BI", _FREED, count))
+
+
 def _report(kind: int, request_id: int, flags: int, outcome: int, progress: Progress) -> bytes:
     content = struct.pack(">BBBHQQ", kind, flags, outcome, progress.status, progress.head_bytes, progress.body_bytes)
     return record(BATON, request_id, content)
@@ -157,7 +200,22 @@ class GiveBack:
     """The server wants the client's socket back."""
 
 
-def parse_baton_record(content: bytes) -> Freed | GiveBack | None:
+@dataclass(frozen=True)
+class LentSlices:
+    """The next bytes of the body are in the pool: offset and length of each piece."""
+
+    ranges: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class LentFile:
+    """The next `count` bytes of the body are in the request's file, from `offset` on."""
+
+    offset: int
+    count: int
+
+
+def parse_baton_record(content: bytes) -> Freed | GiveBack | LentSlices | LentFile | None:
     """Reads a record of type 66 from the server; kinds that we do not know are None."""
     if content[:1] == bytes((_FREED,)):
         if len(content) != 5:
@@ -165,4 +223,12 @@ def parse_baton_record(content: bytes) -> Freed | GiveBack | None:
         return Freed(int.from_bytes(content[1:], "big"))
     if content == bytes((_GIVE_BACK,)):
         return GiveBack()
+    if content[:1] == bytes((_SLICES,)):
+        if len(content) % 8 != 1 or not 0 < len(content) // 8 <= SLICES_MAX:
+            raise BrokenProtocolError("a SLICES record of a wrong length")
+        return LentSlices(list(struct.iter_unpack(">II", content[1:])))
+    if content[:1] == bytes((_FILE,)):
+        if len(content) != 17:
+            raise BrokenProtocolError("a FILE record of a wrong length")
+        return LentFile(*struct.unpack(">QQ", content[1:]))
     return None

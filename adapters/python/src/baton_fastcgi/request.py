@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Callable
 
+from baton_fastcgi.body import Body
 from baton_fastcgi.client import ClientSocket
 from baton_fastcgi.offer import PassFdOffer
-
-
-class Body:
-    """The part of the request's body that has come and has not been read."""
-
-    def __init__(self) -> None:
-        self.held_bytes = 0
-        self.is_ended = False
-        self.is_aborted = False
-        self._pieces: deque[bytes] = deque()
-
-    def add(self, piece: bytes) -> None:
-        """Takes the content of a STDIN record; an empty one ends the body."""
-        if self.is_ended:
-            return
-        if not piece:
-            self.is_ended = True
-            return
-        self._pieces.append(piece)
-        self.held_bytes += len(piece)
-
-    def abort(self) -> None:
-        """The answer is no longer wanted, and no more of the body comes."""
-        self.is_aborted = True
-
-    def take(self, count_max: int) -> bytes:
-        """The next bytes, at most `count_max`; empty when nothing has come, or the body has ended."""
-        if not self._pieces:
-            return b""
-        piece = self._pieces.popleft()
-        if len(piece) > count_max:
-            self._pieces.appendleft(piece[count_max:])
-            piece = piece[:count_max]
-        self.held_bytes -= len(piece)
-        return piece
 
 
 class Request:
@@ -74,7 +39,8 @@ class Request:
         return client
 
     def release(self) -> None:
-        """Closes the client's socket, unless it was taken."""
+        """Closes the client's socket, unless it was taken, and lets go of the body."""
+        self.body.release()
         client = self.take_client()
         if client is not None:
             client.close()

@@ -17,7 +17,7 @@ from baton_fastcgi.records import Buffer
 from baton_fastcgi.request import Request
 from baton_fastcgi.response import Response
 from baton_fastcgi.waiting import run
-from baton_fastcgi.wsgi_streams import ErrorStream, open_input
+from baton_fastcgi.wsgi_streams import ErrorStream, body_views, open_input
 
 Environ = dict[str, Any]
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType]
@@ -69,6 +69,7 @@ class Exchange:
         """Calls the application and sends its response. Catches exceptions, except those that end the process."""
         environ: Environ = wsgi_environ(self._request, self._root_path)
         environ["wsgi.input"] = open_input(self._connection, self._request)
+        environ["baton.body_views"] = body_views(self._connection)
         environ["wsgi.errors"] = self._errors
         environ["wsgi.multithread"] = multithread
         environ["wsgi.multiprocess"] = multiprocess

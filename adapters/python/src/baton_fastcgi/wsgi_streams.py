@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from baton_fastcgi.connection import Connection, DisconnectedError
@@ -48,9 +49,18 @@ class ErrorStream(io.TextIOBase):
 
 def open_input(connection: Connection, request: Request) -> io.BufferedIOBase:
     """`wsgi.input`: the request's body as it comes."""
-    if request.body.is_ended and not request.body.held_bytes:
+    if request.body.is_read:
         return io.BytesIO()
     return io.BufferedReader(_Input(connection))
+
+
+def body_views(connection: Connection) -> Iterator[memoryview]:
+    """`baton.body_views`: the pieces of the body as they come, where they are."""
+    while True:
+        view = run(connection.show_body())
+        if not view:
+            return
+        yield view
 
 
 class _Input(io.RawIOBase):

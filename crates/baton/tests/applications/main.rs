@@ -29,6 +29,7 @@ mod failures;
 mod files;
 mod holders;
 mod hostile;
+mod lent;
 mod named_hosts;
 mod passed_sockets;
 mod program;

@@ -137,10 +137,10 @@ fn a_folder_without_room_fails_no_response() {
 }
 
 /// A file system of a megabyte, as long as this lives.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> Option<Self> {
+    pub(crate) fn mount(at: &Path) -> Option<Self> {
         fs::create_dir(at).expect("a folder");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=1m,mode=1777", "none"]).arg(at).stderr(Stdio::null());

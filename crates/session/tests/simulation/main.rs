@@ -45,7 +45,7 @@ use baton_session::transport;
 use world::{Setting, World};
 
 /// Seeds that have found a defect, and the defect. If the choices change, a seed becomes another scenario.
-const REGRESSIONS: [(u64, &str); 7] = [
+const REGRESSIONS: [(u64, &str); 8] = [
     (
         701,
         "input that came while the last answer was sent was left unread: the reset could destroy the answer",
@@ -58,6 +58,7 @@ const REGRESSIONS: [(u64, &str); 7] = [
         "a connection that had moved was never ended: the simulation went on with the socket that had left",
     ),
     (3435, "a loop went round and round for a connection in a backlog, which by another clock was not due"),
+    (1175, "the simulated origin confirmed by its date, for one user, the response for all"),
     (10_906, "a HEAD without validators made a stored response fresh again that was of an older version"),
 ];
 

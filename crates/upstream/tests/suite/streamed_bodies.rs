@@ -153,8 +153,12 @@ fn an_application_that_waits_for_the_body_is_not_late() {
     });
     let application = admitting(&app, |settings| settings.timeout_ms = 30);
     let mut driver = Driver::new();
+    driver.stop_clock(true);
     driver.begin(1, streamed(&application, b"beginning", 4));
+    driver.run_until(|driver| driver.got(1).wants);
+    driver.stop_clock(false);
     driver.run_for(Duration::from_millis(100));
+    driver.stop_clock(true);
     driver.push(1, b"more");
     assert_eq!(driver.finish(1).body, b"beginningmore");
 }

@@ -72,7 +72,9 @@ pub(super) fn answer(
     }
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let is_named = |tag: &String| field("If-None-Match").split(',').any(|other| opaque(other) == opaque(tag));
-    let is_unmodified = resource.validator == Validator::Date && field("If-Modified-Since") == modified;
+    // A date does not tell the versions of two users apart.
+    let is_dated = resource.validator == Validator::Date && *owner == 0;
+    let is_unmodified = is_dated && field("If-Modified-Since") == modified;
     if etag.as_ref().is_some_and(is_named) || is_unmodified {
         return Answer {
             bytes: format!("Status: 304 Same\r\n{fields}\r\n").into_bytes(),

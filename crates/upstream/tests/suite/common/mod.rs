@@ -22,6 +22,8 @@ use baton_upstream::{
 pub(crate) fn application(app: &App, change: impl FnOnce(&mut Settings)) -> Arc<Application> {
     let mut settings = Settings::new("test", app.endpoint());
     settings.timeout_ms = 10_000;
+    // A busy machine leaves a test without the processor for longer than connections are kept by default.
+    settings.idle_timeout_ms = 2_000;
     settings.temporary.folder = app.folder().into();
     change(&mut settings);
     Application::new(settings).unwrap()
