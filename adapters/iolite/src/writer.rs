@@ -152,7 +152,7 @@ impl<D> Writer<D> {
     /// Writes bytes from now on, whatever the reader takes.
     pub fn refuse_references(&mut self) {
         if let Link::Agreed(link) = std::mem::replace(&mut self.link, Link::Bytes) {
-            linger(link);
+            linger(*link);
         }
     }
 }
@@ -164,8 +164,8 @@ impl<D> Drop for Writer<D> {
 }
 
 /// Keeps what a reader may still look at, though nothing more is written to it. Drops what others have returned.
-fn linger(link: Box<ReaderLink>) {
-    static LINGERING: Mutex<Vec<Box<ReaderLink>>> = Mutex::new(Vec::new());
+fn linger(link: ReaderLink) {
+    static LINGERING: Mutex<Vec<ReaderLink>> = Mutex::new(Vec::new());
     let mut lingering = LINGERING.lock().unwrap_or_else(PoisonError::into_inner);
     lingering.push(link);
     let is_ours = |link: &ReaderLink| link.process == std::process::id();

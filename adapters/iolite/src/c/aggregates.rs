@@ -145,7 +145,8 @@ macro_rules! functions {
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> Code {
             // SAFETY: each body passes on what the program promises.
-            code((|| unsafe { $body })())
+            let run = || unsafe { $body };
+            code(run())
         }
     )*};
 }

@@ -5,6 +5,8 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
+use rustix::io::Errno;
+
 use super::{Code, code_of};
 use crate::{Allocator, Reader, Writer};
 
@@ -34,7 +36,7 @@ pub(super) fn known(descriptor: RawFd) -> Result<Known, Code> {
     }
     // SAFETY: the program keeps it open during the call, and `file` notices when it has become another one since.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let stat = rustix::fs::fstat(borrowed).map_err(|error| error.raw_os_error())?;
+    let stat = rustix::fs::fstat(borrowed).map_err(Errno::raw_os_error)?;
     let file = (stat.st_dev, stat.st_ino);
     with_process(|process| {
         if let Some(known) = process.known.get(&descriptor).filter(|known| known.file == file) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -230,6 +231,43 @@ static void ranges_of_a_file(void)
     OK(IOL_close(file));
 }
 
+/* How many bytes are in a pipe after 64 KiB were written to it. */
+static int in_pipe(int ends[2])
+{
+    IOL_Agg *agg;
+    size_t written;
+    int bytes;
+    OK(IOL_create(IOL_DEF_ALLOC, &agg, 65536));
+    OK(IOL_write_destroy(ends[1], &agg, &written));
+    CHECK(written == 65536);
+    OK(ioctl(ends[0], FIONREAD, &bytes));
+    for (size_t left = 65536; left > 0; left -= written) {
+        OK(IOL_read(ends[0], &agg, left, &written));
+        CHECK(written > 0);
+        OK(IOL_destroy(agg));
+    }
+    return bytes;
+}
+
+static void references_can_be_refused(void)
+{
+    int ends[2];
+    IOL_Agg *agg;
+    size_t written;
+    for (int refusing = -1; refusing < 2; refusing++) {
+        OK(pipe(ends));
+        if (refusing >= 0)
+            OK(IOL_control(ends[refusing], IOL_BYTES));
+        agg = of("x", 1);
+        OK(IOL_write_destroy(ends[1], &agg, &written));
+        OK(IOL_read(ends[0], &agg, 1, &written));
+        CHECK(is(agg, "x"));
+        CHECK(in_pipe(ends) == (refusing < 0 ? 2048 : 65536));
+        OK(IOL_close(ends[0]));
+        OK(IOL_close(ends[1]));
+    }
+}
+
 static void allocators_and_misuse(void)
 {
     IOL_Allocator *allocator;
@@ -256,7 +294,7 @@ int main(void)
     static const struct { const char *name; void (*holds)(void); } rules[] = {
         RULE(destroy_waits_for_contexts), RULE(split_at_its_ends), RULE(select_is_cut_off), RULE(vectors_and_duplicates),
         RULE(only_fresh_aggregates_are_written), RULE(contexts_seek_and_tell), RULE(a_short_write_keeps_the_aggregate),
-        RULE(ranges_of_a_file), RULE(allocators_and_misuse),
+        RULE(ranges_of_a_file), RULE(references_can_be_refused), RULE(allocators_and_misuse),
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         rules[i].holds();

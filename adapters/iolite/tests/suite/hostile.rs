@@ -34,7 +34,7 @@ fn memory(bytes: u64, is_sealed: bool) -> OwnedFd {
     file
 }
 
-fn bytes_of(mut aggregate: Aggregate) -> Vec<u8> {
+pub(crate) fn bytes_of(mut aggregate: Aggregate) -> Vec<u8> {
     look(&mut aggregate).unwrap();
     let mut bytes = Vec::new();
     for piece in aggregate.pieces() {
@@ -114,7 +114,7 @@ fn markers_of_strangers_are_bytes() {
     assert!(reader.read(1).unwrap().is_empty());
 }
 
-fn filled(allocator: &Allocator, byte: u8) -> Aggregate {
+pub(crate) fn filled(allocator: &Allocator, byte: u8) -> Aggregate {
     let mut blank = allocator.create(65536);
     blank.parts().for_each(|part| part.fill(byte));
     blank.freeze()
