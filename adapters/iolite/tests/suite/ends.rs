@@ -1,5 +1,6 @@
 //! Ends that do not block, that come and go, and that read and write.
 
+use std::io::{Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -62,6 +63,29 @@ fn a_full_pipe_is_no_error() {
         assert!(read == [number; 65536], "piece {number}");
         number += 1;
     }
+}
+
+/// Goal: markers of a writer that has ended are understood, behind those of one that has come since. Method: a file is not lent,
+/// so its writer's channel ends with it.
+#[test]
+fn markers_outlive_their_writer() {
+    let allocator = Allocator::new().unwrap();
+    let (from, to) = rustix::pipe::pipe().unwrap();
+    let mut reader = Reader::new(from, &allocator).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[b'f'; 40_000]).unwrap();
+    file.rewind().unwrap();
+    let mut ranges = Reader::new(&file, &allocator).unwrap();
+    let [first, second] = [0, 1].map(|_| ranges.read(20_000).unwrap());
+    let mut ending = Writer::new(to.as_fd());
+    ending.write(&first).unwrap();
+    assert!(bytes_of(reader.read(1 << 20).unwrap()) == [b'f'; 20_000]);
+    Writer::new(to.as_fd()).write(&filled(&allocator, b'o')).unwrap();
+    ending.write(&second).unwrap();
+    drop(ending);
+    assert_eq!(rustix::io::ioctl_fionread(&to).unwrap(), 2 * MARKER_BYTES as u64);
+    let both = bytes_of(reader.read(1 << 20).unwrap());
+    assert!(both == [&[b'o'; 65536][..], &[b'f'; 20_000]].concat());
 }
 
 /// Goal: a socket carries references both ways at a time.
