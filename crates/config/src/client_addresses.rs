@@ -1,6 +1,6 @@
 //! Clients by their addresses: `"10.0.0.0/8"`, `"::1"`, `"unix:"`.
 
-use baton_site::address_range::{AddressRange, AddressSet};
+use baton_site::address_range::{self, AddressRange, AddressSet, OuterRanges};
 
 use super::kind::{Kind, ListOf, Reading};
 use super::raw::Node;
@@ -18,12 +18,10 @@ pub enum ClientAddress {
 }
 
 impl ClientAddress {
-    /// Whether the other clients are among these.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Range(range), Self::Range(other)) => range.covers(other),
-            (Self::Local, Self::Local) => true,
-            _ => false,
+    fn range(&self) -> Option<AddressRange> {
+        match self {
+            Self::Range(range) => Some(*range),
+            Self::Local => None,
         }
     }
 
@@ -38,11 +36,27 @@ impl ClientAddress {
 
 /// The set of these clients.
 pub(crate) fn address_set(clients: &[ClientAddress]) -> AddressSet {
-    let ranges = clients.iter().filter_map(|client| match client {
-        ClientAddress::Range(range) => Some(*range),
-        ClientAddress::Local => None,
-    });
-    AddressSet { ranges: ranges.collect(), has_local: clients.contains(&ClientAddress::Local) }
+    AddressSet {
+        ranges: OuterRanges::from_iter(clients.iter().filter_map(ClientAddress::range)),
+        has_local: clients.contains(&ClientAddress::Local),
+    }
+}
+
+/// What of a set holds all of these clients.
+pub(crate) fn holder_in(set: &AddressSet, clients: &ClientAddress) -> Option<ClientAddress> {
+    match clients {
+        ClientAddress::Range(range) => set.ranges.covering(range).copied().map(ClientAddress::Range),
+        ClientAddress::Local => set.has_local.then_some(ClientAddress::Local),
+    }
+}
+
+/// The entries of a list that another one holds already, with that one.
+pub(crate) fn held_twice(list: &[ClientAddress]) -> Vec<(ClientAddress, ClientAddress)> {
+    let ranges: Vec<_> = list.iter().filter_map(ClientAddress::range).collect();
+    let held = ranges.iter().zip(address_range::holders(&ranges));
+    let held = held.filter_map(|(range, by)| Some((ClientAddress::Range(*range), ClientAddress::Range(by?))));
+    let local = list.iter().filter(|client| **client == ClientAddress::Local).skip(1);
+    held.chain(local.map(|client| (*client, ClientAddress::Local))).collect()
 }
 
 /// One range, or Unix sockets.

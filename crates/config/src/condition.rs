@@ -9,7 +9,7 @@ use baton_http::field_name_is_safe;
 use baton_pattern::{GlobExtent, TextPatterns};
 use baton_site::condition::{Condition, Subject, Test, Wanted};
 
-use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::client_addresses::{ClientAddress, ClientAddressKind, address_set, holder_in};
 use super::kind::{Flag, Kind, ListOf, Or, Reading};
 use super::raw::{Node, Value};
 use super::schema::Schema;
@@ -436,7 +436,8 @@ impl Kind for ClientsKind {
             }
         }
         let Clients { any, none } = &clients;
-        if !any.is_empty() && any.iter().all(|client| none.iter().any(|by| by.covers(client))) {
+        let excluded = address_set(none);
+        if !any.is_empty() && any.iter().all(|client| holder_in(&excluded, client).is_some()) {
             reading.refuse(node.span(), "never holds", "every client of it is excluded as well");
             return None;
         }

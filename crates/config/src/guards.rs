@@ -4,7 +4,7 @@ use baton_site::guards;
 use baton_site::guards::{Access, AllowedMethods, RateKey};
 
 use super::basic_auth::{BasicAuth, BasicAuthKind};
-use super::client_addresses::{ClientAddress, ClientAddressKind, address_set};
+use super::client_addresses::{ClientAddress, ClientAddressKind, address_set, held_twice, holder_in};
 use super::condition::{When, WhenKind};
 use super::cors::{Cors, CorsKind};
 use super::duration::Milliseconds;
@@ -110,29 +110,25 @@ impl Guards {
         }
         let allow = self.allow.as_deref().unwrap_or_default();
         for (key, list) in [("allow", allow), ("deny", &self.deny[..])] {
-            for (index, client) in list.iter().enumerate() {
-                let is_covered = |(other, by): (usize, &&ClientAddress)| {
-                    other != index && by.covers(client) && (!client.covers(by) || other < index)
-                };
-                if let Some((_, by)) = list.iter().enumerate().find(|(other, by)| is_covered((*other, by))) {
-                    let title = format!("{} in `{key}` has no effect", shown(client));
-                    complain(key, title, format!("{} holds it already", shown(by)), "remove it");
-                }
+            for (client, by) in held_twice(list) {
+                let title = format!("{} in `{key}` has no effect", shown(&client));
+                complain(key, title, format!("{} holds it already", shown(&by)), "remove it");
             }
         }
+        let denied = address_set(&self.deny);
         for client in allow {
-            if let Some(by) = self.deny.iter().find(|by| by.covers(client)) {
+            if let Some(by) = holder_in(&denied, client) {
                 let title = format!("{} is allowed and denied", shown(client));
-                let label = format!("`deny` has {}, which has precedence", shown(by));
+                let label = format!("`deny` has {}, which has precedence", shown(&by));
                 complain("allow", title, label, "remove it from one of the lists");
             }
         }
-        let meets = |client: &ClientAddress| {
-            allow.iter().any(|allowed| allowed.covers(client) || client.covers(allowed))
+        let allowed = address_set(allow);
+        let meets = |client: &ClientAddress| match client {
+            ClientAddress::Range(range) => allowed.ranges.meets(range),
+            ClientAddress::Local => allowed.has_local,
         };
-        for client in
-            self.deny.iter().filter(|client| self.allow.is_some() && !allow.is_empty() && !meets(client))
-        {
+        for client in self.deny.iter().filter(|client| !allow.is_empty() && !meets(client)) {
             let title = format!("{} in `deny` has no effect", shown(client));
             complain("deny", title, "`allow` does not let it in".into(), "remove it");
         }

@@ -1,5 +1,6 @@
 //! Ranges of addresses, as `10.0.0.0/8`, and sets of them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -13,7 +14,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// The addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     first: IpAddr,
     prefix_len: u8,
@@ -21,7 +22,7 @@ pub struct AddressRange {
 
 impl AddressRange {
     /// Whether the address is one of them. An IPv4 address that is written as one of IPv6 counts as what it is.
-    pub fn contains(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 let differs = first.to_bits() ^ address.to_bits();
@@ -67,27 +68,53 @@ impl AddressRange {
 pub struct OuterRanges(Vec<AddressRange>);
 
 impl OuterRanges {
+    /// The one that covers a range, which may be the range itself.
+    pub fn covering(&self, range: &AddressRange) -> Option<&AddressRange> {
+        let behind = self.0.partition_point(|one| one.place() <= range.place());
+        self.0[..behind].last().filter(|one| one.covers(range))
+    }
+
+    /// The one in which an address is.
+    pub fn of_address(&self, address: IpAddr) -> Option<&AddressRange> {
+        self.covering(&AddressRange::from(address))
+    }
+
+    /// Whether a range has an address that one of them has, too.
+    pub fn meets(&self, range: &AddressRange) -> bool {
+        // Those that the range covers stand behind its own place, one after the other.
+        let behind = self.0.partition_point(|one| one.place() < range.place());
+        self.covering(range).is_some() || self.0.get(behind).is_some_and(|one| range.covers(one))
+    }
+}
+
+impl FromIterator<AddressRange> for OuterRanges {
     /// The ranges that are in no other of them.
-    pub fn of(ranges: impl IntoIterator<Item = AddressRange>) -> Self {
+    fn from_iter<T: IntoIterator<Item = AddressRange>>(ranges: T) -> Self {
         let mut sorted: Vec<_> = ranges.into_iter().collect();
         sorted.sort_by_key(AddressRange::place);
         // Ranges are in each other or apart, so the one before is enough.
         sorted.dedup_by(|one, before| before.covers(one));
         Self(sorted)
     }
+}
 
-    /// The one that covers a range, which may be the range itself.
-    pub fn covering(&self, range: &AddressRange) -> Option<&AddressRange> {
-        let behind = self.0.partition_point(|one| one.place() <= range.place());
-        self.0[..behind].last().filter(|one| one.covers(range))
-    }
+/// For each range, another one in the list that holds it already: of two that are the same, the first holds the second.
+pub fn holders(ranges: &[AddressRange]) -> Vec<Option<AddressRange>> {
+    let outer = OuterRanges::from_iter(ranges.iter().copied());
+    let mut known = HashSet::new();
+    let mut holder = |range: &AddressRange| {
+        let by = *outer.covering(range)?;
+        let is_first = range.covers(&by) && known.insert(by);
+        (!is_first).then_some(by)
+    };
+    ranges.iter().map(&mut holder).collect()
 }
 
 /// Clients by their addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet {
     /// Ranges that belong to it.
-    pub ranges: Vec<AddressRange>,
+    pub ranges: OuterRanges,
     /// Whether clients of Unix sockets belong to it.
     pub has_local: bool,
 }
@@ -96,9 +123,17 @@ impl AddressSet {
     /// Whether the client belongs to it; `None`: one of a Unix socket.
     pub fn contains(&self, address: Option<IpAddr>) -> bool {
         match address {
-            Some(address) => self.ranges.iter().any(|range| range.contains(address)),
+            Some(address) => self.ranges.of_address(address).is_some(),
             None => self.has_local,
         }
+    }
+}
+
+impl From<IpAddr> for AddressRange {
+    /// One address. One of IPv4 that is written as one of IPv6 counts as what it is.
+    fn from(address: IpAddr) -> Self {
+        let first = address.to_canonical();
+        Self { first, prefix_len: if first.is_ipv4() { 32 } else { 128 } }
     }
 }
 
@@ -140,15 +175,24 @@ mod tests {
             "::/0",
             "2001:db8::/32",
             "10.1.2.9/24",
+            "10.1.2.0/24",
         ];
         let all = texts.map(|text| text.parse::<AddressRange>().unwrap());
         for mask in 0_u32..1 << all.len() {
             let some: Vec<_> =
                 all.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, one)| *one).collect();
-            let outer = OuterRanges::of(some.iter().copied());
+            let outer = OuterRanges::from_iter(some.iter().copied());
             for range in &all {
                 let expected = some.iter().any(|one| one.covers(range));
                 assert_eq!(outer.covering(range).is_some(), expected, "{range} in {some:?}");
+                let meets = expected || some.iter().any(|one| range.covers(one));
+                assert_eq!(outer.meets(range), meets, "{range} and {some:?}");
+            }
+            for (at, (range, holder)) in some.iter().zip(holders(&some)).enumerate() {
+                let holds = |(other, by): (usize, &AddressRange)| {
+                    other != at && by.covers(range) && (!range.covers(by) || other < at)
+                };
+                assert_eq!(holder.is_some(), some.iter().enumerate().any(holds), "{range} in {some:?}");
             }
         }
     }

@@ -268,7 +268,10 @@ mod tests {
     fn methods_and_addresses_are_tested() {
         assert!(holds(Subject::Method, text(&["POST"], &[]), "POST /", "Content-Length: 0\r\n"));
         assert!(!holds(Subject::Method, text(&[], &["POST"]), "POST /", "Content-Length: 0\r\n"));
-        let set = |text: &str| AddressSet { ranges: vec![text.parse().unwrap()], has_local: false };
+        let set = |text: &str| AddressSet {
+            ranges: crate::address_range::OuterRanges::from_iter([text.parse().unwrap()]),
+            has_local: false,
+        };
         let from = |any: Option<&str>, none: Option<&str>| Wanted::Address {
             any: any.map(set),
             none: none.map(set).unwrap_or_default(),

@@ -120,7 +120,8 @@ pub(crate) fn replace_words<E>(
 
 /// Words that are known when a contender starts: the folders of the site, of all that runs, of what was built with the server,
 /// and of our `libfcgi` under the distribution's name; and the keys that members of a cluster share.
-pub(crate) const PLACES: [&str; 6] = ["root", "folder", "build", "drop_in", "cluster_key", "documents_key"];
+pub(crate) const PLACES: [&str; 7] =
+    ["root", "folder", "build", "tools", "drop_in", "cluster_key", "documents_key"];
 
 #[cfg(test)]
 mod tests {

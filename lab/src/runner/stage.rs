@@ -288,13 +288,16 @@ impl Stage {
         match value {
             toml::Value::String(text) => {
                 // Documents show why a contender is missing, and know no folder of a machine.
-                let built = text.strip_prefix("{build}/").map(str::to_owned);
+                let needed = NEEDED_FILES
+                    .iter()
+                    .find_map(|(folder, remedy)| Some((text.strip_prefix(folder)?.to_owned(), remedy)));
                 *text = replace_words(text, |word| {
                     let build = self.baton.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
                     Ok::<_, anyhow::Error>(match word {
                         "root" => Some(self.root.display().to_string()),
                         "folder" => Some(self.folder.display().to_string()),
                         "build" => Some(build.display().to_string()),
+                        "tools" => Some(build.with_file_name("tools").display().to_string()),
                         "cluster_key" => Some(self.cluster_key()?.display().to_string()),
                         "documents_key" => Some(self.documents_key()?.display().to_string()),
                         "drop_in" => {
@@ -303,9 +306,8 @@ impl Stage {
                         _ => None,
                     })
                 })?;
-                if let Some(built) = built {
-                    let remedy = "make adapters, adapters/php/build-extension";
-                    ensure!(Path::new(text).exists(), "{built} is not built: {remedy}");
+                if let Some((name, remedy)) = needed {
+                    ensure!(Path::new(text).exists(), "{name} is not here: {remedy}");
                 }
                 Ok(())
             }
@@ -366,6 +368,10 @@ fn drop_in(library: &Path, folder: &Path) -> Result<PathBuf> {
     symlink(library, link)?;
     Ok(place)
 }
+
+/// Folders whose files make contenders possible, and what puts files there.
+const NEEDED_FILES: [(&str, &str); 2] =
+    [("{build}/", "make adapters, adapters/php/build-extension"), ("{tools}/", "scripts/setup-bench")];
 
 /// A share of a smaller set would leave a server no memory of its own.
 const SET_BYTES_MIN: u64 = 256 << 20;

@@ -79,7 +79,7 @@ impl CommandLine {
             bail!("{} cannot do {ability}", kind.name);
         }
         for ability in &settings.needs {
-            if let Some(what) = place.lacks(*ability) {
+            if let Some(what) = place.lacks(*ability).filter(|_| !kind.embeds(*ability, settings)) {
                 bail!("{}: {ability} needs {what}", kind.name);
             }
         }

@@ -44,6 +44,9 @@ pub struct ServerKind {
     /// Settings that experiments may change, with their defaults.
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
+    /// By ability, the setting with which it needs nothing beside it for that.
+    #[serde(default)]
+    embeds: BTreeMap<Ability, String>,
     /// Whether it checks settings with a dot in their name itself.
     #[serde(default)]
     checks_settings: bool,
@@ -166,6 +169,11 @@ impl ServerKind {
             complete.insert(name.clone(), value.clone());
         }
         Ok(complete)
+    }
+
+    /// Whether the ability needs nothing beside the server with these settings.
+    pub(super) fn embeds(&self, ability: Ability, settings: &ServerSettings) -> bool {
+        self.embeds.get(&ability).is_some_and(|name| settings.set.contains_key(name))
     }
 
     /// Name and text of the template of its configuration, if it reads one.

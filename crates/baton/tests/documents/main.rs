@@ -12,3 +12,4 @@ mod secure;
 mod servers;
 mod strangers;
 mod trust;
+mod ways;

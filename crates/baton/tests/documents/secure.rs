@@ -6,7 +6,8 @@ use crate::servers::{Servers, Settings, get};
 #[test]
 fn documents_move_between_servers_with_tls() {
     let trusts = ", authorities = '{base}/localhost.pem'";
-    let servers = Servers::start(1, Settings { home: trusts, peer: trusts, is_secure: true });
+    let servers =
+        Servers::start(1, Settings { home: trusts, peer: trusts, is_secure: true, ..Settings::default() });
     let home = servers.url(0);
     servers.busy_until("two documents are away", |servers| servers.announced().len() >= 2);
     let page = get(&format!("{home}/"), "");

@@ -32,6 +32,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) peer: &'a str,
     /// Whether clients and servers speak TLS with all of them.
     pub(crate) is_secure: bool,
+    /// How servers work, in place of one process of the default architecture.
+    pub(crate) server: &'a str,
 }
 
 impl Settings<'_> {
@@ -45,7 +47,7 @@ impl Servers {
         let addresses: Vec<_> = (0..=peers).map(|_| free_address()).collect();
         let protocol = settings.protocol();
         let server = |index: usize, folder: Folder, more: &str| {
-            run(folder, &configuration(&addresses, protocol, index, more))
+            run(folder, &configuration(&addresses, protocol, index, settings.server, more))
         };
         // Peers first: the home server's first questions are answered.
         let others = (1..=peers).map(|index| Some(server(index, Folder::new(), settings.peer)));
@@ -56,7 +58,7 @@ impl Servers {
 
     /// Starts a peer again that has ended.
     pub(crate) fn restart(&mut self, peer: usize, settings: Settings<'_>) {
-        let text = configuration(&self.addresses, self.protocol, peer + 1, settings.peer);
+        let text = configuration(&self.addresses, self.protocol, peer + 1, settings.server, settings.peer);
         self.peers[peer] = Some(run(Folder::new(), &text));
     }
 
@@ -158,6 +160,7 @@ pub(crate) fn configuration(
     addresses: &[SocketAddr],
     protocol: Protocol,
     index: usize,
+    server: &str,
     more: &str,
 ) -> String {
     let listen = addresses[index];
@@ -172,8 +175,9 @@ pub(crate) fn configuration(
         }
         false => ("", ""),
     };
+    let server = if server.is_empty() { "processes = 1" } else { server };
     format!(
-        "processes = 1\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{listen}{secure}\"]\n{tls}root = \"{{root}}\"\n\
+        "{server}\n[admin]\nlisten = [\"127.0.0.1:0\"]\n[[site]]\nlisten = [\"{listen}{secure}\"]\n{tls}root = \"{{root}}\"\n\
          documents = {{ at = \"{at}\", peers = [{peers}], key = \"{{base}}/documents.key\", {quick}{recall}, imbalance_percent = 110{more} }}"
     )
 }

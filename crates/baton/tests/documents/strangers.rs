@@ -34,7 +34,7 @@ impl Pair {
             }
         });
         let at = crate::common::port::free_address();
-        let text = configuration(&[at, home], Protocol::Http, 0, "") + "\n" + settings;
+        let text = configuration(&[at, home], Protocol::Http, 0, "", "") + "\n" + settings;
         let pair = Self { holder: run(Folder::new(), &text), home, asked };
         let forged = pair.question(0, &[], b"another secret, as long as the one that counts");
         wait_until("the process of the holder listens", || pair.ask(&forged).status == 403);

@@ -8,6 +8,7 @@ use crate::site::{ORIGIN, Site, target};
 
 protocols::over_every_protocol!(
     bodies_arrive,
+    a_declared_length_of_zero_is_the_end,
     an_origin_is_told_that_there_is_no_body,
     both_directions_at_once,
     an_early_response_ends_the_upload,
@@ -53,6 +54,19 @@ fn bodies_arrive(site: &Site) {
         let framing = (seen.field("content-length").is_some(), seen.field("transfer-encoding").is_some());
         assert!(framing.0 != framing.1, "one of them: {}", seen.head);
         assert!(is_open || framing.0, "a known length stays known: {}", seen.head);
+    }
+}
+
+/// HAProxy 2.6 sometimes sends no frame behind the head of an empty request: both waited for each other.
+fn a_declared_length_of_zero_is_the_end(site: &Site) {
+    let mut agent = site.server.agent();
+    for round in 0..3 {
+        let path = target(site, "whole", &format!("empty{round}"));
+        agent.begin("POST", "localhost", &path, "", Body::Length(0));
+        assert_eq!(agent.response().status, 200);
+        agent.finish_body();
+        let [seen] = &ORIGIN.seen(&path["/o".len()..])[..] else { panic!("once") };
+        assert_eq!(seen.field("content-length"), Some("0"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use baton_site::address_range::{AddressRange, OuterRanges};
+use baton_site::address_range::{self, AddressRange, OuterRanges};
 
 use super::passwords::{beside_addresses, without_counterpart};
 use super::route::closed_with;
@@ -51,15 +51,13 @@ struct Addresses {
 impl Addresses {
     fn of(texts: impl Iterator<Item = String>) -> Self {
         let texts: Vec<_> = texts.collect();
-        let ranges = OuterRanges::of(texts.iter().filter_map(|text| text.parse().ok()));
-        // Of the same range, as `10.0.0.0/8` and `10.0.0.1/8` are, the first counts.
-        let mut known = HashSet::new();
+        let ranges: Vec<AddressRange> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let (mut holders, mut known) = (address_range::holders(&ranges).into_iter(), HashSet::new());
         let is_first = |text: &String| match text.parse::<AddressRange>() {
-            Ok(range) => ranges
-                .covering(&range)
-                .is_some_and(|outer| range.covers(outer) && known.insert(outer.to_string())),
+            Ok(_) => holders.next().flatten().is_none(),
             Err(_) => known.insert(text.clone()),
         };
+        let ranges = OuterRanges::from_iter(ranges.iter().copied());
         Self { texts: texts.into_iter().filter(is_first).collect(), ranges }
     }
 

@@ -128,7 +128,7 @@ pub(super) fn judge<'a>(
 #[cfg(test)]
 mod tests {
     use baton_http::HeadLimits;
-    use baton_site::address_range::AddressSet;
+    use baton_site::address_range::{AddressSet, OuterRanges};
     use baton_site::guards::{Access, AllowedMethods, RateKey, RateTable};
 
     use super::*;
@@ -173,7 +173,8 @@ mod tests {
     /// Goal: the cheapest rule decides first, and a client that may not ask at all takes no token of those who may.
     #[test]
     fn rules_are_judged_in_their_order() {
-        let everyone = AddressSet { ranges: vec!["0.0.0.0/0".parse().unwrap()], has_local: false };
+        let everyone =
+            AddressSet { ranges: OuterRanges::from_iter(["0.0.0.0/0".parse().unwrap()]), has_local: false };
         let closed = Guards { access: Some(Access { allow: None, deny: everyone }), ..guards("a", &["GET"]) };
         assert!(
             (0..3).all(|_| judge_new(&closed, "PUT /").as_deref() == Some("403")),

@@ -14,7 +14,7 @@ use baton_http::origin::ResponseHead;
 use baton_http::{FieldRules, Status};
 use baton_response::send_way::{SendWay, SendWays};
 use baton_shares::ClientKey;
-use baton_site::address_range::AddressSet;
+use baton_site::address_range::{AddressSet, OuterRanges};
 use baton_site::guards::RealAddress;
 use baton_site::limits::Limits;
 use baton_site::matcher::Matcher;
@@ -136,7 +136,8 @@ fn an_answer_by_the_application_itself_leaves_no_endless_wait() {
 #[test]
 fn jobs_behind_a_proxy_are_of_its_clients() {
     let folder = tempfile::tempdir().unwrap();
-    let from = AddressSet { ranges: ["192.0.2.0/28".parse().unwrap()].into(), has_local: false };
+    let from =
+        AddressSet { ranges: OuterRanges::from_iter(["192.0.2.0/28".parse().unwrap()]), has_local: false };
     let field = "X-Forwarded-For".to_owned();
     let mut ctx = context_behind(&folder, Some(RealAddress { from, field }));
     let (ours, mut proxy) = UnixStream::pair().unwrap();

@@ -60,7 +60,7 @@ mod tests {
 
     fn real(peer: &str, fields: &str) -> Option<String> {
         let from = ["10.0.0.0/8", "2001:db8::/32"].map(|range| range.parse().unwrap());
-        let from = AddressSet { ranges: from.into(), has_local: true };
+        let from = AddressSet { ranges: from.into_iter().collect(), has_local: true };
         let rule = RealAddress { from, field: "X-Forwarded-For".into() };
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let head = RequestHead::parse(text.as_bytes(), &HeadLimits::default()).unwrap();

@@ -83,7 +83,7 @@ pub(super) fn refuse(
 }
 
 fn verdict(access: &Access, client: IpAddr) -> String {
-    let range = |set: &AddressSet| set.ranges.iter().find(|range| range.contains(client)).copied();
+    let range = |set: &AddressSet| set.ranges.of_address(client).copied();
     match (range(&access.deny), &access.allow) {
         (Some(denied), _) => format!("{client} is denied: `deny` has {denied}"),
         (None, None) => format!("{client} is let in: `deny` does not have it"),

@@ -119,7 +119,7 @@ impl Explain {
         let found = plan.site(listener, host).map(|index| (&plan.sites()[index], config.site_of_plan(index)));
         let client = client::of(self.from, address);
         // The engine is told of the client as a load balancer tells of its clients.
-        let balancer = client.map(|_| (listener, AddressSet { ranges: Vec::new(), has_local: true }));
+        let balancer = client.map(|_| (listener, AddressSet { has_local: true, ..AddressSet::default() }));
         let rehearsed = Arc::new(rehearsed.with_balancers(balancer.into_iter().collect()));
         let announcement = client.map(client::announcement).unwrap_or_default().into_bytes();
         let request = [announcement, self.request()].concat();

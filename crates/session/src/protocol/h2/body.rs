@@ -40,7 +40,11 @@ pub(super) enum Left {
 
 impl StreamBody {
     /// `None`: the head could not be read, and no body is wanted.
+    ///
+    /// A declared length of zero ends the body: some proxies (HAProxy 2.6) send the frame that would say so with the next
+    /// thing that they have to send, or never.
     pub(crate) fn of(head: Option<&RequestHead<'_>>, ends: bool) -> Self {
+        let ends = ends || head.is_some_and(|head| head.framing == BodyFraming::Length(0));
         let state = match head.filter(|_| !ends) {
             None => BodyState::Unwanted,
             Some(head) => {
