@@ -1,9 +1,14 @@
 //! The reader of the libraries for applications (`baton-responder`, on which the drop-in for libfcgi stands): a
-//! request reads the same in any pieces, and its variables are those that a naive reader finds.
+//! request reads the same in any pieces, and its variables are those that a naive reader finds. Places of a body that were not
+//! lent are refused: the process that looked there would end.
+
+use std::os::fd::AsFd as _;
+use std::sync::LazyLock;
 
 use baton_fcgi::Broken;
 use baton_fcgi::offer;
 use baton_fcgi::params::Params;
+use baton_pool::{Chunk, ChunkPool};
 use baton_responder::{Answer, Begun, Connection, Memory, ReadError};
 use rustix::io::Errno;
 
@@ -43,7 +48,9 @@ fn agree((requests, why): &Reading, (others, other_why): &Reading) {
 }
 
 fn read(input: &[u8], piece_bytes: usize) -> Reading {
-    with_pieces(input, piece_bytes, |socket| {
+    // Pools and files in turn: there is one of each for two requests.
+    let descriptors = [LENT.0.as_fd(); 4];
+    with_pieces(input, piece_bytes, &descriptors, |socket| {
         let mut connection = Connection::new(socket, Memory::default());
         let (mut requests, mut answer) = (Vec::new(), Answer::new());
         let why = loop {
@@ -67,6 +74,14 @@ fn read(input: &[u8], piece_bytes: usize) -> Reading {
         (requests, why)
     })
 }
+
+/// A pool of a chunk, which takes the place of a file as well, with bytes that reveal any displacement.
+static LENT: LazyLock<(ChunkPool, Chunk)> = LazyLock::new(|| {
+    let pool = ChunkPool::create(1).expect("a pool");
+    let mut chunk = pool.take().expect("its chunk");
+    chunk.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 251) as u8);
+    (pool, chunk)
+});
 
 fn variables(connection: &mut Connection) -> Vec<(Vec<u8>, Vec<u8>)> {
     let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());

@@ -311,6 +311,30 @@ fn architectures_are_listed_with_what_they_are() {
     assert!(list.lines().all(|line| line.split_whitespace().count() > 3), "{list}");
 }
 
+/// Goal: an authority makes keys of single members, and says what is wrong with a call.
+#[test]
+fn an_authority_makes_keys_of_members() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = baton(&["cluster"]).args(arguments).current_dir(dir.path()).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let key = |name: &str, file: &str| run(&["key", "--authority", "authority.pem", "--member", name, file]);
+    let (_, missing) = key("node-a", "a.pem");
+    assert!(missing.contains("baton cluster authority authority.pem"), "{missing}");
+    assert!(run(&["authority", "authority.pem"]).0);
+    assert!(key("node-a", "a.pem").0);
+    let text = std::fs::read_to_string(dir.path().join("a.pem")).unwrap();
+    assert_eq!((text.matches("BEGIN CERTIFICATE").count(), text.matches("PRIVATE KEY").count()), (2, 2));
+    let (_, wrong) = key("node a", "b.pem");
+    assert!(wrong.contains("no name of a member"), "{wrong}");
+    let (_, alone) = run(&["key", "--member", "node-a"]);
+    assert!(alone.contains("--authority"), "{alone}");
+    // A member's file is no authority.
+    let (_, other) = run(&["key", "--authority", "a.pem", "--member", "b", "b.pem"]);
+    assert!(other.contains("a.pem is no local authority"), "{other}");
+}
+
 /// Goal: the key of a cluster is its owner's, and is not lost to a second call.
 #[test]
 fn the_key_of_a_cluster_is_made_once() {

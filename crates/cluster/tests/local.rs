@@ -104,6 +104,7 @@ fn what_a_master_writes_is_read() {
         nodes: vec![node.clone()],
         listen: Some("[::]:7946".parse().unwrap()),
         key: "/etc/baton/cluster.pem".into(),
+        revoked: vec!["stolen".into()],
         interfaces: Vec::new(),
     };
     for message in [FromMaster::Hello { version: VERSION, settings }, FromMaster::Nodes { nodes: vec![node] }]

@@ -76,9 +76,11 @@ settings! {
         /// How requests are relayed: the keys of `proxy`, but for `to` and `policy`. `queue_max` and `queue_ms` also bound the
         /// requests that wait for any node.
         relay: Proxy = Proxy::default(), Relay;
-        /// File with the certificate and the key that all members of the cluster share; `baton cluster key` makes one. Hosts
-        /// that have it hand connections of clients over to each other. Needs a restart or an upgrade.
+        /// File with this member's certificate and key; `baton cluster key` makes one that all members share, or one for each.
+        /// Members hand connections of clients over to each other. Needs a restart or an upgrade.
         key: Option<PathBuf> = None, Or("none", FilePath);
+        /// Members that are none any more, by the names in their certificates. Of a shared key there are no names.
+        revoked: Vec<String> = Vec::new(), ListOf(NODE_NAME);
         /// Where this host takes connections that front-ends hand over, in a network of the members: `10.0.0.11:7946`, or
         /// `:7946` on all addresses. Nodes need it.
         listen: Option<SocketAddr> = None, Or("off", AgentAddress);

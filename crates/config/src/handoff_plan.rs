@@ -18,6 +18,7 @@ impl Config {
             nodes: nodes.iter().filter_map(ClusterNode::as_next_hop).collect(),
             listen: self.cluster.listen,
             key,
+            revoked: self.cluster.revoked.clone(),
             interfaces: Vec::new(),
         };
         (!settings.nodes.is_empty() || settings.listen.is_some()).then_some(settings)

@@ -72,6 +72,11 @@ impl Channel {
         self.tls.is_established()
     }
 
+    /// The name of the member at the other end, once it is known.
+    pub(crate) fn member(&self) -> Option<String> {
+        self.tls.member()
+    }
+
     /// Whether it waits for the socket to become writable.
     pub(crate) fn wants_write(&self) -> bool {
         self.is_connecting || !self.output.is_empty()

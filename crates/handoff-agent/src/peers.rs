@@ -145,6 +145,18 @@ impl Peers {
         }
     }
 
+    /// Closes the connections of members that are none any more.
+    pub(crate) fn revoke<S>(&mut self, revoked: &[String], agent: &mut HandoffAgent<S>, now_ms: u64) {
+        let is_revoked = |channel: &Channel| {
+            channel.member().is_some_and(|name| revoked.iter().any(|other| other.eq_ignore_ascii_case(&name)))
+        };
+        let of = |(peer, channel): (&Peer, &Channel)| is_revoked(channel).then_some(*peer);
+        let closed: Vec<_> = self.channels.iter().filter_map(of).collect();
+        for peer in closed {
+            self.fail(peer, "its certificate is revoked".into(), agent, now_ms);
+        }
+    }
+
     /// When a connection is late.
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         let strangers = self.channels.values().filter(|channel| !channel.is_announced);

@@ -248,7 +248,7 @@ impl Process {
             return Err(OperatorError::new("a server says hello without the two sockets of its workers"));
         };
         Node::check(&settings.nodes).map_err(|refused| OperatorError::new(refused.to_string()))?;
-        let key = settings::load_key(&settings.key)?;
+        let key = settings::load_key(&settings.key, &settings.revoked)?;
         self.kernel.attach(&settings.interfaces)?;
         if self.listener.as_ref().map(|(address, _)| *address) != settings.listen {
             // The old one first: the address may differ in its host only.
@@ -258,8 +258,9 @@ impl Process {
                 None => None,
             };
         }
-        // Connections that are there go on with the key that they began with.
+        // Connections that are there go on with the key that they began with, unless they are a revoked member's.
         self.key = Some(key);
+        self.peers.revoke(&settings.revoked, &mut self.agent, self.clock.now_ms());
         let mut server = self.servers.remove(index);
         let met = server
             .meet(requests, arrivals)

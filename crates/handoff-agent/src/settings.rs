@@ -17,8 +17,8 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 /// Waiting connections of other agents: all front-ends of a cluster at once.
 const BACKLOG: i32 = 128;
 
-/// Reads the file that all members share.
-pub(crate) fn load_key(path: &Path) -> Result<MemberKey, OperatorError> {
+/// Reads this member's file.
+pub(crate) fn load_key(path: &Path, revoked: &[String]) -> Result<MemberKey, OperatorError> {
     let name = path.display();
     let read = || {
         let file = File::open(path)?;
@@ -38,7 +38,7 @@ pub(crate) fn load_key(path: &Path) -> Result<MemberKey, OperatorError> {
         return Err(OperatorError::new(format!("{name}: others than its owner may read the cluster's key"))
             .remedy(format!("`chmod 600 {name}`")));
     }
-    MemberKey::load(&PemFile::new(name.to_string(), bytes))
+    MemberKey::load(&PemFile::new(name.to_string(), bytes), revoked)
 }
 
 /// Listens for other agents.

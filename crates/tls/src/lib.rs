@@ -8,7 +8,7 @@
 //! OriginPolicy ─► OriginHandshake ──► OriginEstablished { Records }
 //! ```
 //!
-//! [`MemberChannel`] is a connection between two members of a cluster, who share one certificate and its key.
+//! [`MemberChannel`] is a connection between two members of a cluster.
 //!
 //! [`Handshake`] and [`OriginHandshake`] drive the library (rustls, with the primitives of AWS-LC), [`Records`] seals and
 //! opens records in the caller's memory, [`Server`] and [`OriginPolicy`] hold certificates and configurations. Nothing
@@ -29,6 +29,8 @@ mod key_schedule;
 mod library;
 mod local_authority;
 mod member;
+mod member_authority;
+mod member_verifier;
 mod origin;
 mod origin_error;
 mod origin_handshake;
@@ -57,6 +59,7 @@ pub use identity::Identity;
 pub use kernel::KernelTransmit;
 pub use local_authority::{LOCAL_DOMAINS, LOCAL_RENEWED_AFTER, LocalAuthority, is_local_name};
 pub use member::{MemberChannel, MemberKey, MemberTlsError};
+pub use member_authority::MemberAuthority;
 pub use origin::{OriginPolicy, Trust};
 pub use origin_error::OriginTlsError;
 pub use origin_handshake::{OriginEstablished, OriginHandshake, OriginNeeds};

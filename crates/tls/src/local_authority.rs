@@ -116,14 +116,43 @@ impl LocalAuthority {
     /// # Errors
     /// A name is neither a host name nor an IP address.
     pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Zeroizing<String>, OperatorError> {
+        let server = Purpose {
+            of: "Baton, for development",
+            usages: vec![ExtendedKeyUsagePurpose::ServerAuth],
+            ends: (now + SELF_SIGNED_LIFE).min(self.certificate.not_after),
+        };
+        self.sign_for(names, server, now)
+    }
+
+    /// The same for a member of a cluster, at both ends of connections. It is good as long as the authority: what ends it is
+    /// that others refuse it.
+    pub(crate) fn sign_member(
+        &self,
+        name: &str,
+        now: SystemTime,
+    ) -> Result<Zeroizing<String>, OperatorError> {
+        let both_ends = Purpose {
+            of: "Baton, member of a cluster",
+            usages: vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth],
+            ends: self.certificate.not_after,
+        };
+        self.sign_for(&[name.to_owned()], both_ends, now)
+    }
+
+    fn sign_for(
+        &self,
+        names: &[String],
+        purpose: Purpose,
+        now: SystemTime,
+    ) -> Result<Zeroizing<String>, OperatorError> {
         let sign = || {
             let mut params = CertificateParams::new(names.to_vec())?;
             params.not_before = (now - BEGINS_BEFORE).into();
-            params.not_after = (now + SELF_SIGNED_LIFE).min(self.certificate.not_after).into();
+            params.not_after = purpose.ends.into();
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            params.extended_key_usages = purpose.usages;
             params.use_authority_key_identifier_extension = true;
-            params.distinguished_name = named("Baton, for development");
+            params.distinguished_name = named(purpose.of);
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
             let certificate = params.signed_by(&key, &self.issuer)?;
             let key = Zeroizing::new(key.serialize_pem());
@@ -133,6 +162,13 @@ impl LocalAuthority {
             OperatorError::new(format!("cannot sign a certificate for {}: {error}", names.join(", ")))
         })
     }
+}
+
+/// What a certificate is for.
+struct Purpose {
+    of: &'static str,
+    usages: Vec<ExtendedKeyUsagePurpose>,
+    ends: SystemTime,
 }
 
 /// What an authority says of itself. Its name is made from its key: a phone that trusts several tells them apart.

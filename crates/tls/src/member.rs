@@ -1,8 +1,7 @@
-//! Connections between members of a cluster, who share one certificate and its key. Each shows that it has the key, and
-//! accepts that one certificate, byte for byte, and no other.
+//! Connections between members of a cluster.
 //!
-//! Neither names nor dates nor authorities count: a host that has the file is a member. Only TLS 1.3 is spoken, and no session is
-//! resumed.
+//! Members share one certificate and its key, or each has its own of the cluster's [authority](crate::MemberAuthority). Each end
+//! shows that it has its key. Only TLS 1.3 is spoken, and no session is resumed.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -11,22 +10,20 @@ use std::time::SystemTime;
 
 use baton_report::OperatorError;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, DistinguishedName,
-    Error, ServerConfig, ServerConnection, SignatureScheme, version,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, Error, ServerConfig,
+    ServerConnection, version,
 };
 use zeroize::Zeroizing;
 
+use crate::member_verifier::{MemberVerifier, member};
 use crate::provider::provider;
 use crate::self_signed::self_signed;
 use crate::{Identity, PemFile};
 
-/// The certificate and the key of a cluster.
+/// The certificate and the key of a member, and whom it accepts.
 #[derive(Clone)]
 pub struct MemberKey {
     client: Arc<ClientConfig>,
@@ -34,7 +31,7 @@ pub struct MemberKey {
 }
 
 impl MemberKey {
-    /// Makes a new one, as a PEM file.
+    /// Makes a new one that all members share, as a PEM file.
     ///
     /// # Errors
     /// The system has no randomness.
@@ -42,25 +39,21 @@ impl MemberKey {
         self_signed(&[NAME.to_owned()], now)
     }
 
-    /// Reads the file.
+    /// Reads the file: the shared key, or what [`crate::MemberAuthority::sign`] has made. `revoked`: members of an authority that
+    /// are none any more, by their names.
     ///
     /// # Errors
     /// It has no certificate with its key.
-    pub fn load(file: &PemFile) -> Result<Self, OperatorError> {
+    pub fn load(file: &PemFile, revoked: &[String]) -> Result<Self, OperatorError> {
         let identity = Identity::load(file, file)?;
-        let certificate =
-            identity.certified.end_entity_cert().map_err(|error| OperatorError::new(error.to_string()))?;
-        let pinned = Arc::new(Pinned {
-            certificate: certificate.clone().into_owned(),
-            algorithms: provider().signature_verification_algorithms,
-        });
+        let verifier = Arc::new(MemberVerifier::of(&identity.certified.cert, revoked)?);
         let shown = Arc::new(SingleCertAndKey::from(Arc::clone(&identity.certified)));
         let failed = |error: Error| OperatorError::new(error.to_string());
         let mut client = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13])
             .map_err(failed)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::clone(&pinned) as _)
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as _)
             .with_client_cert_resolver(Arc::clone(&shown) as _);
         client.resumption = Resumption::disabled();
         client.enable_sni = false;
@@ -68,7 +61,7 @@ impl MemberKey {
         let mut server = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13])
             .map_err(failed)?
-            .with_client_cert_verifier(pinned)
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(shown);
         server.send_tls13_tickets = 0;
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -119,8 +112,14 @@ impl std::error::Error for MemberTlsError {}
 impl MemberTlsError {
     fn of(error: &Error) -> Self {
         match error {
+            Error::InvalidCertificate(CertificateError::Revoked) => {
+                Self("the other end's certificate is revoked".into())
+            }
+            Error::AlertReceived(AlertDescription::CertificateRevoked) => {
+                Self("the other end says that our certificate is revoked".into())
+            }
             Error::InvalidCertificate(_) | Error::AlertReceived(_) => Self(format!(
-                "the other end has another key, or is no handoff agent: give all members the same file of `baton cluster key` ({error})"
+                "the other end has another key, or is no handoff agent: give all members the same file of `baton cluster key`, or one of the same authority ({error})"
             )),
             error => Self(error.to_string()),
         }
@@ -138,6 +137,11 @@ impl MemberChannel {
     /// Whether the other end has shown that it is a member.
     pub fn is_established(&self) -> bool {
         !self.0.is_handshaking()
+    }
+
+    /// The name of the other end, once it is established; `None`: all members share one key.
+    pub fn member(&self) -> Option<String> {
+        member(self.0.peer_certificates()?.first()?)
     }
 
     /// Takes bytes of the network, and appends the data in them to `data`. `false`: the other end sends no more. What is to be
@@ -180,83 +184,6 @@ impl MemberChannel {
     pub fn take_output(&mut self, output: &mut Vec<u8>) {
         while self.0.wants_write() && self.0.write_tls(output).is_ok() {}
     }
-}
-
-/// Accepts one certificate.
-#[derive(Debug)]
-struct Pinned {
-    certificate: CertificateDer<'static>,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl Pinned {
-    fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        // Public, so that it does not matter how long this takes.
-        match shown.as_ref() == self.certificate.as_ref() {
-            true => Ok(()),
-            false => Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
-        }
-    }
-}
-
-/// How either end verifies that the other has the key of its certificate: both traits ask for the same.
-macro_rules! check_signatures {
-    () => {
-        /// TLS 1.2 is not spoken.
-        fn verify_tls12_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Err(Error::PeerIncompatible(rustls::PeerIncompatible::Tls13RequiredForQuic))
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls13_signature(message, certificate, signed, &self.algorithms)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.algorithms.supported_schemes()
-        }
-    };
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        self.check(shown).map(|()| ServerCertVerified::assertion())
-    }
-
-    check_signatures!();
-}
-
-impl ClientCertVerifier for Pinned {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        self.check(shown).map(|()| ClientCertVerified::assertion())
-    }
-
-    check_signatures!();
 }
 
 /// In the certificate, for people who look at it.

@@ -351,20 +351,20 @@ class Connection:
     async def _next_of(self, body: Body, take: Callable[[], Piece]) -> Piece:
         while True:
             piece = take()
-            await self._return_owed(body)
+            await self._tell_of_body(body)
             if piece or body.is_ended:
                 return piece
             if body.is_aborted:
                 raise ConnectionAbortedError("the client went away before its request was complete")
             await self.waiter.wait()
 
-    async def _return_owed(self, body: Body) -> None:
+    async def _tell_of_body(self, body: Body) -> None:
+        """Returns what was read of the pool, and says, if that has not been said, that bodies may come there."""
         owed = body.take_owed()
-        if not owed:
-            return
-        self._waiting_output.append(freed(self._request_id, owed))
+        if owed:
+            self._waiting_output.append(freed(self._request_id, owed))
         # Records of a response must not be cut by another task: what sends at the time sends this as well.
-        if not self._is_sending:
+        if self._waiting_output and not self._is_sending:
             try:
                 await self.send(())
             except DisconnectedError:

@@ -19,7 +19,7 @@ _ABSENT_IF_EMPTY = ("CONTENT_TYPE", "CONTENT_LENGTH")
 
 
 def wsgi_environ(request: Request, root_path: bytes | None) -> dict[str, Any]:
-    """The environ without `wsgi.input`, `wsgi.errors` and what depends on the process.
+    """The environ without `wsgi.input`, `wsgi.errors`, `baton.body_views` and what depends on the process.
 
     Bytes of the request become characters of the same number (latin-1), as PEP 3333 wants it.
     """

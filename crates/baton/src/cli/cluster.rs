@@ -1,6 +1,6 @@
 //! `baton cluster`: what the members of a cluster have in common.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use baton_report::OperatorError;
-use baton_tls::MemberKey;
+use baton_tls::{MemberAuthority, MemberKey, PemFile};
 use clap::{Args, Subcommand};
 use rustix::fs::{FileType, Mode};
 
@@ -22,11 +22,25 @@ pub(super) struct Cluster {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make the key that all members of a cluster share
+    /// Make a key for members of a cluster: one that all share, or with --authority one of a single member
     ///
-    /// Copy the file to all members, and name it with `key` in [cluster]. Whoever has it is a member: front-ends hand
-    /// connections over to members, and nodes take connections from them. Only the file's owner may read it.
+    /// Members name the file with `key` in [cluster]. Front-ends hand connections over to members, and nodes take connections from
+    /// them. A host that has the file is a member. Only the file's owner may read it. One member of an authority can be shut out by its
+    /// name: `revoked` in [cluster]. With a shared key, all need a new one then.
     Key {
+        /// The file to make, which must not be there yet [default: standard output]
+        file: Option<PathBuf>,
+        /// The file of `baton cluster authority`: it signs for this member alone
+        #[arg(long, requires = "member", value_name = "FILE")]
+        authority: Option<PathBuf>,
+        /// The name of this member: letters, digits and hyphens
+        #[arg(long, requires = "authority", value_name = "NAME")]
+        member: Option<String>,
+    },
+    /// Make an authority that signs keys of single members, for ten years
+    ///
+    /// Keep the file where keys are made: no member needs it. A host that has it can make itself a member.
+    Authority {
         /// The file to make, which must not be there yet [default: standard output]
         file: Option<PathBuf>,
     },
@@ -35,8 +49,14 @@ enum Command {
 impl Cluster {
     /// Does what was asked for.
     pub(super) fn run(&self) -> Result<ExitCode, OperatorError> {
-        let Command::Key { file } = &self.command;
-        let key = MemberKey::generate(SystemTime::now())?;
+        let now = SystemTime::now();
+        let (file, key) = match &self.command {
+            Command::Key { file, authority: Some(authority), member: Some(member) } => {
+                (file, load(authority)?.sign(member, now)?)
+            }
+            Command::Key { file, .. } => (file, MemberKey::generate(now)?),
+            Command::Authority { file } => (file, MemberAuthority::make(now)?),
+        };
         match file {
             Some(path) => write_new(path, key.as_bytes()).map_err(|error| {
                 let trouble = OperatorError::of(format_args!("make {}", path.display()), &error)
@@ -52,6 +72,15 @@ impl Cluster {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn load(path: &Path) -> Result<MemberAuthority, OperatorError> {
+    let bytes = fs::read(path).map_err(|error| {
+        OperatorError::of(format_args!("read the authority at {}", path.display()), &error)
+            .about_file(path, &error)
+            .remedy(format!("`baton cluster authority {}` makes one", path.display()))
+    })?;
+    MemberAuthority::load(&PemFile::new(path.display().to_string(), bytes))
 }
 
 fn write_new(path: &Path, key: &[u8]) -> io::Result<()> {

@@ -40,8 +40,11 @@ pub struct AgentSettings {
     pub nodes: Vec<Node>,
     /// Where agents of front-ends connect to; `None`: it is no node.
     pub listen: Option<SocketAddr>,
-    /// The file with the certificate and the key that all members share, which the agent reads.
+    /// The file with its certificate and key, which the agent reads.
     pub key: PathBuf,
+    /// Members of the cluster's authority that are none any more, by their names.
+    #[serde(default)]
+    pub revoked: Vec<String>,
     /// Network interfaces on which packets of clients arrive; none are named: all but the loopback interface.
     #[serde(default)]
     pub interfaces: Vec<String>,

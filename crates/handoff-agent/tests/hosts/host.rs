@@ -11,7 +11,7 @@ use baton_lab::network::Host;
 use baton_passport::{MESSAGE_BYTES_MAX, Passport};
 use baton_supervise::messages;
 use baton_sys::passing;
-use baton_tls::MemberKey;
+use baton_tls::{MemberAuthority, PemFile};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -27,16 +27,23 @@ pub(crate) struct AgentHost {
     master: OwnedFd,
     requests: Option<OwnedFd>,
     arrivals: Option<OwnedFd>,
+    path: PathBuf,
+    settings: AgentSettings,
 }
 
-/// Makes the key of all members.
-pub(crate) fn key_file(folder: &Path) -> PathBuf {
+/// Makes the keys of members with these names.
+pub(crate) fn key_files<const N: usize>(folder: &Path, names: [&str; N]) -> [PathBuf; N] {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let path = folder.join("cluster.pem");
-    let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
-    file.write_all(MemberKey::generate(SystemTime::now()).unwrap().as_bytes()).unwrap();
-    path
+    let now = SystemTime::now();
+    let pem = MemberAuthority::make(now).unwrap();
+    let authority = MemberAuthority::load(&PemFile::new("authority.pem", pem.as_bytes().to_vec())).unwrap();
+    names.map(|name| {
+        let path = folder.join(format!("{name}.pem"));
+        let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+        file.write_all(authority.sign(name, now).unwrap().as_bytes()).unwrap();
+        path
+    })
 }
 
 impl AgentHost {
@@ -64,18 +71,23 @@ impl AgentHost {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let master = connect(path);
-        let (requests, its_requests) = passing::message_pair().unwrap();
-        let (arrivals, its_arrivals) = passing::message_pair().unwrap();
-        let hello = FromMaster::Hello { version: VERSION, settings };
-        messages::send(&master, &hello, &[its_requests.as_fd(), its_arrivals.as_fd()]).unwrap();
-        let started = Self { process, master, requests: Some(requests), arrivals: Some(arrivals) };
+        let (master, requests, arrivals) = hello(path, &settings);
+        let (requests, arrivals) = (Some(requests), Some(arrivals));
+        let started = Self { process, master, requests, arrivals, path: path.into(), settings };
         started.wait_for(|message| match message {
             ToMaster::Status(_) => Some(()),
             ToMaster::Refused { trouble } => panic!("{trouble}"),
             _ => None,
         });
         started
+    }
+
+    /// The server's settings change: members are none any more.
+    pub(crate) fn revoke(&mut self, names: &[&str]) {
+        self.settings.revoked = names.iter().map(|name| (*name).to_owned()).collect();
+        let (master, requests, arrivals) = hello(&self.path, &self.settings);
+        self.master = master;
+        (self.requests, self.arrivals) = (Some(requests), Some(arrivals));
     }
 
     /// Waits for something that the agent tells the master.
@@ -130,6 +142,16 @@ impl Drop for AgentHost {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Connects to an agent as its master. Returns that connection, and the workers' two.
+fn hello(path: &Path, settings: &AgentSettings) -> (OwnedFd, OwnedFd, OwnedFd) {
+    let master = connect(path);
+    let (requests, its_requests) = passing::message_pair().unwrap();
+    let (arrivals, its_arrivals) = passing::message_pair().unwrap();
+    let hello = FromMaster::Hello { version: VERSION, settings: settings.clone() };
+    messages::send(&master, &hello, &[its_requests.as_fd(), its_arrivals.as_fd()]).unwrap();
+    (master, requests, arrivals)
 }
 
 /// Connects to an agent that is about to listen.

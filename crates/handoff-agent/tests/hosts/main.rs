@@ -15,7 +15,7 @@ use baton_confine::Limits;
 use baton_lab::network::{ClusterHosts, Network};
 use baton_passport::{Address, Passport};
 
-use host::{AgentHost, key_file};
+use host::{AgentHost, key_files};
 
 /// Hosts with agents: a front-end and two nodes.
 struct Cluster {
@@ -30,12 +30,13 @@ impl Cluster {
     fn new() -> Self {
         let hosts = ClusterHosts::new(2).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let key = key_file(folder.path());
         let names = ["a", "b"];
+        let [key, keys @ ..] = key_files(folder.path(), ["front", "a", "b"]);
         let nodes: Vec<_> = names
             .iter()
             .zip(&hosts.nodes)
-            .map(|(name, host)| AgentHost::node(host, &folder.path().join(name), &key))
+            .zip(&keys)
+            .map(|((name, host), key)| AgentHost::node(host, &folder.path().join(name), key))
             .collect();
         let addresses: Vec<_> =
             names.iter().zip(&hosts.nodes).map(|(name, host)| (*name, host.v4())).collect();
@@ -233,6 +234,36 @@ fn the_end_of_a_agent_resets_its_connections_only() {
     at_living.read_exact(&mut [0]).unwrap();
     at_living.write_all(b"z").unwrap();
     living.read_exact(&mut [0]).unwrap();
+}
+
+/// Goal: a member that is none any more is cut off at once and stays out, and others stay. Method: the front-end revokes `a`.
+#[test]
+fn a_revoked_member_is_cut_off() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new();
+    cluster.front.revoke(&["a"]);
+    let mut states = BTreeMap::new();
+    cluster.front.wait_for(|message| {
+        if let ToMaster::Reachable { node, reachable } = message {
+            states.insert(node, reachable);
+        }
+        (states.len() == 2).then_some(())
+    });
+    assert_eq!(states.into_iter().collect::<Vec<_>>(), [("a".to_owned(), false), ("b".to_owned(), true)]);
+    let (mut client, socket) = cluster.connect();
+    client.write_all(b"x").unwrap();
+    let mut accepted = TcpStream::from(socket);
+    accepted.read_exact(&mut [0]).unwrap();
+    let (mut server, _) = cluster.handoff(1, accepted.into(), b"x");
+    server.write_all(b"z").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    // It was refused for no other reason.
+    cluster.front.revoke(&[]);
+    cluster.front.wait_for(|message| {
+        matches!(message, ToMaster::Reachable { node, reachable: true } if node == "a").then_some(())
+    });
 }
 
 /// Goal: what a hand-off costs is known. Method: one connection goes to a node and back, again and again; the times are

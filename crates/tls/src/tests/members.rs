@@ -1,8 +1,8 @@
-//! Goal: members with the same file speak, and no one else is heard.
+//! Goal: members with the same file or the same authority speak, and nothing else is heard.
 
 use std::time::{Duration, SystemTime};
 
-use crate::{Identity, MemberChannel, MemberKey, MemberTlsError, PemFile, self_signed};
+use crate::{Identity, MemberAuthority, MemberChannel, MemberKey, MemberTlsError, PemFile, self_signed};
 
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
@@ -13,7 +13,7 @@ fn file(pem: &str) -> PemFile {
 }
 
 fn key() -> MemberKey {
-    MemberKey::load(&file(&MemberKey::generate(now()).unwrap())).unwrap()
+    MemberKey::load(&file(&MemberKey::generate(now()).unwrap()), &[]).unwrap()
 }
 
 /// Carries bytes until both ends are silent. What each end has got, or why it failed.
@@ -65,6 +65,76 @@ fn another_certificate_is_refused_by_both_ends() {
     assert!(!other.is_established());
 }
 
+/// An authority that signs now: certificates of members have dates.
+fn authority() -> MemberAuthority {
+    MemberAuthority::load(&file(&MemberAuthority::make(SystemTime::now()).unwrap())).unwrap()
+}
+
+fn member(authority: &MemberAuthority, name: &str, revoked: &[&str]) -> MemberKey {
+    let revoked: Vec<_> = revoked.iter().map(|name| (*name).to_owned()).collect();
+    MemberKey::load(&file(&authority.sign(name, SystemTime::now()).unwrap()), &revoked).unwrap()
+}
+
+#[test]
+fn members_of_one_authority_speak_and_know_each_other() {
+    let authority = authority();
+    let (front_end, node) = (member(&authority, "front", &[]), member(&authority, "Node-A", &["node-b"]));
+    let (mut one, mut other) = (front_end.connect().unwrap(), node.accept().unwrap());
+    assert_eq!(one.member(), None, "nothing is known before the handshake");
+    one.send(b"hello");
+    let [back, there] = carry([&mut one, &mut other]);
+    assert_eq!((there.unwrap(), back.unwrap()), (b"hello".to_vec(), Vec::new()));
+    assert_eq!((one.member().as_deref(), other.member().as_deref()), (Some("node-a"), Some("front")));
+}
+
+#[test]
+fn a_revoked_member_is_refused_at_both_ends() {
+    let authority = authority();
+    let stolen = member(&authority, "node-b", &[]);
+    let loyal = member(&authority, "front", &["Node-B"]);
+    for (mut one, mut other, is_back) in [
+        (loyal.connect().unwrap(), stolen.accept().unwrap(), true),
+        (stolen.connect().unwrap(), loyal.accept().unwrap(), false),
+    ] {
+        one.send(b"secret");
+        other.send(b"secret");
+        let got = carry([&mut one, &mut other]);
+        let (ours, theirs) = if is_back { (&got[0], &got[1]) } else { (&got[1], &got[0]) };
+        assert!(ours.as_ref().unwrap_err().to_string().contains("certificate is revoked"), "{got:?}");
+        assert!(theirs.as_ref().unwrap_err().to_string().contains("our certificate is revoked"), "{got:?}");
+    }
+}
+
+#[test]
+fn members_of_other_authorities_and_strangers_of_the_same_one_are_refused() {
+    let (ours, theirs) = (authority(), authority());
+    // A certificate for development is no member's, whichever authority signed it.
+    let pem = MemberAuthority::make(SystemTime::now()).unwrap();
+    let local = crate::LocalAuthority::load(&file(&pem)).unwrap();
+    let leaf = local.sign(&["node-b.members.baton.internal".to_owned()], SystemTime::now()).unwrap();
+    let stranger = MemberKey::load(&file(&format!("{}{}", *leaf, local.pem())), &[]).unwrap();
+    let shared = MemberKey::load(&file(&MemberKey::generate(SystemTime::now()).unwrap()), &[]).unwrap();
+    let same = MemberAuthority::load(&file(&pem)).unwrap();
+    for (accepts, other) in [
+        (member(&ours, "a", &[]), member(&theirs, "a", &[])),
+        (member(&same, "a", &[]), stranger),
+        (member(&ours, "a", &[]), shared),
+    ] {
+        let (mut one, mut end) = (other.connect().unwrap(), accepts.accept().unwrap());
+        one.send(b"secret");
+        let [_, there] = carry([&mut one, &mut end]);
+        assert!(there.is_err() && !end.is_established(), "{there:?}");
+    }
+}
+
+#[test]
+fn names_of_members_are_words() {
+    let authority = authority();
+    for wrong in ["", "a.b", "-a", "a-", "*", "a b", "ä", &"a".repeat(64)] {
+        assert!(authority.sign(wrong, SystemTime::now()).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn the_certificate_without_its_key_is_not_enough() {
     let pem = MemberKey::generate(now()).unwrap();
@@ -72,8 +142,8 @@ fn the_certificate_without_its_key_is_not_enough() {
     let other = self_signed(&["members.baton.internal".to_owned()], now()).unwrap();
     let (_, stolen) = other.split_once("-----BEGIN PRIVATE KEY-----").unwrap();
     let mixed = format!("{certificate}-----BEGIN PRIVATE KEY-----{stolen}");
-    assert!(MemberKey::load(&file(&mixed)).is_err());
-    assert!(MemberKey::load(&file(certificate)).is_err());
+    assert!(MemberKey::load(&file(&mixed), &[]).is_err());
+    assert!(MemberKey::load(&file(certificate), &[]).is_err());
     assert!(Identity::load(&file(&pem), &file(&pem)).is_ok());
 }
 
