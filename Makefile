@@ -29,9 +29,10 @@ demo: ## Serve apps/site and say what to try; DEMO_SECONDS=n: check itself, then
 demo-cluster: ## Two clusters in network namespaces, by round robin and by content, under the same load (root); DEMO_SECONDS=n: then stop
 	@scripts/demo-cluster
 
-adapters: ## What runs in other people's programs, optimised: drop-in libfcgi and preload library (target/release)
+adapters: ## What runs in other people's programs, optimised: drop-in libfcgi, preload library, IO-Lite's calls (target/release)
 	cargo rustc --release --locked -p baton-libfcgi --lib --crate-type cdylib
 	cargo rustc --release --locked -p baton-preload --lib --crate-type cdylib
+	cargo rustc --release --locked -p baton-iolite --lib --crate-type cdylib
 
 test: ## The tests that a change must pass (installs what they need, where it may)
 	@scripts/setup-tests

@@ -9,6 +9,7 @@ pub mod http;
 pub mod http2;
 pub mod http2_connection;
 pub mod http2_moved;
+pub mod iolite;
 pub mod names;
 pub mod origin;
 pub mod nginx;

@@ -5,7 +5,7 @@
 //! - [`results`] keeps recorded runs, and writes the figures of the documents from them;
 //! - [`servers`] starts servers, which are files, too;
 //! - [`load`] is a load generator that costs so little that one core of it saturates one core of a server;
-//! - `moved` and `restart` are procedures: measurements that are no load on contenders;
+//! - `chains`, `moved` and `restart` are procedures: measurements that are no load on contenders;
 //! - [`copies`] counts how often the bytes of an application's response are copied;
 //! - [`meters`] read what a server uses: CPU time by mode, system calls, switches, memory, packets, copies;
 //! - [`network`] makes hosts in network namespaces, for a cluster on one machine;
@@ -13,6 +13,7 @@
 //!
 //! How it measures, and why so: `docs/decisions/0001-measuring.md`.
 
+mod chains;
 pub mod copies;
 pub mod experiment;
 mod ground;

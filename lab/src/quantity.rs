@@ -56,6 +56,8 @@ pub(crate) enum Quantity {
     EndedConnections,
     Copies,
     ByReference,
+    /// Of all processes of a chain.
+    RunUs,
     AnswersS,
     FoundS,
     FoundShare,
@@ -154,6 +156,7 @@ impl Quantity {
             Self::EndedConnections => "kept connections ended before an answer",
             Self::Copies => "copied bytes per byte of a body",
             Self::ByReference => "bytes by reference per byte of a body",
+            Self::RunUs => "CPU µs/run",
             Self::AnswersS => "s until it answers",
             Self::FoundS => "s until all is found",
             Self::FoundShare => "part of the objects found again",

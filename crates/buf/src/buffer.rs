@@ -1,5 +1,6 @@
 //! Immutable bytes, and ranges of them.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,6 +19,13 @@ enum Memory {
     Own(Vec<u8>),
     /// Where an application may read them, too.
     Chunk(Chunk),
+    Held(Box<dyn Held>),
+}
+
+/// Memory of another owner, who learns by the drop that no slice refers to it.
+pub trait Held: Any + Send + Sync {
+    /// The bytes: always the same ones.
+    fn bytes(&self) -> &[u8];
 }
 
 impl Buffer {
@@ -26,11 +34,17 @@ impl Buffer {
         Self(Arc::new(Memory::Own(bytes)))
     }
 
+    /// Bytes in the memory of another owner.
+    pub fn held(memory: impl Held) -> Self {
+        Self(Arc::new(Memory::Held(Box::new(memory))))
+    }
+
     /// The bytes, writable, if this is the only reference to the buffer; `None` otherwise.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         match Arc::get_mut(&mut self.0)? {
             Memory::Own(bytes) => Some(bytes),
             Memory::Chunk(chunk) => Some(chunk),
+            Memory::Held(_) => None,
         }
     }
 
@@ -52,7 +66,7 @@ impl Buffer {
     pub(crate) fn vec(&self) -> Option<&Vec<u8>> {
         match &*self.0 {
             Memory::Own(bytes) => Some(bytes),
-            Memory::Chunk(_) => None,
+            Memory::Chunk(_) | Memory::Held(_) => None,
         }
     }
 
@@ -60,7 +74,7 @@ impl Buffer {
     pub(crate) fn vec_mut(&mut self) -> Option<&mut Vec<u8>> {
         match Arc::get_mut(&mut self.0)? {
             Memory::Own(bytes) => Some(bytes),
-            Memory::Chunk(_) => None,
+            Memory::Chunk(_) | Memory::Held(_) => None,
         }
     }
 }
@@ -84,6 +98,7 @@ impl Deref for Buffer {
         match &*self.0 {
             Memory::Own(bytes) => bytes,
             Memory::Chunk(chunk) => chunk,
+            Memory::Held(memory) => memory.bytes(),
         }
     }
 }
@@ -115,8 +130,21 @@ impl Slice {
 
     /// Where it begins in this pool, in bytes, if it lies there.
     pub fn offset_in(&self, pool: &ChunkPool) -> Option<u32> {
+        self.in_pool().filter(|(its, _)| *its == pool).map(|(_, offset)| offset)
+    }
+
+    /// The pool that it lies in, and where it begins there, in bytes.
+    pub fn in_pool(&self) -> Option<(&ChunkPool, u32)> {
         match &*self.buffer.0 {
-            Memory::Chunk(chunk) if chunk.is_of(pool) => Some(chunk.offset() as u32 + self.start),
+            Memory::Chunk(chunk) => Some((chunk.pool(), chunk.offset() as u32 + self.start)),
+            _ => None,
+        }
+    }
+
+    /// The memory of this kind that it lies in, and where it begins there, in bytes.
+    pub fn in_held<M: Held>(&self) -> Option<(&M, u32)> {
+        match &*self.buffer.0 {
+            Memory::Held(memory) => Some(((&**memory as &dyn Any).downcast_ref()?, self.start)),
             _ => None,
         }
     }

@@ -99,9 +99,9 @@ impl Chunk {
         self.whole.index as usize * CHUNK_BYTES + self.start as usize
     }
 
-    /// Whether it lies in this pool.
-    pub fn is_of(&self, pool: &ChunkPool) -> bool {
-        self.whole.pool == *pool
+    /// The pool that it lies in.
+    pub fn pool(&self) -> &ChunkPool {
+        &self.whole.pool
     }
 
     /// Keeps the first `at` bytes and returns the rest, as a part of its own.

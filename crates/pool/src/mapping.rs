@@ -7,7 +7,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A mapping from the beginning of a file, unmapped on drop.
+/// A mapping of a part of a file, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -20,7 +20,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` bytes, at an address of the kernel's choice.
+    /// Maps the first `bytes` bytes, at an address of the kernel's choice.
     ///
     /// # Errors
     /// Those of `mmap`: `EINVAL` if `bytes` is zero, `EACCES` and `EPERM` if the file forbids the protection.
@@ -30,8 +30,23 @@ impl Mapping {
         protection: ProtFlags,
         flags: MapFlags,
     ) -> Result<Self, Errno> {
+        Self::from_page(file, 0, bytes, protection, flags)
+    }
+
+    /// The same from byte `offset` on, where a page begins.
+    ///
+    /// # Errors
+    /// The same; `EINVAL` if no page begins there.
+    pub(crate) fn from_page(
+        file: impl AsFd,
+        offset: u64,
+        bytes: usize,
+        protection: ProtFlags,
+        flags: MapFlags,
+    ) -> Result<Self, Errno> {
         // SAFETY: a new mapping touches no other memory.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, file, offset)? };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { start, bytes })
     }

@@ -1,4 +1,4 @@
-//! The application's end of bodies that the server lends: memory that it looks at.
+//! Memory of another process, or of a file, that this process looks at.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -29,6 +29,17 @@ impl View {
     pub fn of_whole_file(file: impl AsFd) -> Result<Self, Errno> {
         let bytes = usize::try_from(rustix::fs::fstat(&file)?.st_size).map_err(|_| Errno::FBIG)?;
         Ok(Self(Mapping::new(&file, bytes, ProtFlags::READ, MapFlags::PRIVATE)?))
+    }
+
+    /// Maps `bytes` bytes of a file from byte `offset` on, where a page begins.
+    ///
+    /// The file keeps its bytes and its length as long as they are looked at: that is the caller's promise. Access beyond
+    /// the end of a file that was cut off ends the process (`SIGBUS`).
+    ///
+    /// # Errors
+    /// `EINVAL` for no bytes, or if no page begins there; errors of `mmap`.
+    pub fn of_file_from(file: impl AsFd, offset: u64, bytes: usize) -> Result<Self, Errno> {
+        Ok(Self(Mapping::from_page(file, offset, bytes, ProtFlags::READ, MapFlags::SHARED)?))
     }
 
     /// Its size in bytes.

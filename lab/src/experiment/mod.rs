@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 65] = files![
+static FILES: [(&str, &str); 66] = files![
     "affinity",
     "applications",
     "architectures",
@@ -439,6 +439,7 @@ static FILES: [(&str, &str); 65] = files![
     "handshakes",
     "idle",
     "instructions",
+    "iolite",
     "knot-cache",
     "log",
     "media",

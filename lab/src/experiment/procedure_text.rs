@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::chains::ChainSettings;
 use crate::moved::MovedSettings;
 use crate::restart::RestartSettings;
 
@@ -9,6 +10,7 @@ use crate::restart::RestartSettings;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum ProcedureText {
+    Chains(ChainSettings),
     Moved(MovedSettings),
     Restart(RestartSettings),
 }

@@ -12,7 +12,7 @@ use crate::experiment::{Experiment, Parameters, ProcedureText};
 use crate::ground::{Finding, Ground};
 use crate::rig::platform;
 use crate::servers::ServerKind;
-use crate::{moved, restart};
+use crate::{chains, moved, restart};
 
 /// Runs it from its beginning: a procedure does not go on where another run has ended.
 pub(super) fn run(
@@ -50,6 +50,7 @@ pub(super) fn run(
         journal.keep(record)
     };
     match procedure {
+        ProcedureText::Chains(settings) => chains::run(settings, ground, &mut keep)?,
         ProcedureText::Moved(settings) => moved::run(settings, ground, &mut keep)?,
         ProcedureText::Restart(settings) => restart::run(settings, ground, &mut keep)?,
     }
