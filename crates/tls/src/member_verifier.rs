@@ -45,7 +45,14 @@ impl MemberVerifier {
     /// For a member that has this chain: a certificate that all share, or its own one and the authority's.
     pub(crate) fn of(chain: &[CertificateDer<'static>], revoked: &[String]) -> Result<Self, OperatorError> {
         let accepts = match chain {
-            [shared] => Accepts::Shared(shared.clone()),
+            [shared] if revoked.is_empty() => Accepts::Shared(shared.clone()),
+            [_] => {
+                return Err(OperatorError::new("members are revoked by name, but all share one key")
+                    .cause("a host that has that key stays a member")
+                    .remedy(
+                        "give the others a new file of `baton cluster key`, or keys of an authority each",
+                    ));
+            }
             [.., authority] => {
                 let failed = |error: &dyn fmt::Display| {
                     OperatorError::new(format!("the cluster's authority is of no use: {error}"))

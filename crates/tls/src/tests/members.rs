@@ -127,6 +127,14 @@ fn members_of_other_authorities_and_strangers_of_the_same_one_are_refused() {
     }
 }
 
+/// A list of names would shut nothing out, and look as if it did.
+#[test]
+fn no_name_is_revoked_of_a_shared_key() {
+    let shared = MemberKey::generate(now()).unwrap();
+    let refused = MemberKey::load(&file(&shared), &["node-b".to_owned()]).unwrap_err().to_string();
+    assert!(refused.contains("all share one key"), "{refused}");
+}
+
 #[test]
 fn names_of_members_are_words() {
     let authority = authority();
