@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use baton_pool::{Chunk, ChunkPool};
 
@@ -149,6 +149,11 @@ impl Slice {
         }
     }
 
+    /// Names its bytes.
+    pub fn name(&self) -> SliceName {
+        SliceName { memory: Arc::downgrade(&self.buffer.0), start: self.start, end: self.end }
+    }
+
     /// Shortens the slice to its first `at` bytes and returns the rest.
     ///
     /// # Panics
@@ -168,6 +173,24 @@ impl Slice {
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "advance of a slice of {} bytes by {count}", self.len());
         self.start += count as u32;
+    }
+}
+
+/// Names bytes without keeping them, for what is derived from them.
+///
+/// As long as the name lives, its buffer does not change, and no other buffer takes its place: a name is a generation.
+#[derive(Clone, Debug)]
+pub struct SliceName {
+    memory: Weak<Memory>,
+    start: u32,
+    end: u32,
+}
+
+impl SliceName {
+    /// Whether it names the bytes of this slice.
+    pub fn is_of(&self, slice: &Slice) -> bool {
+        std::ptr::eq(self.memory.as_ptr(), Arc::as_ptr(&slice.buffer.0))
+            && (self.start, self.end) == (slice.start, slice.end)
     }
 }
 

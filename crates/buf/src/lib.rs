@@ -32,7 +32,7 @@ mod sink;
 mod unsent;
 
 pub use aggregate::{Aggregate, FileSlice, Piece};
-pub use buffer::{Buffer, Held, Slice};
+pub use buffer::{Buffer, Held, Slice, SliceName};
 pub use file::OpenFile;
 pub use memory_sink::MemorySink;
 pub use piped::{Pipe, PipedSlice, Pipes};

@@ -11,6 +11,8 @@ pub struct BrowserArrival<'a> {
     pub unsealed: Option<&'a str>,
     /// Whether the shared cache answers.
     pub is_cached: bool,
+    /// Whether bodies are digested.
+    pub is_digested: bool,
     /// Whether some responses are compressed on the fly.
     pub is_compressed: bool,
 }
@@ -35,6 +37,9 @@ pub fn browser_transport(
     let mut obstacles = Vec::new();
     if arrival.is_cached {
         obstacles.push("the shared cache has to see what the application answers".to_owned());
+    }
+    if arrival.is_digested {
+        obstacles.push("`etag = \"digest\"` has to see the body".into());
     }
     if arrival.is_http2 {
         obstacles.push("browsers speak HTTP/2 here, where many responses share a connection".into());
@@ -62,8 +67,13 @@ mod tests {
     use super::*;
     use crate::Config;
 
-    const CLEAR: BrowserArrival<'_> =
-        BrowserArrival { is_http2: false, unsealed: None, is_cached: false, is_compressed: true };
+    const CLEAR: BrowserArrival<'_> = BrowserArrival {
+        is_http2: false,
+        unsealed: None,
+        is_cached: false,
+        is_digested: false,
+        is_compressed: true,
+    };
 
     fn told(application: &str, arrival: BrowserArrival<'_>) -> String {
         let text =
@@ -101,6 +111,11 @@ mod tests {
                 listens,
                 BrowserArrival { is_cached: true, ..CLEAR },
                 "no `passfd`: the shared cache has to see",
+            ),
+            (
+                started,
+                BrowserArrival { is_digested: true, ..CLEAR },
+                "no `passfd`: `etag = \"digest\"` has to see the body",
             ),
             ("to = '127.0.0.1:9000'", CLEAR, "`inet`: only a Unix socket carries descriptors"),
             (

@@ -349,6 +349,7 @@ impl Planner<'_> {
         Ok(plan::Route {
             headers: route.files.headers.clone(),
             compress: route.files.coded_streams(),
+            digest: settings.digest(),
             cors: route.guards().cors.as_ref().map(Cors::plan),
             guards: self.guards(route.guards(), &scope)?,
             otherwise: otherwise(&route.files)

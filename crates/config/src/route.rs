@@ -9,7 +9,7 @@ use baton_http::{Variable, VariableText};
 use baton_pattern::Pattern;
 use baton_site::condition::Condition;
 use baton_site::matcher::Matcher;
-use baton_site::plan::UNANSWERED;
+use baton_site::plan::{Digest, UNANSWERED};
 use baton_site::template::Template;
 
 use super::application::Application;
@@ -34,6 +34,7 @@ use super::setting::{Inline, Section, Table, settings};
 use super::shared_cache::{CacheKind, RouteCache};
 use super::shown::Shown;
 use super::template::{LOCATION, TARGET};
+use super::words::{Word, words};
 
 /// A part of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +106,19 @@ settings! {
         /// Whether responses of `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi` are kept for other clients, in the cache of
         /// `[shared_cache]`: `true`, or a table that says how.
         cache: Option<RouteCache> = None, CacheKind;
+        /// Which entity tags responses of `proxy`, `fastcgi`, `scgi` or `cgi` have. With `"digest"` a client that has the body
+        /// gets a 304 in its place: see `docs/applications.md`. Requests with GET get no passed socket (`passfd`) then.
+        etag: TagSource = TagSource::Own, Word::<TagSource>::new();
+    }
+}
+
+words! {
+    /// Where entity tags of responses come from that are answered elsewhere.
+    TagSource {
+        /// those of the application or the origin
+        Own = "own",
+        /// where it gives none, a digest of the body, of up to 256 KiB
+        Digest = "digest",
     }
 }
 
@@ -207,6 +221,16 @@ impl Route {
                 complaint.help("`cache` is for routes with `proxy`, `cluster`, `fastcgi`, `scgi` or `cgi`"),
             );
         }
+        if settings.etag == TagSource::Digest && answers.is_empty() {
+            let complaint = Complaint::new("nothing to digest");
+            let complaint = complaint.at(
+                table.span_of("etag").unwrap_or(span.clone()),
+                "files have tags that tell their states apart",
+            );
+            reading.complain(
+                complaint.help("remove `etag`: it is for routes with `proxy`, `fastcgi`, `scgi` or `cgi`"),
+            );
+        }
         let prefetches = settings.cache.as_ref().is_some_and(|cache| cache.prefetch > 0);
         if prefetches && settings.proxy.is_none() && settings.cluster.is_none() {
             let complaint = Complaint::new("an application has no next segments");
@@ -243,7 +267,7 @@ impl Route {
     /// methods and addresses may be named that a route of its own could not have.
     pub fn write(&self, of_site: &Guards) -> Vec<(&'static str, toml::Value)> {
         let keys = RouteSettings::settings().into_iter().zip(self.settings.write());
-        let is_left_out = |name| ["when", "internal", "error_pages", "intercept"].contains(&name);
+        let is_left_out = |name| ["when", "internal", "error_pages", "intercept", "etag"].contains(&name);
         let keys = keys.filter(|(setting, value)| !is_left_out(setting.name) || *value != setting.default);
         let guards = Guards::settings().into_iter().zip(self.guards.write()).zip(of_site.write());
         let own = guards.filter(|((_, value), of_site)| value != of_site).map(|(own, _)| own);
@@ -353,8 +377,10 @@ fn check_effects(answers: &[&'static str], table: &Table<'_>, reading: &mut Read
 /// Keys about files that have no effect in a route with this answer.
 fn without_effect(answer: &str, runs_scripts: bool) -> Vec<&'static str> {
     let (kept, also): (&[&str], &[&str]) = match (answer, runs_scripts) {
-        ("redirect" | "rewrite" | "respond", _) => (&["headers"], &["strip_prefix", "cache"]),
-        ("proxy" | "cluster", _) => (&["headers", "compress"], &["strip_prefix"]),
+        ("redirect" | "rewrite" | "respond", _) => (&["headers"], &["strip_prefix", "cache", "etag"]),
+        ("proxy", _) => (&["headers", "compress"], &["strip_prefix"]),
+        // By the best ways its answers do not pass here.
+        ("cluster", _) => (&["headers", "compress"], &["strip_prefix", "etag"]),
         (_, true) => return Vec::new(),
         (_, false) => (&["root", "headers", "compress"], &[]),
     };
@@ -416,6 +442,12 @@ impl RouteSettings {
             (None, None) => Matcher::prefix(&self.path),
         };
         if self.internal { matcher.internal() } else { matcher }
+    }
+
+    /// Which bodies of responses have a digest that is their entity tag.
+    pub fn digest(&self) -> Option<Digest> {
+        let digest = if self.cache.is_some() { Digest::Kept } else { Digest::Passing };
+        (self.etag == TagSource::Digest).then_some(digest)
     }
 
     /// Which of them, if not all.

@@ -162,6 +162,7 @@ impl Site {
                 cache_bypass: None,
                 headers: self.files.headers.clone(),
                 compress: None,
+                digest: None,
                 cors: None,
                 guards: guards.clone(),
                 action: Action::Https { host, port },

@@ -289,6 +289,7 @@ fn worker(architecture: ArchitectureName, action: Action, steering: &Arc<Steerin
             cache_bypass: None,
             headers: FieldRules::default(),
             compress: None,
+            digest: None,
             cors: None,
             guards: None,
             action,

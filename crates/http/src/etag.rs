@@ -4,7 +4,7 @@ use crate::Coding;
 use std::fmt;
 use std::io::Write;
 
-/// The entity tag of a file, quotes included, stored inline: copying it allocates nothing. It is strong unless
+/// The entity tag of a file or of a body, quotes included, stored inline: copying it allocates nothing. It is strong unless
 /// [weakened](Self::weakened).
 #[derive(Clone, Copy)]
 pub struct ETag {
@@ -16,6 +16,11 @@ impl ETag {
     /// Bytes of the longest tag: five numbers in hexadecimal, the dashes between them, a mark, a coding, quotes, the mark of
     /// weak tags.
     pub const BYTES_MAX: usize = 4 * 16 + 8 + 4 + 1 + 5 + 2 + 2;
+
+    /// The tag of a representation by a digest of its bytes, which is the same on every server.
+    pub fn of_digest(digest: u128) -> Self {
+        Self::write(format_args!("\"{digest:032x}\""))
+    }
 
     /// The tag of the same file in a content coding: another representation, hence another strong tag, even
     /// where both are links to one file.

@@ -1,4 +1,4 @@
-//! The steps that every response takes, in their order: conditions and ranges, compression, what the configuration says,
+//! The steps that every response takes, in their order: digests, conditions and ranges, compression, what the configuration says,
 //! framing. What follows its head is the protocol's business.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use baton_http::response::{Framing, HeadLines, push_join};
 use baton_http::{ByteRange, Method, Ranges, ReplyHead, RequestHead, Status};
 
 use crate::compress::{self, Sent};
+use crate::digest::digested;
 use crate::file::{boundary, choose, may_go, range};
 use crate::head::Beginning;
 use crate::page::Page;
@@ -31,7 +32,7 @@ pub fn finish(
     reply: &mut impl Reply,
 ) -> Ready {
     let response = match request {
-        Some(request) => selected(response, rules, request, supplies),
+        Some(request) => selected(digested(response, rules, request, supplies), rules, request, supplies),
         None => response,
     };
     let outcome = response.outcome;

@@ -5,14 +5,15 @@
 //!                                                                  a value     the steps
 //! ```
 //!
-//! A [`Response`] says what is answered; [`finish`] does with it what is done with every response: conditions and ranges,
-//! compression, the fields of the route, the request's id, CORS, `Vary`, `Date`, `Server`, framing. Heads are lines all the
+//! A [`Response`] says what is answered; [`finish`] does with it what is done with every response: digests, conditions and
+//! ranges, compression, the fields of the route, the request's id, CORS, `Vary`, `Date`, `Server`, framing. Heads are lines all the
 //! way ([0030](../../../docs/decisions/0030-heads-are-written-once.md)).
 //!
 //! It knows no connection and no version of HTTP: the protocol is a [`Reply`], and the thread lends [`Supplies`].
 
 mod coder;
 mod compress;
+mod digest;
 mod file;
 mod finish;
 pub mod head;
@@ -26,6 +27,7 @@ mod supplies;
 mod value;
 
 pub use coder::{Coder, CoderError, TURN_BYTES};
+pub use digest::{Digests, is_digested};
 pub use file::range;
 pub use finish::{finish, switch};
 pub use head::Beginning;

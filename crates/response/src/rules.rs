@@ -6,7 +6,7 @@ use baton_http::{FieldRules, ReplyHead, Stamp, VariableSource, VariableText, is_
 use baton_site::cors::Allowed;
 use baton_site::mark::Mark;
 use baton_site::matcher::Matcher;
-use baton_site::plan::{ErrorPage, Plan};
+use baton_site::plan::{Digest, ErrorPage, Plan};
 
 use crate::value::Author;
 
@@ -23,6 +23,8 @@ pub struct Rules<'a> {
     pub error_pages: &'a [ErrorPage],
     /// Which bodies are coded on the fly.
     pub compress: Option<&'a baton_compress::Rules>,
+    /// Which bodies have a digest that is their tag, if the request is one that gets it.
+    pub digest: Option<Digest>,
     /// Whether the page may read the response that has sent the request.
     pub allowed: Option<Allowed<'a>>,
     /// The id of the request, and its trace.
@@ -44,6 +46,7 @@ impl<'a> Rules<'a> {
             matcher: None,
             error_pages: &[],
             compress: None,
+            digest: None,
             allowed: None,
             mark: None,
             accept: None,

@@ -6,6 +6,7 @@ use baton_site::mark::Ids;
 use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::Tally;
 
+use crate::digest::Digests;
 use crate::send_way::SendWays;
 
 /// What the thread lends. Nothing in it belongs to a connection.
@@ -19,6 +20,8 @@ pub struct Supplies<'a> {
     pub ids: &'a mut Ids,
     /// The access log, which may say fields of responses.
     pub log: &'a mut AccessLogs,
+    /// Digests of bodies that stay in memory.
+    pub digests: &'a mut Digests,
     /// What has been counted.
     pub tally: &'a mut Tally,
     /// What sending from memory and from the page cache costs.

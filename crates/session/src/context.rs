@@ -10,8 +10,8 @@ use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
 use baton_http::{Stamp, h2};
-use baton_response::Supplies;
 use baton_response::send_way::{SendWay, SendWays};
+use baton_response::{Digests, Supplies};
 use baton_site::address_count::{AddressCounts, Counted};
 use baton_site::limits::Limits;
 use baton_site::mark::Ids;
@@ -70,6 +70,8 @@ pub struct Context {
     pub log: AccessLogs,
     /// Where ids of requests come from.
     pub ids: Ids,
+    /// Digests of bodies that stay in memory.
+    digests: Digests,
     /// Writes a line for the operator into the error log.
     pub warnings: Warnings,
     /// The second of the last warning on TLS.
@@ -161,6 +163,7 @@ impl Context {
             heads: &mut self.heads,
             ids: &mut self.ids,
             log: &mut self.log,
+            digests: &mut self.digests,
             tally: &mut self.tally,
             send_ways: &mut self.send_ways,
             is_resident: self.send.test_residency.then_some(self.send.is_resident),
@@ -204,6 +207,7 @@ impl Context {
             tally,
             log,
             ids: Ids::default(),
+            digests: Digests::default(),
             warnings,
             warned_of_tls_s: 0,
             packer: h2::Packer::new(),

@@ -101,6 +101,8 @@ pub struct Route {
     pub headers: FieldRules,
     /// Which responses are coded on the fly: all but files, whose tree says that. `None`: none.
     pub compress: Option<Arc<Rules>>,
+    /// Which bodies of responses have a digest that is their entity tag.
+    pub digest: Option<Digest>,
     /// Which pages of other origins may read its responses.
     pub cors: Option<Arc<Cors>>,
     /// Rules for its requests.
@@ -113,6 +115,20 @@ pub struct Route {
     pub action: Action,
     /// What is done instead where its folder has nothing for them.
     pub otherwise: Option<Otherwise>,
+}
+
+/// Bodies whose digests are entity tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// Those of an application or an origin, which are sent once.
+    Passing,
+    /// Those that the shared cache keeps, and has ranges of, too.
+    Kept,
+}
+
+impl Digest {
+    /// The longest body that is digested, in bytes: it is held back until its end, and takes less than a millisecond.
+    pub const BYTES_MAX: u64 = 256 << 10;
 }
 
 /// Bodies of the errors of a route.
@@ -607,6 +623,7 @@ mod tests {
                 cache_bypass: None,
                 headers: FieldRules::default(),
                 compress: None,
+                digest: None,
                 cors: None,
                 guards: None,
                 action,

@@ -12,6 +12,7 @@ pub(super) fn transport(config: &Config, route: &Route, sealing: Option<&KernelS
             is_http2: sealing.is_some() && config.offers_http2(),
             unsealed: sealing.and_then(KernelSealing::why_not),
             is_cached: route.settings.cache.is_some(),
+            is_digested: route.settings.digest().is_some(),
             is_compressed: route.files.compress.is_some(),
         },
     )

@@ -37,6 +37,7 @@ mod requests;
 mod resets;
 mod scgi;
 mod site;
+mod tags;
 mod temporary;
 mod trust;
 mod uploads;

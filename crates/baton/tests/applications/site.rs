@@ -45,6 +45,7 @@ pub(crate) fn server(architecture: &str) -> &'static Server {
                 folder.base(),
                 UPLOAD_THREADS,
             );
+            program::start(&folder.base().join(format!("{transport}-tags.sock")), folder.base(), THREADS);
             routes.push_str(&ROUTE.replace("{transport}", transport));
         }
         scgi::start(&folder.base().join("scgi.sock"), folder.base());
@@ -111,6 +112,17 @@ passfd_users = ["{user}"]
 transport = "{transport}"
 connections_max = 8
 streamed_bodies_max = 8
+[[site.route]]
+path = "/{transport}-tags"
+etag = "digest"
+headers.set = { X-Route = "{transport}" }
+[site.route.fastcgi]
+to = "unix:{base}/{transport}-tags.sock"
+passfd_users = ["{user}"]
+transport = "{transport}"
+connections_max = 2
+queue_ms = 60000
+region_bytes = "128 KiB"
 "#;
 
 const SCGI_ROUTE: &str = r#"

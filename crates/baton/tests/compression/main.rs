@@ -18,6 +18,7 @@ mod hurdles;
 mod origins;
 mod site;
 mod streams;
+mod tags;
 mod tools;
 
 /// Runs a test under an architecture, with clients that speak a protocol.

@@ -58,6 +58,7 @@ fn serve(peer: &mut Peer) {
                 "Content-Type: text/html\r\nETag: W/\"w\"\r\nVary: accept-encoding, Cookie\r\n",
                 text(5_000),
             ),
+            "kept" => peer.answer("Content-Type: text/html\r\nCache-Control: max-age=600\r\n", text(100_000)),
             "small" => peer.answer("Content-Type: text/html\r\n", text(500)),
             "typeless" => peer.answer("", text(5_000)),
             "picture" => peer.answer("Content-Type: image/png\r\n", text(5_000)),
@@ -81,6 +82,18 @@ fn serve(peer: &mut Peer) {
                 peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n");
                 text(300_000).chunks(7_777).for_each(|part| chunk(peer, part));
                 peer.send("0\r\n\r\n");
+            }
+            "chunks-of-text" => {
+                peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n");
+                text(200_000).chunks(7_777).for_each(|part| chunk(peer, part));
+                peer.send("0\r\n\r\n");
+            }
+            "long-pause" => {
+                let all = text(300_000);
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n");
+                peer.send(&all[..BEFORE_PAUSE]);
+                wait_until_told(query);
+                peer.send(&all[BEFORE_PAUSE..]);
             }
             "pause" | "events" => {
                 let media_type = if name == "pause" { "text/html" } else { "text/event-stream" };

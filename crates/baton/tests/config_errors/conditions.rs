@@ -107,6 +107,13 @@ fn answers_and_pages_that_come_to_nothing() {
     told("path = '/a'\nrespond = { status = 204, body = 'x' }", &["an answer with status 204 has no body"]);
     told("path = '/a'\nrespond = { status = 199 }", &["expected a status from 200 to 599"]);
     told("path = '/a'\nintercept = true", &["nothing to intercept"]);
+    told("path = '/a'\netag = 'digest'", &["nothing to digest", "remove `etag`"]);
+    told("path = '/a'\nproxy = 'http://127.0.0.1:1'\netag = 'digests'", &["did you mean", "digest"]);
+    told("path = '/a'\ncluster = true\netag = 'digest'", &["a route has either `cluster` or `etag`"]);
+    told(
+        "path = '/a'\nrespond = { status = 204 }\netag = 'digest'",
+        &["a route has either `respond` or `etag`"],
+    );
     told(
         "path = '/a'\nproxy = 'http://127.0.0.1:1'\nintercept = true",
         &["neither the route nor its site has"],

@@ -198,7 +198,7 @@ impl DelegatedRequest {
         let text = self.parameters(&head, env.client, terms, program, body.len() + left);
         // A connection from which a body is still read cannot be passed.
         // What the application says to the client itself, the cache would not see: neither what it could store, nor that
-        // a POST has changed something.
+        // a POST has changed something. Nor would it be digested.
         let rules = self.rules();
         // Its fields are told before its status is known.
         let mut variables = rules.headers.into_iter().flat_map(FieldRules::variables);
@@ -207,6 +207,7 @@ impl DelegatedRequest {
             && !tells_status
             && !self.intercepts_any()
             && rest.is_none()
+            && rules.digest.is_none()
             && delegate.cache.is_none();
         let client = may_pass.then(|| env.reply.client_to_pass()).flatten();
         let pass_terms = client.map(|Client { minor, keep, head: is_head }| {

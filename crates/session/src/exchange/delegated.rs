@@ -9,12 +9,14 @@
 //!            │
 //!            ├─ Switch ───────────────────────────────────────────────────────────────────────► a tunnel
 //!            │
-//!            ├─ Head ─► Held ── all of it is there, or nothing more for now ─► Sending ── End ─► answered
+//!            ├─ Head ─► Held ── all of it is there, or nothing more for now (*) ─► Sending ── End ─► answered
 //!            │    └───► Collecting ── End ─► Assembly: its answer is assembled from files ─────► answered
 //!            │
 //!   Sending: a Coder may code the body ([`Coder`]). If it needs more turns for it, Sending ── End ─► Finishing ─► answered
 //!
 //!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
+//!
+//!   (*) A body that is digested is held until all of it is there, or too much.
 //! ```
 
 mod coding;
@@ -30,10 +32,10 @@ use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
 use baton_pool::Chunk;
-use baton_response::{Author, Body, Coder, Ready, Response, TURN_BYTES};
+use baton_response::{Author, Body, Coder, Ready, Response, TURN_BYTES, is_digested};
 use baton_site::documents::Instead;
 use baton_site::mark::Mark;
-use baton_site::plan::{Delegate, Plan, Terms};
+use baton_site::plan::{Delegate, Digest, Plan, Terms};
 use baton_telemetry::log::Outcome;
 use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
@@ -318,7 +320,9 @@ impl Delegated {
         }
         match event {
             None => {
-                self.begin_held(env, false, record);
+                if !self.awaits_digest() {
+                    self.begin_held(env, false, record);
+                }
                 return self.flush_coder(env, record);
             }
             Some(ResponseEvent::Head(head, instruction)) => self.take_head(env, head, instruction),
@@ -401,12 +405,11 @@ impl Delegated {
         match &mut self.progress {
             Progress::Held { head, body: held } => {
                 held.append(body);
-                // What is coded need not wait for its length.
+                // What is coded need not wait for its length, but it does for its digest.
                 let is_coded = || {
-                    let request = self.origin.head.get();
-                    let verdict =
-                        self.origin.rules().compress.map(|rules| judge(rules, &request, head, None));
-                    matches!(verdict, Some(Verdict::Coded(_)))
+                    let (request, rules) = (self.origin.head.get(), self.origin.rules());
+                    let verdict = rules.compress.map(|rules| judge(rules, &request, head, None));
+                    matches!(verdict, Some(Verdict::Coded(_))) && !is_digested(rules.digest, head)
                 };
                 if held.len() > HELD_BYTES_MAX || (held.len() > TURN_BYTES && is_coded()) {
                     self.begin_held(env, false, record);
@@ -431,6 +434,14 @@ impl Delegated {
             _ => debug_assert!(false, "a body before its head"),
         }
         Reaction::More
+    }
+
+    /// Whether the head waits for the end of the body, whose digest it will have.
+    fn awaits_digest(&self) -> bool {
+        match &self.progress {
+            Progress::Held { head, .. } => is_digested(self.origin.rules().digest, head),
+            _ => false,
+        }
     }
 
     /// Sends the held head and body. `is_whole`: the body is complete, and nothing follows it.
@@ -685,8 +696,8 @@ const TOO_SHORT: &str = "its response is shorter than its Content-Length";
 /// Bytes of a body in which files are named.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes of a body that are held back until its end may tell its length.
-const HELD_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes of a body that are held back until its end may tell its length, and its digest.
+const HELD_BYTES_MAX: u64 = Digest::BYTES_MAX;
 
 /// Local redirects of one request; more are a loop.
 const REDIRECTS_MAX: u32 = 10;

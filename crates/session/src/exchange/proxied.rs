@@ -108,7 +108,10 @@ impl DelegatedRequest {
             rest,
             idempotent: upgrade.is_none() && is_idempotent(head.method),
             pass: None,
-            takes_pipes: ask.is_none() && env.reply.may_send_by_reference() && env.client.takes_pipes(),
+            takes_pipes: ask.is_none()
+                && self.rules().digest.is_none()
+                && env.reply.may_send_by_reference()
+                && env.client.takes_pipes(),
             ends: self.ends(env.client),
             client,
         };

@@ -53,6 +53,8 @@ impl<'a> Routed<'a> {
             matcher: route.map(|route| &route.matcher),
             error_pages: pages.map_or(&site.error_pages, |pages| &pages.pages),
             compress: route.map_or(&site.compress, |route| &route.compress).as_deref(),
+            // HEAD has no content to digest, and a POST selects no representation.
+            digest: route.and_then(|route| route.digest).filter(|_| head.method == Method::Get),
             allowed: cors.and_then(|cors| cors.allowed(head)),
             accept: head.accept,
             ..Rules::without_site(plan)

@@ -80,6 +80,7 @@ pub(crate) fn request(shelf: &Shelf, bounds: Bounds, number: usize, choices: &mu
         is_head: method == "HEAD",
         content: Content::Cached(Box::new(wanted)),
         fields: Vec::new(),
+        tag: None,
     };
     let version = persistence(bounds, &mut fields, &mut expected, choices);
     if version == "HTTP/1.0" || !body.is_empty() {

@@ -1,5 +1,6 @@
 //! Requests for the application, and the model of their answers.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use baton_upstream::Protocol;
 
 use super::application::{AFTER_FILES, Manner, Query, REDIRECTED_TO};
@@ -33,6 +34,7 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         is_head: method == "HEAD",
         content: Content::Page,
         fields: Vec::new(),
+        tag: None,
     };
     if matches!(manner, Manner::SendFile | Manner::AccelRedirect) {
         let file = query.file(&folder.files).0;
@@ -76,6 +78,11 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
     if expected.is_head {
         expected.content = Content::Any;
     } else if let Some(content) = own_content(query, method, &body.content, folder) {
+        let is_own = manner.status() == 200 && manner != Manner::Redirect;
+        if bounds.digests && method == "GET" && is_own {
+            let is_named = choices.chance(40);
+            name_body(&content, is_named, &mut fields, &mut expected);
+        }
         expected.content = Content::Exact(content);
     }
     if let Some((status, _)) = body.refused {
@@ -87,6 +94,18 @@ pub(crate) fn request(folder: &Folder, bounds: Bounds, number: usize, choices: &
         &body.bytes,
         expected,
     )
+}
+
+/// Expects the digest of the body as its tag; `is_named`: the client has that body.
+fn name_body(content: &[u8], is_named: bool, fields: &mut String, expected: &mut Expected) {
+    let digest = digest(&SHA256, content);
+    let half: String = digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{half}\"");
+    if is_named {
+        fields.push_str(&format!("If-None-Match: {tag}\r\n"));
+        expected.status.push(304);
+    }
+    expected.tag = Some((tag, is_named));
 }
 
 /// A body that may be refused for its head only: the origin may answer before anything else of it is known.

@@ -28,6 +28,8 @@ pub(crate) struct Expected {
     pub(crate) content: Content,
     /// Fields of the answer.
     pub(crate) fields: Vec<(&'static str, String)>,
+    /// The tag that the server makes of the body, unless a part of that was in a file; and whether the client names it.
+    pub(crate) tag: Option<(String, bool)>,
 }
 
 /// What becomes of the connection, unless the server ends it for other reasons.
@@ -98,6 +100,7 @@ impl Expected {
     fn outcome(&self, status: u16) -> &'static str {
         let is_other = self.status.first() != Some(&status);
         match status {
+            304 if self.tag.is_some() => "complete",
             408 => "timed-out",
             502..=504 if self.is_applications && !self.is_malformed => "application-failed",
             _ if self.is_failure && !is_other => "application-failed",
@@ -120,6 +123,11 @@ impl Expected {
         );
         if let Content::Cached(wanted) = &self.content {
             return wanted.check(response, true);
+        }
+        if let Some((tag, is_named)) = self.tag.as_ref().filter(|_| matches!(status, 200 | 304)) {
+            let told = response.field("ETag");
+            assert!(told.is_none_or(|told| told == tag), "{told:?}, not {tag}: {response:?}");
+            assert_eq!(status == 304, told.is_some() && *is_named, "{tag}: {response:?}");
         }
         let is_first = self.status.first() == Some(&status);
         let content = if is_first { &self.content } else { &Content::Page };

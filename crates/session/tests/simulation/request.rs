@@ -28,6 +28,8 @@ pub(crate) struct Bounds {
     pub(crate) is_http2: bool,
     /// What the application speaks.
     pub(crate) protocol: Protocol,
+    /// Whether bodies of the application are digested.
+    pub(crate) digests: bool,
     /// Whether the server never waits too long for the application, unless a request asks for that.
     pub(crate) is_prompt: bool,
     /// How many in a hundred are for the application.
@@ -66,6 +68,7 @@ impl Request {
             is_head: method == "HEAD",
             content: Content::Page,
             fields: Vec::new(),
+            tag: None,
         };
         let mut fields = String::from("Host: simulated\r\n");
         match (method, path, file) {
@@ -345,6 +348,7 @@ fn malformed(number: usize, choices: &mut Choices) -> Request {
         is_head: false,
         content: Content::Page,
         fields: Vec::new(),
+        tag: None,
     };
     Request::assemble(line, fields, b"", expected)
 }

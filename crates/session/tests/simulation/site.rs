@@ -12,7 +12,9 @@ use baton_http::{FieldRules, FileState, MediaTypes};
 use baton_site::address_range::AddressSet;
 use baton_site::limits::Limits;
 use baton_site::matcher::Matcher;
-use baton_site::plan::{Action, CgiTerms, Delegate, Plan, ProxyTerms, Route, Site, Terms, UploadSettings};
+use baton_site::plan::{
+    Action, CgiTerms, Delegate, Digest, Plan, ProxyTerms, Route, Site, Terms, UploadSettings,
+};
 use baton_site::template::Template;
 use baton_telemetry::log::SiteLog;
 use baton_upstream::{
@@ -131,6 +133,7 @@ impl Folder {
         version: u32,
         application: &Arc<Application>,
         shelf: Option<&Shelf>,
+        digests: bool,
         choices: &mut Choices,
     ) -> Plan {
         let root = self.folder.path().to_owned();
@@ -190,6 +193,7 @@ impl Folder {
                     cache_bypass: None,
                     headers: FieldRules::default(),
                     compress: None,
+                    digest: (digests && path == APPLICATION).then_some(Digest::Passing),
                     cors: None,
                     guards: None,
                     action,

@@ -101,6 +101,8 @@ pub(crate) struct World<'a> {
     /// Whether reading and sending are steps of their own.
     in_stages: bool,
     is_disk_cold: bool,
+    /// Whether bodies of the application are digested.
+    digests: bool,
     trace: Option<&'a mut dyn FnMut(String)>,
     /// When sessions move to another process, in a hundred chances.
     moves: (Choices, u8),
@@ -167,8 +169,9 @@ impl<'a> World<'a> {
         let is_cached = protocol != Protocol::Scgi && of_cache.chance(40);
         let is_ample = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(3)).chance(30);
         let shelf = is_cached.then(|| Shelf::open(setting.counters, is_ample, &mut of_cache));
+        let digests = Choices::new(seed.wrapping_mul(PRIME).wrapping_add(5)).chance(30);
         let applied = setting.folder.application(&setting.temporary, protocol, &mut choices);
-        let plan = Arc::new(setting.folder.plan(limits, 0, &applied, shelf.as_ref(), &mut choices));
+        let plan = Arc::new(setting.folder.plan(limits, 0, &applied, shelf.as_ref(), digests, &mut choices));
         let cache = CacheSettings {
             heads: choices.chance(80),
             names: choices.chance(80),
@@ -218,6 +221,7 @@ impl<'a> World<'a> {
             version: 0,
             in_stages: choices.chance(20),
             is_disk_cold: cold_percent > 0,
+            digests,
             trace,
             moves,
             fingerprint: seed,
@@ -237,6 +241,7 @@ impl<'a> World<'a> {
         let bounds = Bounds {
             is_http2: false,
             protocol: self.protocol,
+            digests: self.digests,
             is_prompt: self.application.is_prompt() && is_read_soon,
             for_application: self.choices.one(&[0, 10, 60, 95]).max(if self.shelf.is_some() { 60 } else { 0 })
                 as u8,
@@ -399,6 +404,7 @@ impl<'a> World<'a> {
                     self.version,
                     &applied,
                     self.shelf.as_ref(),
+                    self.digests,
                     &mut self.choices,
                 );
                 self.old_plans.push(Arc::downgrade(&self.ctx.plan));

@@ -27,7 +27,7 @@ use baton_master::kernel_sealing;
 use baton_report::counted;
 use baton_site::address_range::AddressSet;
 use baton_site::condition::RequestView;
-use baton_site::plan::{Action, UNANSWERED};
+use baton_site::plan::{Action, Digest, UNANSWERED};
 use clap::{Args, ValueHint};
 use toml::Spanned;
 
@@ -253,6 +253,9 @@ impl Explain {
         if let Some(compress) = compress.filter(|_| delegated) {
             lines.add("coding", compression::of_stream(compress, &self.request()));
         }
+        if let Some(digest) = route.digest.filter(|_| delegated) {
+            lines.add("etag", tag_of(digest));
+        }
         if delegated {
             let is_proxied = matches!(&route.action, Action::Delegated(delegate) | Action::Copies(_, delegate) if delegate.proxy().is_some());
             let whose = if is_proxied { "origin" } else { "application" };
@@ -339,6 +342,15 @@ fn explain_file(lines: &mut Lines, config: &Config, name: &str, size: u64) {
         ),
     };
     lines.add("sent", sent);
+}
+
+fn tag_of(digest: Digest) -> String {
+    let strength = match digest {
+        Digest::Kept => "weak, since the shared cache answers for ranges",
+        Digest::Passing => "strong, but for a coding made here, or for an application that has ranges",
+    };
+    let kib_max = Digest::BYTES_MAX >> 10;
+    format!("if the response has none, a digest of up to {kib_max} KiB in memory: {strength}")
 }
 
 /// Tells which program answers, and returns the parameters that it gets.
