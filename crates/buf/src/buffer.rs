@@ -149,6 +149,11 @@ impl Slice {
         }
     }
 
+    /// Whether anything else refers to its buffer.
+    pub fn is_referenced(&self) -> bool {
+        Arc::strong_count(&self.buffer.0) > 1
+    }
+
     /// Names its bytes.
     pub fn name(&self) -> SliceName {
         SliceName { memory: Arc::downgrade(&self.buffer.0), start: self.start, end: self.end }

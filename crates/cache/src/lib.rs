@@ -33,6 +33,7 @@ mod interim;
 mod inventory;
 mod live;
 mod loop_cache;
+mod memory_share;
 mod mp4;
 mod object;
 mod opened;
@@ -66,6 +67,7 @@ pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Sche
 pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};
 pub use inventory::{SEGMENTS_SHOWN_MAX, SegmentParts, StoredParts};
+pub use memory_share::MemoryShare;
 pub use purge::{PurgeOrder, PurgeOutbox, PurgeRefusal};
 pub use request::SourceRequest;
 pub use route::CachedRoute;

@@ -9,6 +9,8 @@ use baton_segment::policy::PolicyName;
 pub struct Settings {
     /// Bytes of bodies that are kept in memory, whether they are on the disk or not.
     pub memory_bytes_max: u64,
+    /// Of these, how many are kept whatever the pressure on memory.
+    pub memory_bytes_min: u64,
     /// Where bodies are kept that survive a restart, if anywhere.
     pub disk: Option<DiskSettings>,
     /// Most responses, each with its head in memory.
@@ -48,6 +50,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             memory_bytes_max: 256 << 20,
+            memory_bytes_min: 32 << 20,
             disk: None,
             objects_max: 100_000,
             block_bytes: 256 << 10,

@@ -282,6 +282,14 @@ impl SharedCache {
         let _ = is_recorded.recv_timeout(patience);
     }
 
+    /// Lets the memory take a part of its range, in thousandths: see [`MemoryShare`](crate::MemoryShare). Returns whether it
+    /// has given up some.
+    pub fn set_memory_share(&self, permille: u16, now_ms: u64) -> bool {
+        let before = self.blocks.held().1;
+        self.forget(self.blocks.set_memory_share(permille, now_ms));
+        self.blocks.held().1 < before
+    }
+
     /// What the cache holds.
     pub fn stats(&self) -> CacheStats {
         let (objects, bytes) = self.blocks.held();

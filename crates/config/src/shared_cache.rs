@@ -36,6 +36,9 @@ settings! {
     SharedCache in "shared_cache" {
         /// Bytes of response bodies kept in memory, whether they are in `folder` or not.
         memory_bytes_max: u64 = 256 << 20, Bytes(1 << 20, 1 << 50);
+        /// Of these, bytes that stay when memory is short: the more time is lost by that in the server's control group, the closer
+        /// the cache comes to them. `auto`: an eighth. As many as `memory_bytes_max`: it gives none up.
+        memory_bytes_min: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Folder in which bodies and heads are kept, too, so that a restart keeps them. The master creates it for the
         /// workers' user, and below it a folder for each worker process. On ext4, XFS, Btrfs or tmpfs.
         folder: Option<PathBuf> = None, Or("none", FilePath);
@@ -107,6 +110,7 @@ impl SharedCache {
     pub fn settings_of_worker(&self) -> Settings {
         Settings {
             memory_bytes_max: self.memory_bytes_max,
+            memory_bytes_min: self.memory_bytes_min.unwrap_or(self.memory_bytes_max / 8),
             disk: self.folder.clone().map(|folder| DiskSettings {
                 folder,
                 bytes_max: self.disk_bytes_max,

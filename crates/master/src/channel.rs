@@ -84,6 +84,11 @@ pub(super) enum ToWorker {
     DocumentMap,
     /// Say what documents were asked for since the last time.
     CountDocuments,
+    /// Let the shared cache take this part of the memory that it can give up.
+    CacheMemory {
+        /// In thousandths.
+        permille: u16,
+    },
     /// Wake all loops, even if there is nothing to do.
     Wake,
     /// Purge.

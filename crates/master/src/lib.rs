@@ -19,6 +19,7 @@ mod announce;
 mod applications;
 mod cache_folder;
 mod cache_memory;
+mod cache_pressure;
 mod certificates;
 mod channel;
 mod child;

@@ -38,6 +38,7 @@ enum Call {
     Finish(usize),
     Purge(u128),
     Lose { reader: usize, at: f64 },
+    Shrink { blocks: u64, spared: usize },
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
@@ -49,6 +50,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         1 => any::<usize>().prop_map(Call::Finish),
         1 => (0..18_u128).prop_map(Call::Purge),
         1 => (any::<usize>(), 0.0..1.0_f64).prop_map(|(reader, at)| Call::Lose { reader, at }),
+        1 => (0..40_u64, 0..5_usize).prop_map(|(blocks, spared)| Call::Shrink { blocks, spared }),
     ];
     prop::collection::vec(call, 1..120)
 }
@@ -105,6 +107,26 @@ impl Model {
                 self.held.get_mut(&generation).unwrap().insert(block);
             }
         }
+    }
+
+    /// Gives up what is beyond a lower bound. Some victims are used first, so that others may go before them.
+    fn shrink(&mut self, blocks: u64, mut spared: usize) {
+        self.index.set_bytes_max(blocks * BLOCK);
+        while let Some((key, block)) = self.index.beyond_bound(self.now) {
+            let here = self.index.find(key).expect("a content");
+            let (before, segments) = (self.index.bytes(), self.index.segments());
+            assert!(self.index.contains(here, block));
+            if spared > 0 {
+                spared -= 1;
+                self.index.handle_use(here, None, block, self.now);
+            } else {
+                self.index.evict(here, block);
+                assert!(self.index.bytes() <= before && self.index.segments() < segments);
+            }
+            self.drop_removed();
+        }
+        assert!(self.index.bytes() <= blocks * BLOCK);
+        self.index.set_bytes_max(BYTES_MAX);
     }
 
     fn drop_removed(&mut self) {
@@ -172,6 +194,7 @@ fn run(policy: PolicyName, grouping: Grouping, calls: Vec<Call>) {
         match call {
             Call::Open(key) => model.open(key, Some(length_of(key))),
             Call::OpenUnknown(key) => model.open(key, None),
+            Call::Shrink { blocks, spared } => model.shrink(blocks, spared),
             _ if model.readers.is_empty() => {}
             Call::Close(reader) => {
                 let (here, _, last) = model.readers.swap_remove(reader % readers);

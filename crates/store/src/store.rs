@@ -274,6 +274,12 @@ impl Store {
         Ok(())
     }
 
+    /// Whether the bytes of a block in memory are being sent or written: without the block, their memory would not be free.
+    pub fn is_referenced(&self, id: &BlockId) -> bool {
+        let shard = self.shared.table.of(&id.key);
+        shard.memory_block(id).is_some_and(|block| block.bytes.is_referenced())
+    }
+
     /// Ends [holding](Self::hold) a block. Clients that are being sent it keep it.
     pub fn release(&self, id: &BlockId) {
         self.shared.table.of(&id.key).release(id);

@@ -15,6 +15,7 @@ pub mod kernel_tls;
 pub mod mailbox;
 pub mod memory;
 pub mod memory_bounds;
+pub mod memory_pressure;
 pub mod open_below;
 pub mod passing;
 pub mod process;

@@ -54,7 +54,7 @@ fn tightest(process: &Path) -> io::Result<Option<GroupBound>> {
 /// A hierarchy of control groups that has memory among its controllers, or may have: one of version 1, or the one of
 /// version 2.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+pub(crate) struct Mount {
     version: Version,
     /// Which group of the hierarchy is mounted: in a container often not the root.
     root: PathBuf,
@@ -81,7 +81,7 @@ impl Version {
 impl Mount {
     /// From a line of `mountinfo`: number, parent, device, root, place, options, any number of tags, `-`, type, source,
     /// options of the file system (proc_pid_mountinfo(5)).
-    fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let (mount, system) = line.split_once(" - ")?;
         let mount: Vec<&str> = mount.split(' ').collect();
         let system: Vec<&str> = system.split(' ').collect();
@@ -93,12 +93,21 @@ impl Mount {
         Some(Self { version, root: unescaped(mount.get(3)?), at: unescaped(mount.get(4)?) })
     }
 
-    /// The tightest bound from the group of a process up to the topmost visible one.
-    fn tightest(&self, memberships: &str) -> Option<GroupBound> {
+    pub(crate) fn is_of_version_two(&self) -> bool {
+        self.version == Version::Two
+    }
+
+    /// Where the group of a process is.
+    pub(crate) fn group(&self, memberships: &str) -> Option<PathBuf> {
         let path = memberships.lines().find_map(|line| self.path_in(line))?;
         // Outside of the mount: the mounted group is the closest visible one.
         let below = Path::new(path).strip_prefix(&self.root).unwrap_or(Path::new(""));
-        let group = self.at.join(below);
+        Some(self.at.join(below))
+    }
+
+    /// The tightest bound from the group of a process up to the topmost visible one.
+    fn tightest(&self, memberships: &str) -> Option<GroupBound> {
+        let group = self.group(memberships)?;
         let groups = group.ancestors().take_while(|group| group.starts_with(&self.at));
         let files = groups.flat_map(|group| self.version.files().iter().map(move |name| group.join(name)));
         files

@@ -59,7 +59,9 @@ pub(super) fn for_humans(status: &Value) -> String {
 pub(super) fn of_topic(status: &Value, topic: Topic) -> String {
     let mut out = String::new();
     match topic {
-        Topic::Memory => settings(status, &["cache_memory", "descriptors", "kernel_tls"], &mut out),
+        Topic::Memory => {
+            settings(status, &["cache_memory", "memory_pressure", "descriptors", "kernel_tls"], &mut out)
+        }
         Topic::Sites => {
             for listener in elements(&status["listeners"]) {
                 out.push_str(&format!("{:16}{}\n", "listener", plain(&listener["address"])));
@@ -225,7 +227,7 @@ mod tests {
     fn workers_stand_in_columns_and_engines_below() {
         let mut status = json!({
             "version": "1", "state": "running", "pid": 7, "uptime_seconds": 3, "configuration": "/b.toml",
-            "architecture": "auto", "cache_memory": "8 MiB per worker", "descriptors": "1024 per worker", "kernel_tls": "no: why not", "control_socket": null, "admin": [],
+            "architecture": "auto", "cache_memory": "8 MiB per worker", "memory_pressure": "not followed: why", "descriptors": "1024 per worker", "kernel_tls": "no: why not", "control_socket": null, "admin": [],
             "listeners": [{ "address": "127.0.0.1:80" }],
             "sites": [{ "name": "s", "root": "/srv" }],
             "acme": { "plans": [
@@ -246,6 +248,7 @@ baton 1, running, process 7, up 3 s
 configuration   /b.toml
 architecture    auto
 cache memory    8 MiB per worker
+memory pressure not followed: why
 descriptors     1024 per worker
 kernel tls      no: why not
 control socket  -

@@ -4,14 +4,18 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/origin.rs"]
+mod origin;
 
 mod admin;
 mod cpus;
 mod descriptors;
 mod ending;
+mod group;
 mod logs;
 mod memory;
 mod moving;
+mod pressure;
 mod reload;
 mod start;
 mod supervised;

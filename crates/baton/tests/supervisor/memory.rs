@@ -1,12 +1,11 @@
 //! Where memory is bounded, the server takes only its share.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::scope;
 
-use crate::common::server::{Server, wait_until};
+use crate::common::server::Server;
 use crate::common::{leave_out, matrix};
+use crate::group::Group;
 use crate::supervised::{ANY_PORT, configure, folder, status};
 
 /// Files that are kept in memory, more than a worker may keep.
@@ -36,11 +35,11 @@ fn a_control_group_is_respected() {
         let mut command = Command::new("sh");
         let script = "echo $$ > \"$2\"/cgroup.procs && exec \"$0\" run -c \"$1\"";
         command.args(["-c", script, env!("CARGO_BIN_EXE_baton")]);
-        command.arg(folder.base().join("baton.toml")).arg(&group.0);
+        command.arg(folder.base().join("baton.toml")).arg(group.folder());
         let server = Server::start(folder, command);
 
         let told = status(&server)["cache_memory"].to_string();
-        assert!(told.contains(per_worker) && told.contains(group.0.to_str().unwrap()), "{told}");
+        assert!(told.contains(per_worker) && told.contains(group.folder().to_str().unwrap()), "{told}");
         scope(|threads| {
             let clients = matrix::size(4, 8);
             for client in 0..clients {
@@ -95,59 +94,4 @@ fn start_with_little_address_space(configured: &str) -> Server {
     command.args(["-c", "ulimit -v 204800; exec \"$0\" run -c \"$1\"", env!("CARGO_BIN_EXE_baton")]);
     command.arg(folder.base().join("baton.toml"));
     Server::start(folder, command)
-}
-
-/// A control group that bounds memory, below the one of this process; gone when it is dropped.
-struct Group(PathBuf);
-
-impl Group {
-    /// `None` if there are none, or if this user may not make any.
-    fn make(bytes: u64) -> Option<Self> {
-        let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
-        let one =
-            mounts.iter().find(|mount| mount[2] == "cgroup" && mount[3].split(',').any(|o| o == "memory"));
-        let two = mounts.iter().find(|mount| mount[2] == "cgroup2");
-        let (mount, field, limit) = match (one, two) {
-            (Some(one), _) => (one[1], "memory", "memory.limit_in_bytes"),
-            (None, Some(two)) => (two[1], "", "memory.max"),
-            (None, None) => return None,
-        };
-        let of_this = memberships.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            controllers.split(',').any(|controller| controller == field).then_some(path)
-        })?;
-        let parent = Some(Path::new(mount).join(of_this.trim_start_matches('/')));
-        let parent = parent.filter(|parent| parent.is_dir()).unwrap_or(mount.into());
-        // Version 2 has files for memory only where the parent enables them, and such a parent has no processes.
-        let parent = [parent, mount.into()].into_iter().find(|parent| {
-            field == "memory"
-                || fs::read_to_string(parent.join("cgroup.subtree_control"))
-                    .is_ok_and(|text| text.split_whitespace().any(|controller| controller == "memory"))
-        })?;
-        // Tests of one process run side by side, those of several processes too.
-        let name = format!("baton-test-{}-{:?}", std::process::id(), std::thread::current().id());
-        fs::create_dir(parent.join(&name)).ok()?;
-        let group = Self(parent.join(name));
-        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
-        Some(group)
-    }
-
-    /// How many processes the kernel has killed in it.
-    fn kills(&self) -> u64 {
-        let text = ["memory.oom_control", "memory.events"]
-            .iter()
-            .find_map(|name| fs::read_to_string(self.0.join(name)).ok())
-            .expect("a count of kills");
-        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        count.expect("a count of kills").trim().parse().expect("a number")
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // The server is gone, but the kernel may take a moment to see that.
-        wait_until("the control group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
 }

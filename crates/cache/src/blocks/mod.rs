@@ -15,7 +15,7 @@ mod memory;
 mod tiers;
 
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,7 +39,8 @@ pub(crate) struct Blocks {
     store: Store,
     tiers: Tiers,
     layout: Layout,
-    memory_bytes_max: u64,
+    /// The range in which the bound of the memory is.
+    memory_bytes: RangeInclusive<u64>,
     disk_bytes_max: u64,
     held: Arc<HeldBytes>,
     counters: CacheCounters,
@@ -101,7 +102,8 @@ impl Blocks {
             store,
             tiers: Tiers::new(memory_index, disk_index),
             layout,
-            memory_bytes_max: settings.memory_bytes_max,
+            memory_bytes: settings.memory_bytes_min.min(settings.memory_bytes_max)
+                ..=settings.memory_bytes_max,
             disk_bytes_max,
             held: HeldBytes::new(if disk.is_some() { being_sent_bytes } else { settings.memory_bytes_max }),
             counters,
@@ -126,7 +128,8 @@ impl Blocks {
     /// its own beginning.
     pub(crate) fn outlasts_readers(&self, length: Option<u64>) -> bool {
         let is_on_disk = matches!(self.store.disk(), DiskState::Working | DiskState::Limited);
-        let bytes_max = if is_on_disk { self.disk_bytes_max } else { self.memory_bytes_max };
+        let bytes_max =
+            if is_on_disk { self.disk_bytes_max } else { self.tiers.lock(Tier::Memory).bytes_max() };
         length.is_some_and(|length| length <= bytes_max / 4)
     }
 

@@ -103,6 +103,7 @@ impl Master {
             }),
             site_logs: self.logs.sites_for_worker()?,
             tuning,
+            cache_permille: self.cache_pressure.permille(),
             purges: slot.missed.orders.clone(),
             pem_files: self.certificates.into_files(),
             ticket_secrets: self.ticket_keys.into_secrets(),
@@ -171,6 +172,7 @@ impl Master {
             self.endpoints.deadline(),
             self.watchdog_due(),
             self.certificates_due(),
+            self.cache_pressure.deadline(&self.config),
             Some(self.ticket_keys.deadline(&self.config)),
             self.reloads.deadline(),
             self.status_collection.deadline(),
@@ -207,6 +209,7 @@ impl Master {
             self.look_at_certificates(now);
         }
         self.ticket_keys.advance(&self.config, &self.workers, now);
+        self.cache_pressure.advance(&self.config, &self.workers, now);
         if passed(self.phase.deadline()) {
             self.kill_remaining(now);
         }

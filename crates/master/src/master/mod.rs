@@ -26,6 +26,7 @@ pub(crate) use self::start::prepare;
 
 use crate::acme::Acme;
 use crate::applications::Applications;
+use crate::cache_pressure::CachePressure;
 use crate::certificates::WatchedCertificates;
 use crate::documents::Documents;
 use crate::failover::Failover;
@@ -87,6 +88,7 @@ pub(crate) struct Master {
     reloads: Reloads,
     status_collection: StatusCollection,
     purges: Purges,
+    cache_pressure: CachePressure,
     route_questions: RouteQuestions,
 }
 

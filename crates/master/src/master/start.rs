@@ -21,6 +21,7 @@ use super::Master;
 use crate::acme::Acme;
 use crate::announce::announcement;
 use crate::applications::Applications;
+use crate::cache_pressure::CachePressure;
 use crate::certificates::{Certificates, WatchedCertificates};
 use crate::control::ControlSocket;
 use crate::documents::Documents;
@@ -179,6 +180,7 @@ pub(crate) fn prepare(
         reloads: Reloads::default(),
         status_collection: StatusCollection::default(),
         purges: Purges::default(),
+        cache_pressure: CachePressure::begin(Instant::now()),
         route_questions: RouteQuestions::default(),
         failure: None,
     })

@@ -99,6 +99,7 @@ impl Master {
             },
             "architecture": self.startup.tuning.architecture.to_string(),
             "cache_memory": self.startup.cache_memory,
+            "memory_pressure": self.cache_pressure.told(&self.config),
             "kernel_tls": self.startup.kernel_tls,
             "descriptors": self.startup.descriptors,
             "control_socket": self.endpoints.control_path(),

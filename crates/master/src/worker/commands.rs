@@ -17,6 +17,8 @@ use baton_process_table::{Claim, ProcessTable};
 use baton_report::log;
 use baton_session::departures::Destination;
 use baton_site::plan::Plan;
+use baton_sys::memory::give_back;
+use baton_telemetry::clock::Clock;
 use baton_tls::{PemFile, TicketSecrets};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
@@ -177,6 +179,11 @@ impl CommandThread {
                     self.purges.cache.when_recorded(move |_| {
                         report(&channel, &FromWorker::Purged { tickets, responses });
                     });
+                }
+            }
+            ToWorker::CacheMemory { permille } => {
+                if self.purges.cache.set_memory_share(permille, Clock::default().now_ms()) {
+                    give_back();
                 }
             }
             ToWorker::Wake => self.steering.wake(),

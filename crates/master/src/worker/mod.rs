@@ -85,6 +85,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) log: Option<LogSettings>,
     /// The access logs that sites have for themselves.
     pub(crate) site_logs: Vec<(PathBuf, OwnedFd)>,
+    /// The part of its memory that the shared cache may take, in thousandths.
+    pub(crate) cache_permille: u16,
     /// What the worker before this one should have purged.
     pub(crate) purges: Vec<PurgeOrder>,
     /// Where clients arrive of the server whose place this one takes.
@@ -154,6 +156,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     let shared_cache =
         SharedCache::open(&setup.tuning.shared_cache, setup.counters.of_cache(), outbox.clone())
             .map_err(|error| format!("cannot open the shared cache: {error}"))?;
+    shared_cache.set_memory_share(setup.cache_permille, 0);
     shared_cache.purge(&setup.purges);
     let commands = CommandThread::new(
         Arc::clone(channel),

@@ -77,7 +77,7 @@ impl Index {
         self
     }
 
-    /// Changes the bound of bytes. What is beyond a lower one goes when something is stored.
+    /// Changes the bound of bytes. What is beyond a lower one goes when something is stored, or by [`evict`](Self::evict).
     pub fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
     }
@@ -272,6 +272,28 @@ impl Index {
         self.stock.objects[object].readers -= 1;
         self.stock.remove_if_idle(object);
         stored
+    }
+
+    /// What goes next while there is more than the bound allows: a content and a block of its segment.
+    ///
+    /// Until it is evicted, or [used](Self::handle_use), the answer stays the same.
+    pub fn beyond_bound(&mut self, now: Millis) -> Option<(KeyHash, BlockNumber)> {
+        if self.bytes() <= self.bytes_max {
+            return None;
+        }
+        let victim = self.stock.policy.victim(now, &self.stock.units)?;
+        let (object, segment) = self.stock.units.place_of(victim);
+        let span = self.stock.layout.blocks_of(segment, self.stock.blocks_in(object));
+        let record = &self.stock.objects[object];
+        let tail = span.tail.filter(|tail| record.blocks.contains(*tail));
+        Some((record.key(), record.blocks.blocks_back(span.body).next().or(tail)?))
+    }
+
+    /// Evicts the segment of a block.
+    pub fn evict(&mut self, object: ObjectId, block: BlockNumber) {
+        if let Some(unit) = self.stock.units.find(object, self.stock.segment_of(object, block)) {
+            self.stock.evict(unit, u64::MAX);
+        }
     }
 
     /// A block is not there after all: unreadable, or never written.

@@ -103,6 +103,8 @@ pub(crate) struct World<'a> {
     is_disk_cold: bool,
     /// Whether bodies of the application are digested.
     digests: bool,
+    /// Parts of its memory that the shared cache may take.
+    memory_shares: Choices,
     trace: Option<&'a mut dyn FnMut(String)>,
     /// When sessions move to another process, in a hundred chances.
     moves: (Choices, u8),
@@ -222,6 +224,7 @@ impl<'a> World<'a> {
             in_stages: choices.chance(20),
             is_disk_cold: cold_percent > 0,
             digests,
+            memory_shares: Choices::new(seed.wrapping_mul(PRIME).wrapping_add(6)),
             trace,
             moves,
             fingerprint: seed,
@@ -394,6 +397,10 @@ impl<'a> World<'a> {
             Event::Reload => {
                 self.version += 1;
                 self.note(|| "reload".into(), self.version as usize);
+                if let Some(shelf) = &self.shelf {
+                    // As good a moment as any for memory to become short, or not.
+                    shelf.shared.set_memory_share(self.memory_shares.one(&[0, 300, 1_000]), self.now_ms);
+                }
                 let mut limits = self.ctx.plan.limits.clone();
                 limits.pipelined_max = self.choices.one(&[1, 3, 64]);
                 let setting = self.setting;

@@ -32,6 +32,7 @@ impl Shelf {
     pub(crate) fn open(counters: Counters, is_ample: bool, choices: &mut Choices) -> Self {
         let mut settings = Settings {
             memory_bytes_max: choices.one(&[20_000, 100_000, 1 << 20, 64 << 20]),
+            memory_bytes_min: 10_000,
             objects_max: choices.one(&[1, 3, 1_000]),
             block_bytes: choices.one(&[4 << 10, 16 << 10]),
             policy: choices.one(&PolicyName::ALL),
