@@ -16,10 +16,11 @@ const MANIFEST: &str = r#"{"experiment": "log", "commit": "0123abcd", "file_sha2
 
 /// Seven rounds of nginx and of Baton, which does 5 % fewer requests with its log.
 fn lines() -> String {
-    let line = |contender: &str, round: usize, rate: f64| {
+    let line = |contender: &str, round: usize, rate_per_cpu: f64| {
+        let cpu_us = 1e6 / rate_per_cpu;
         format!(
             "{{\"load\":\"1 KB\",\"contender\":\"{contender}\",\"parameters\":{{\"load\":\"1 KB\",\"contender\":\"{contender}\"}},\
-             \"round\":{round},\"measured\":{{\"rate\":{rate}}},\"load_average\":0.1}}\n"
+             \"round\":{round},\"measured\":{{\"cpu-us\":{cpu_us}}},\"load_average\":0.1}}\n"
         )
     };
     (0..7).flat_map(|round| [line("baton", round, 1000.0), line("baton with log", round, 950.0)]).collect()
