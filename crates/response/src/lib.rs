@@ -14,6 +14,7 @@
 mod coder;
 mod compress;
 mod digest;
+mod digests;
 mod file;
 mod finish;
 pub mod head;
@@ -27,7 +28,8 @@ mod supplies;
 mod value;
 
 pub use coder::{Coder, CoderError, TURN_BYTES};
-pub use digest::{Digests, is_digested};
+pub use digest::is_digested;
+pub use digests::Digests;
 pub use file::range;
 pub use finish::{finish, switch};
 pub use head::Beginning;

@@ -6,7 +6,7 @@ use baton_site::mark::Ids;
 use baton_telemetry::log::AccessLogs;
 use baton_telemetry::metrics::Tally;
 
-use crate::digest::Digests;
+use crate::digests::Digests;
 use crate::send_way::SendWays;
 
 /// What the thread lends. Nothing in it belongs to a connection.
