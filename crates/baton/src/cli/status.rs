@@ -60,7 +60,7 @@ pub(super) fn of_topic(status: &Value, topic: Topic) -> String {
     let mut out = String::new();
     match topic {
         Topic::Memory => {
-            settings(status, &["cache_memory", "memory_pressure", "descriptors", "kernel_tls"], &mut out)
+            settings(status, &["cache_memory", "memory_pressure", "descriptors", "kernel_tls"], &mut out);
         }
         Topic::Sites => {
             for listener in elements(&status["listeners"]) {
