@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 66] = files![
+static FILES: [(&str, &str); 69] = files![
     "affinity",
     "applications",
     "architectures",
@@ -423,6 +423,7 @@ static FILES: [(&str, &str); 66] = files![
     "clients",
     "cluster",
     "cluster-faults",
+    "cluster-handoff",
     "compression",
     "copies",
     "dataset",
@@ -476,6 +477,8 @@ static FILES: [(&str, &str); 66] = files![
     "tune-matrix",
     "uploads",
     "warm-cache",
+    "ways",
+    "ways-node",
     "zero-copy",
 ];
 

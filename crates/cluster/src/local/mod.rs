@@ -1,8 +1,8 @@
 //! What a server and the handoff agent of its host say to each other: over sockets that keep message boundaries.
 //!
 //! ```text
-//!   master ──── connects to the agent's socket ──── Hello, Nodes, WorkerEnded ──►  agent
-//!                                    ◄── Status, Reachable, Loads ──
+//!   master ──── connects to the agent's socket ──── Hello, Nodes, Drain … ──►  agent
+//!                                    ◄── Status, Reachable, Loads, Drains ──
 //!   all workers ── requests ────────── Handoff, Return, Report ────►
 //!               ◄─ arrivals ────── passport and client's socket ────
 //! ```
