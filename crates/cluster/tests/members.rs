@@ -3,11 +3,11 @@
 
 mod common;
 
-use baton_cluster::{Drain, Tuple};
 use baton_cluster::agent::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, NodeId, Note, Peer};
 use baton_cluster::local::{Node, Report, ToMaster};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
+use baton_cluster::{Drain, Tuple};
 
 use common::passport;
 
@@ -476,15 +476,18 @@ fn a_drained_node_takes_nothing_and_says_what_is_left() {
     restored(&host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")))).expect("a socket");
     let of_other = FromFrontEnd::Drain { drain: drain("b", 5), is_yours: false };
     let is_told = |actions: &[Action<Socket>], is_here: bool| {
-        actions.iter().any(|action| {
-            matches!(action, Action::Tell(ToMaster::Drains { here, .. }) if *here == is_here)
-        })
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::Tell(ToMaster::Drains { here, .. }) if *here == is_here))
     };
     assert!(is_told(&host.hear(1, &of_other), false));
     assert!(is_told(&host.hear(1, &word), true));
     host.agent.handle_time(0);
     let left = |known: &Drain| (known.node.clone(), known.reports, known.left);
-    assert_eq!(host.agent.drains().iter().map(left).collect::<Vec<_>>(), [("a".into(), 1, 1), ("b".into(), 0, 0)]);
+    assert_eq!(
+        host.agent.drains().iter().map(left).collect::<Vec<_>>(),
+        [("a".into(), 1, 1), ("b".into(), 0, 0)]
+    );
     host.actions();
     let ship = host.hear(1, &FromFrontEnd::Ship(shipment(2, "192.0.2.1:4001")));
     assert_eq!(said(&ship, 1), [FromNode::Refused { flow: 2, why: RefuseReason::Drained }]);

@@ -10,7 +10,12 @@ use super::members::Members;
 use super::origins::{Figures, Origins};
 
 /// The cluster; `None`: no route leads to one.
-pub(super) fn report(config: &Config, members: &Members, drains: &[Drain], origins: &Origins) -> Option<Value> {
+pub(super) fn report(
+    config: &Config,
+    members: &Members,
+    drains: &[Drain],
+    origins: &Origins,
+) -> Option<Value> {
     if !config.has_cluster_routes() {
         return None;
     }

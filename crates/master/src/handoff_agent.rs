@@ -290,7 +290,8 @@ impl HandoffAgent {
     pub(crate) fn follow_drains(&mut self, is_drained: bool, workers: &Workers) {
         let gives_back = is_drained || self.is_drained_here;
         if std::mem::replace(&mut self.gives_back, gives_back) != gives_back {
-            let words = if gives_back { "drained: connections go back to front-ends" } else { "no longer drained" };
+            let words =
+                if gives_back { "drained: connections go back to front-ends" } else { "no longer drained" };
             log::notice(format_args!("this node is {words}"));
             workers.tell_all(&ToWorker::GiveBack { gives_back }, &[]);
         }

@@ -222,7 +222,7 @@ impl Members {
 
     /// Whether this host's own node is drained.
     pub(super) fn is_own_drained(&self) -> bool {
-        let own = self.settings.as_ref().and_then(|settings| settings.register.as_ref());
+        let own = self.settings.as_ref().and_then(|settings| settings.etcd.as_ref()?.register.as_ref());
         let is_own = |member: &&Member| own.is_some_and(|own| own.name == member.name);
         self.report.members.iter().find(is_own).is_some_and(|member| member.drained)
     }

@@ -175,7 +175,9 @@ impl Ctl {
         })?;
         match &self.request {
             Request::Cluster(cluster) => {
-                cluster.awaited().map_or(Ok(printed), |(node, wait)| ctl_drain::follow(&path, node, wait))
+                let is_in_etcd = told["by"] == "etcd";
+                let follow = |(node, wait)| ctl_drain::follow(&path, node, is_in_etcd, wait);
+                cluster.awaited().map_or(Ok(printed), follow)
             }
             _ => Ok(printed),
         }

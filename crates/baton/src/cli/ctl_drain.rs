@@ -19,21 +19,31 @@ enum Left {
     Unheard,
     /// Connections of front-ends at the node, and requests of this server there.
     Some { connections: u64, requests: u64 },
+    /// Only front-ends know: the order is in etcd, and this server is none.
+    Elsewhere,
 }
 
 const NOTHING: Left = Left::Some { connections: 0, requests: 0 };
 
 /// Asks the server again and again, prints what has changed, and fails if the node is not empty in time.
-pub(super) fn follow(control: &Path, node: &str, wait: Duration) -> Result<ExitCode, Failure> {
+pub(super) fn follow(
+    control: &Path,
+    node: &str,
+    is_in_etcd: bool,
+    wait: Duration,
+) -> Result<ExitCode, Failure> {
     let until = Instant::now() + wait;
     let mut told = None;
     loop {
         let status: Value = serde_json::from_str(&control::request(control, Command::Status)?)?;
-        let left = left_at(&status, node);
+        let left = match is_in_etcd && status["cluster"].is_null() {
+            true => Left::Elsewhere,
+            false => left_at(&status, node),
+        };
         if told.replace(left) != Some(left) {
             print(&words(node, left))?;
         }
-        if left == NOTHING {
+        if matches!(left, NOTHING | Left::Elsewhere) {
             return Ok(ExitCode::SUCCESS);
         }
         if Instant::now() >= until {
@@ -46,6 +56,7 @@ pub(super) fn follow(control: &Path, node: &str, wait: Duration) -> Result<ExitC
 fn words(node: &str, left: Left) -> String {
     match left {
         Left::Unheard => format!("{node}: nothing heard of it yet\n"),
+        Left::Elsewhere => format!("{node}: `baton ctl cluster` on a front-end says what is left\n"),
         NOTHING => format!("{node} is empty\n"),
         Left::Some { connections, requests } => {
             let [connections, requests] =
@@ -58,7 +69,7 @@ fn words(node: &str, left: Left) -> String {
 fn late(node: &str, left: Left, wait: Duration) -> Failure {
     let remedy = match left {
         Left::Unheard => "  is the name right, and does its handoff agent run?",
-        Left::Some { .. } => {
+        Left::Some { .. } | Left::Elsewhere => {
             "  the node stays drained, and the rest ends in its own time; `baton ctl drain` on the node sets it a limit"
         }
     };
@@ -110,7 +121,8 @@ mod tests {
         let elsewhere = json!({ "mover": status(1, 0)["mover"], "cluster": null });
         assert_eq!(left_at(&elsewhere, "a"), NOTHING, "on another node");
         assert_eq!(left_at(&elsewhere, "b"), Left::Unheard, "no such node");
-        let of_etcd = |state: &str| json!({ "cluster": { "nodes": [{ "name": "a", "state": state, "load": 0 }] } });
+        let of_etcd =
+            |state: &str| json!({ "cluster": { "nodes": [{ "name": "a", "state": state, "load": 0 }] } });
         assert_eq!(left_at(&of_etcd("up"), "a"), Left::Unheard, "the order is on its way");
         assert_eq!(left_at(&of_etcd("drained"), "a"), NOTHING);
     }

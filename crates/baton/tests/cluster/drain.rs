@@ -21,7 +21,9 @@ fn state(front: &Server, node: &str) -> String {
 }
 
 fn wait_for_state(fronts: [&Server; 2], node: &str, expected: &str) {
-    wait_until(&format!("{node} is {expected}"), || fronts.iter().all(|front| state(front, node) == expected));
+    wait_until(&format!("{node} is {expected}"), || {
+        fronts.iter().all(|front| state(front, node) == expected)
+    });
 }
 
 /// Goal: the word gets from a node to all front-ends and to the node that it is about, which has no list of nodes itself; kept
@@ -66,9 +68,7 @@ fn a_node_is_drained_from_wherever_that_is_said() {
     let said = cluster.nodes[drained].ctl(&["cluster", "undrain", &names[0]]);
     assert!(said.contains("not drained, by all members"), "{said}");
     wait_for_state([&cluster.front, &second], &names[0], "up");
-    wait_until("it gets connections again", || {
-        (0..FILES).any(|file| cluster.curl(&[file])[0].1 == names[0])
-    });
+    wait_until("it gets connections again", || (0..FILES).any(|file| cluster.curl(&[file])[0].1 == names[0]));
 }
 
 /// Goal: a name that no front-end has is not taken for an empty node; and a host with another key than the members' drains

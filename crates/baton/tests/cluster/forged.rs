@@ -61,7 +61,7 @@ fn a_forged_syn_ends_no_connection() {
         assert_eq!(raw.send_to(&packet, &VIP.into()).expect("a packet"), packet.len());
         assert_eq!(long_file(&mut client, turn), node, "on the same connection");
     }
-    assert_eq!(cluster.front.status()["mover"]["connections_at_nodes"], 1);
+    wait_until("it is there still", || cluster.front.status()["mover"]["connections_at_nodes"] == 1);
 }
 
 /// Goal: a client that has lost its connection without a word gets another one from the same port. Method: its kernel forgets the
@@ -88,9 +88,9 @@ fn a_client_that_begins_anew_is_served() {
     let mut answer = String::new();
     again.read_to_string(&mut answer).expect("an answer");
     assert!(answer.ends_with("here"), "{answer}");
-    wait_until("the old one is over", || cluster.nodes.iter().all(|node| {
-        node.status()["mover"]["connections_of_front_ends"] == 0
-    }));
+    wait_until("the old one is over", || {
+        cluster.nodes.iter().all(|node| node.status()["mover"]["connections_of_front_ends"] == 0)
+    });
 }
 
 /// Of a socket whose user writes the IP header, too.

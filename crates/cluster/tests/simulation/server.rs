@@ -48,7 +48,14 @@ pub(crate) struct Client {
 
 impl Server {
     pub(crate) fn new() -> Self {
-        Self { is_up: false, life: 0, clients: BTreeMap::new(), nodes: BTreeMap::new(), drains: Vec::new(), gives_back: false }
+        Self {
+            is_up: false,
+            life: 0,
+            clients: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            drains: Vec::new(),
+            gives_back: false,
+        }
     }
 }
 

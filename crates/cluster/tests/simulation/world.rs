@@ -37,7 +37,12 @@ pub(crate) struct Faults {
 impl Faults {
     /// A quarter of the seeds has no fault: there, no connection may be reset.
     pub(crate) fn of(seed: u64) -> Self {
-        Self { processes: seed & 1 != 0, network: seed & 2 != 0, slow: seed & 12 == 12, drains: seed % 3 == 1 }
+        Self {
+            processes: seed & 1 != 0,
+            network: seed & 2 != 0,
+            slow: seed & 12 == 12,
+            drains: seed % 3 == 1,
+        }
     }
 }
 
@@ -108,7 +113,9 @@ impl World {
         let clock_ms = self.now_ms() + self.hosts[host].ahead_ms;
         if self.hosts[host].agent.is_some() && self.hosts[host].server.is_up {
             self.words.insert(node, is_drained);
-            self.with_agent(host, |agent, _| agent.handle_drain(&Self::node(node).name, is_drained, clock_ms));
+            self.with_agent(host, |agent, _| {
+                agent.handle_drain(&Self::node(node).name, is_drained, clock_ms)
+            });
         }
     }
 
