@@ -12,10 +12,8 @@
 //! decides what becomes of each connection; the process around it is the crate `handoff-agent`.
 
 pub mod agent;
-mod drain;
 mod flow;
 pub mod local;
 pub mod peer;
 
-pub use drain::Drain;
 pub use flow::{FlowId, Tuple};

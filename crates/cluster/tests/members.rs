@@ -3,11 +3,11 @@
 
 mod common;
 
+use baton_cluster::Tuple;
 use baton_cluster::agent::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, NodeId, Note, Peer};
-use baton_cluster::local::{Node, Report, ToMaster};
+use baton_cluster::local::{Drain, Node, Report, ToMaster};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
-use baton_cluster::{Drain, Tuple};
 
 use common::passport;
 

@@ -1,6 +1,6 @@
 //! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
 
-use baton_cluster::Drain;
+use baton_cluster::local::Drain;
 use baton_config::{Cluster, ClusterNode, Config, source_word};
 use baton_report::counted;
 use baton_upstream::{CHOICE_LABELS, FitSeen, OriginRecord, Way};

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_cluster::Drain;
-use baton_cluster::local::{AgentSettings, AgentStatus, FromMaster, NAME_BYTES_MAX, ToMaster, VERSION};
+use baton_cluster::local::{
+    AgentSettings, AgentStatus, Drain, FromMaster, NAME_BYTES_MAX, ToMaster, VERSION,
+};
 use baton_config::{Config, OWN_EXECUTABLE};
 use baton_confine::Limits;
 use baton_report::log;

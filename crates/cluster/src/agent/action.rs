@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use baton_passport::Passport;
 
-use crate::drain::Drains;
+use super::drains::Drains;
 use crate::flow::{FlowId, Tuple};
 use crate::local::ToMaster;
 use crate::peer::RefuseReason;

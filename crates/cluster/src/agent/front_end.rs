@@ -20,9 +20,8 @@ use super::link::{Link, LinkState};
 use super::queue::pop_due;
 use super::secret::Secret;
 use super::waiting::Waiting;
-use crate::drain::Drain;
 use crate::flow::{FlowId, Tuple};
-use crate::local::{Node, NodeStatus, ToMaster};
+use crate::local::{Drain, Node, NodeStatus, ToMaster};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 
 /// The half.

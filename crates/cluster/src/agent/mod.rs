@@ -23,6 +23,7 @@
 //! connection is given back.
 
 mod action;
+mod drains;
 mod front_end;
 mod inbound;
 mod kept;
@@ -45,9 +46,8 @@ use secret::Secret;
 use baton_passport::Passport;
 
 use self::limits::SERVER_LOST_MS;
-use crate::drain::Drain;
 use crate::flow::{FlowId, Tuple};
-use crate::local::{AgentStatus, Node, Report, ToMaster};
+use crate::local::{AgentStatus, Drain, Node, Report, ToMaster};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused};
 
 /// The machine. `S` is a client's socket, which it never looks at.

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, VecDeque};
 use baton_passport::Passport;
 
 use super::action::{Action, ForServer, Note, Out};
+use super::drains::Drains;
 use super::inbound::{Connections, Inbound};
 use super::kept::{Kept, Phase};
 use super::limits::{FLOWS_MAX, LEFT_MS, LINK_FORGOTTEN_MS, STRAGGLERS_MS, UNDER_WAY_MAX};
 use super::queue::pop_due;
 use super::waiting::Waiting;
-use crate::drain::{Drain, Drains};
 use crate::flow::{FlowId, Tuple};
-use crate::local::Report;
+use crate::local::{Drain, Report};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment};
 
 /// The half.

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NAME_BYTES_MAX, NODES_MAX};
-use crate::drain::Drain;
+use super::{Drain, NAME_BYTES_MAX, NODES_MAX};
 
 /// A message of the master to its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,9 +25,11 @@
 //! Versions: the agent may be older than its server. Fields that are not known are ignored; of another version, a message is
 //! refused.
 
+mod drain;
 mod master;
 mod worker;
 
+pub use drain::Drain;
 pub use master::{
     AgentSettings, AgentStatus, FromMaster, Loads, Node, NodeStatus, SettingsRefused, ToMaster,
 };

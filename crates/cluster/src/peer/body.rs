@@ -9,9 +9,8 @@ use super::{
     FLOWS_PER_MESSAGE_MAX, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, TCP_BYTES_MAX,
     frames,
 };
-use crate::drain::Drain;
 use crate::flow::{FlowId, Tuple};
-use crate::local::NAME_BYTES_MAX;
+use crate::local::{Drain, NAME_BYTES_MAX};
 
 // The first two stay what they are, and so does the place of the version behind them.
 const HELLO: u8 = 0x01;

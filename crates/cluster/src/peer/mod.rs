@@ -33,8 +33,8 @@ use baton_passport::{Passport, Refused};
 
 pub use frames::Frames;
 
-use crate::drain::Drain;
 use crate::flow::{FlowId, Tuple};
+use crate::local::Drain;
 
 /// The version of these messages.
 pub const VERSION: u32 = 3;

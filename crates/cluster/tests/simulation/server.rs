@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_cluster::Drain;
-use baton_cluster::local::Loads;
+use baton_cluster::local::{Drain, Loads};
 use baton_passport::{Address, Passport};
 
 use crate::host::Handle;

@@ -114,7 +114,7 @@ impl World {
         if self.hosts[host].agent.is_some() && self.hosts[host].server.is_up {
             self.words.insert(node, is_drained);
             self.with_agent(host, |agent, _| {
-                agent.handle_drain(&Self::node(node).name, is_drained, clock_ms)
+                agent.handle_drain(&Self::node(node).name, is_drained, clock_ms);
             });
         }
     }

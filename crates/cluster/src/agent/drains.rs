@@ -5,43 +5,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::local::{NAME_BYTES_MAX, NODES_MAX};
-
-/// The last word about a node, and what the node has said of itself since.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drain {
-    /// The node's name: at most [`NAME_BYTES_MAX`] bytes.
-    pub node: String,
-    /// When it was said, in milliseconds since 1970 by the clock of that host; later than any word that was known there.
-    pub said_ms: u64,
-    /// Whether the node gets no requests and no connections, and gives back those that it has.
-    pub is_drained: bool,
-    /// How often the node has reported since; 0: it has not heard the word yet.
-    pub reports: u64,
-    /// Connections of front-ends that it had at its last report.
-    pub left: u64,
-}
-
-impl Drain {
-    /// Of two, the greater one counts.
-    fn rank(&self) -> (u64, bool, u64) {
-        (self.said_ms, self.is_drained, self.reports)
-    }
-}
+use crate::local::{Drain, NAME_BYTES_MAX, NODES_MAX};
 
 /// All that an agent knows.
 #[derive(Debug, Default)]
-pub(crate) struct Drains {
+pub(super) struct Drains {
     known: BTreeMap<String, Drain>,
     /// Whether the server is to be told.
-    pub(crate) is_news: bool,
+    pub(super) is_news: bool,
 }
 
 impl Drains {
     /// An operator's word, said at this host. `None`: the name is none, or there are too many.
-    pub(crate) fn say(&mut self, node: &str, is_drained: bool, clock_ms: u64) -> Option<Drain> {
+    pub(super) fn say(&mut self, node: &str, is_drained: bool, clock_ms: u64) -> Option<Drain> {
         // On a host whose clock is behind it would not be the latest.
         let later_ms = self.known.get(node).map_or(0, |known| known.said_ms.saturating_add(1));
         let said_ms = clock_ms.max(later_ms);
@@ -50,7 +26,7 @@ impl Drains {
     }
 
     /// What a peer knows. Whether it is news.
-    pub(crate) fn take(&mut self, drain: &Drain) -> bool {
+    pub(super) fn take(&mut self, drain: &Drain) -> bool {
         let is_news = match self.known.get(&drain.node) {
             Some(known) => drain.rank() > known.rank(),
             None => self.known.len() < NODES_MAX && (1..=NAME_BYTES_MAX).contains(&drain.node.len()),
@@ -63,7 +39,7 @@ impl Drains {
     }
 
     /// The node itself says how many connections it has left.
-    pub(crate) fn report(&mut self, node: &str, left: u64) -> Option<Drain> {
+    pub(super) fn report(&mut self, node: &str, left: u64) -> Option<Drain> {
         let known = self.known.get_mut(node)?;
         known.reports += 1;
         known.left = left;
@@ -72,12 +48,12 @@ impl Drains {
     }
 
     /// The last word about a node, if it is drained.
-    pub(crate) fn drained(&self, node: &str) -> Option<&Drain> {
+    pub(super) fn drained(&self, node: &str) -> Option<&Drain> {
         self.known.get(node).filter(|known| known.is_drained)
     }
 
     /// All of them, by name.
-    pub(crate) fn list(&self) -> Vec<Drain> {
+    pub(super) fn list(&self) -> Vec<Drain> {
         self.known.values().cloned().collect()
     }
 }
