@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::clients::long_file;
 use crate::common::client::Client;
-use crate::common::folder::Folder;
+use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
 use crate::front::FILES;
 use crate::handoff::{Cluster, make_key, reached};
@@ -70,6 +70,29 @@ fn a_node_is_drained_from_wherever_that_is_said() {
     wait_for_state([&cluster.front, &second], &names[0], "up");
     wait_until("it gets connections again", || (0..FILES).any(|file| cluster.curl(&[file])[0].1 == names[0]));
 }
+
+/// Goal: an answer under way at the node is completed, the command waits no longer than it is told, and the connection moves behind
+/// the answer.
+#[test]
+fn what_is_under_way_ends_first() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let body = pattern(LARGE_BYTES, 7);
+    cluster.nodes.iter().for_each(|node| _ = node.folder().write("large.bin", &body));
+    let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
+    let node = long_file(&mut client, 1);
+    client.send("GET /large.bin HTTP/1.1\r\nHost: front\r\n\r\n");
+    let refusal = cluster.front.ctl_fails(&["cluster", "drain", &node, "--wait", "1"]);
+    assert!(refusal.contains(&format!("{node} is not empty after 1 s")), "{refusal}");
+    assert!(client.response().body == body, "other bytes");
+    assert!(cluster.front.ctl(&["cluster", "drain", &node]).ends_with("is empty\n"));
+    assert_ne!(long_file(&mut client, 2), node);
+}
+
+/// More than sockets hold while a client does not read.
+const LARGE_BYTES: usize = 32 << 20;
 
 /// Goal: a name that no front-end has is not taken for an empty node; and a host with another key than the members' drains
 /// nothing.
