@@ -3,6 +3,7 @@
 use baton_lab::network::{ClusterHosts, Network};
 use serde_json::Value;
 
+use crate::architectures::under_every_architecture;
 use crate::clients::long_file;
 use crate::common::client::Client;
 use crate::common::folder::{Folder, pattern};
@@ -70,6 +71,20 @@ fn a_node_is_drained_from_wherever_that_is_said() {
     wait_for_state([&cluster.front, &second], &names[0], "up");
     wait_until("it gets connections again", || (0..FILES).any(|file| cluster.curl(&[file])[0].1 == names[0]));
 }
+
+/// Goal: the same under every architecture, on both sides.
+fn a_kept_connection_leaves_a_drained_node(architecture: &str) {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::under(architecture, "stay", "handoff");
+    let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
+    let node = long_file(&mut client, 1);
+    assert!(cluster.front.ctl(&["cluster", "drain", &node]).ends_with("is empty\n"));
+    assert_ne!(long_file(&mut client, 2), node);
+}
+
+under_every_architecture!(by name: a_kept_connection_leaves_a_drained_node);
 
 /// Goal: an answer under way at the node is completed, the command waits no longer than it is told, and the connection moves behind
 /// the answer.
