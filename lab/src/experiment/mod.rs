@@ -29,7 +29,7 @@ pub(crate) use claim::{Aggregate, Statement};
 pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
 pub(crate) use load_text::{
     Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
-    SlowReadersText, ability_of,
+    SlowReadersText, ability_of, accepts_codings,
 };
 pub use mistake::Mistake;
 pub(crate) use mistake::likely;
@@ -419,13 +419,14 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 69] = files![
+static FILES: [(&str, &str); 70] = files![
     "affinity",
     "applications",
     "architectures",
     "auto",
     "auto-disk",
     "banking",
+    "browsers",
     "by-reference",
     "cache",
     "caches",
