@@ -95,7 +95,9 @@ fn what_is_under_way_ends_first() {
     }
     let cluster = Cluster::new("stay", "handoff");
     let body = pattern(LARGE_BYTES, 7);
-    cluster.nodes.iter().for_each(|node| _ = node.folder().write("large.bin", &body));
+    for node in &cluster.nodes {
+        node.folder().write("large.bin", body);
+    }
     let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
     let node = long_file(&mut client, 1);
     client.send("GET /large.bin HTTP/1.1\r\nHost: front\r\n\r\n");
