@@ -43,8 +43,8 @@ fn local(client: &Client) -> SocketAddrV4 {
     }
 }
 
-/// Goal: a forged SYN does not end a connection at a node, whoever sends it. Method: another host sends some with the address and
-/// port of a client, which asks on.
+/// Goal: a forged SYN does not end a connection at a node. Method: another host sends some with the address and port of a client, which
+/// asks on.
 #[test]
 fn a_forged_syn_ends_no_connection() {
     if Network::is_left_out() {
