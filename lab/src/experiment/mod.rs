@@ -419,7 +419,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 67] = files![
+static FILES: [(&str, &str); 70] = files![
     "affinity",
     "applications",
     "architectures",
@@ -433,6 +433,7 @@ static FILES: [(&str, &str); 67] = files![
     "clients",
     "cluster",
     "cluster-faults",
+    "cluster-handoff",
     "compression",
     "copies",
     "dataset",
@@ -486,6 +487,8 @@ static FILES: [(&str, &str); 67] = files![
     "tune-matrix",
     "uploads",
     "warm-cache",
+    "ways",
+    "ways-node",
     "zero-copy",
 ];
 

@@ -9,6 +9,8 @@ mod admission;
 mod auto_way;
 mod check;
 mod clients;
+mod drain;
+mod forged;
 mod front;
 mod handoff;
 mod handoff_agent;
