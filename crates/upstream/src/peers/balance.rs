@@ -4,7 +4,8 @@
 //! and its targets.
 
 use baton_dispatch::{
-    Cluster, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, WayChoice, Why,
+    Cluster, FetchChoice, FetchRule, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT,
+    Target, WayChoice, Why, home,
 };
 
 use super::cause::Cause;
@@ -96,6 +97,8 @@ pub(super) struct Balance {
     pub(super) retry_budget: RetryBudget,
     /// How requests get to the nodes of a cluster.
     pub(super) ways: WayChoice,
+    /// Whether one of the nodes, which this host is, reads a file or fetches it.
+    pub(super) fetches: FetchChoice,
 }
 
 /// What loads and targets depend on.
@@ -139,6 +142,7 @@ impl Balance {
             told: None,
             retry_budget: RetryBudget::default(),
             ways: WayChoice::default(),
+            fetches: FetchChoice::default(),
         };
         let crew = balance.enroll(members, settings);
         balance.adopt(&crew);
@@ -226,6 +230,32 @@ impl Balance {
                 None => Decided::Nowhere,
             },
         }
+    }
+
+    /// The peer from which this one, `own`, gets a target that it has not in memory. It counts for that peer's load from now on. `None`:
+    /// it reads the target itself.
+    pub(super) fn home(
+        &mut self,
+        crew: &Crew,
+        own: usize,
+        hash: u64,
+        rule: FetchRule,
+        now_ms: u64,
+    ) -> Option<usize> {
+        self.adopt(crew);
+        if !self.settle(now_ms) {
+            return None;
+        }
+        let home = self.fetches.source(rule, crew.node(own), Target::new(hash), &self.cluster)?;
+        Some(self.begin(crew, crew.peer(home)?))
+    }
+
+    /// The home of a target, and what is known of reading and fetching.
+    pub(super) fn home_of(&mut self, crew: &Crew, hash: u64, now_ms: u64) -> (Option<usize>, FetchChoice) {
+        self.adopt(crew);
+        self.settle(now_ms);
+        let home = home(Target::new(hash), &self.cluster).and_then(|node| crew.peer(node));
+        (home, self.fetches)
     }
 
     /// Lets the status know thresholds that are new.
