@@ -410,7 +410,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 66] = files![
+static FILES: [(&str, &str); 67] = files![
     "affinity",
     "applications",
     "architectures",
@@ -440,6 +440,7 @@ static FILES: [(&str, &str); 66] = files![
     "idle",
     "instructions",
     "iolite",
+    "kept",
     "knot-cache",
     "log",
     "media",

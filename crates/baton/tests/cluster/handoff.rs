@@ -66,6 +66,15 @@ impl Cluster {
         let made = Command::new(BATON).args(["cluster", "key"]).arg(&path).status().expect("baton cluster");
         assert!(made.success());
         let path = path.display();
+        let listed: Vec<_> = hosts
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(number, host)| {
+                format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
+            })
+            .collect();
+        let listed = listed.join(", ");
         let nodes: Vec<_> = hosts.nodes.iter().enumerate().map(|(number, host)| {
             let folder = Folder::new();
             for file in 0..FILES {
@@ -78,26 +87,18 @@ impl Cluster {
             }
             let root = folder.root().display().to_string();
             let configuration = format!(
-                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
+                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\nnodes = [{listed}]\n[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
                  headers = {{ X-Node = 'n{number}' }}\n\
                  [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
                 host.v4()
             );
             run(host, folder, &of_node, &configuration)
         }).collect();
-        let listed: Vec<_> = hosts
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(number, host)| {
-                format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
-            })
-            .collect();
         let configuration = format!(
             "[cluster]\nkey = '{path}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
              [[site]]\nname = 'front'\nlisten = '{}:80'\n[[site.route]]\npath = '/'\ncluster = true\n\
              [[site.route]]\nexact = '/here'\nrespond = {{ status = 200, body = 'here' }}\n",
-            listed.join(", "),
+            listed,
             ClusterHosts::VIP_V4
         );
         let front = run(&hosts.front, Folder::new(), &of_front, &configuration);

@@ -9,6 +9,7 @@ mod admission;
 mod auto_way;
 mod check;
 mod clients;
+mod fetch;
 mod front;
 mod handoff;
 mod handoff_agent;

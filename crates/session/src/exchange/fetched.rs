@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use baton_content::{Found, Stored};
 use baton_http::origin::ResponseHead;
-use baton_http::{ContentRange, Method, RequestHead, Status, is_same_field, parse_date};
+use baton_http::{ContentRange, EntityTag, Method, RequestHead, Status, is_same_field};
 use baton_shares::{ClientKey, Permit};
 use baton_site::plan::{Fetching, Plan};
 use baton_telemetry::clock::Clock;
@@ -51,12 +51,12 @@ pub(super) struct Fetch {
 }
 
 /// Bytes of a file of which the home has sent some.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct FilePart {
     first: u64,
     len: u64,
-    file_len: u64,
-    modified_unix_seconds: u64,
+    /// The strong tag, which copies of one file share.
+    tag: Box<[u8]>,
 }
 
 /// Where the file of this request comes from; `client`: who asks.
@@ -116,7 +116,7 @@ impl Fetch {
         }
         // Rules of the route are obeyed here, as they are at home.
         head.retain(|name, _| OF_FILES.iter().any(|known| is_same_field(known, name)));
-        self.part = FilePart::of(head).filter(|part| part.is_settled(clock));
+        self.part = FilePart::of(head);
         true
     }
 
@@ -134,44 +134,33 @@ impl Fetch {
 
     /// Whether the rest of the answer could be read here.
     pub(super) fn can_go_on(&self) -> bool {
-        self.part.is_some_and(|part| self.passed < part.len)
+        self.part.as_ref().is_some_and(|part| self.passed < part.len)
     }
 
     /// What is missing of the answer, as a range of the file that was found here: its beginning and its length. `None`: this is
     /// another file.
     pub(super) fn rest_of(&self, found: &Found) -> Option<(Arc<Stored>, u64, u64)> {
-        let (part, Found::File(stored)) = (self.part?, found) else { return None };
-        let is_same = stored.len() == part.file_len
-            && stored.modified_unix_seconds() == Some(part.modified_unix_seconds)
-            && !stored.is_coded();
+        let (part, Found::File(stored)) = (self.part.as_ref()?, found) else { return None };
+        let tag = EntityTag::of_field(&part.tag)?;
         let rest = part.len.checked_sub(self.passed)?;
+        let is_same = tag.matches_strongly(stored.etag().as_tag()) && part.first + part.len <= stored.len();
         is_same.then(|| (Arc::clone(stored), part.first + self.passed, rest))
     }
 }
 
 impl FilePart {
-    /// What this is the head of. `None`: of several parts, or of a file in a coding, or it does not say.
+    /// What this is the head of. `None`: of several parts, or it does not say.
     fn of(head: &ResponseHead) -> Option<Self> {
-        let modified_unix_seconds = parse_date(head.field("Last-Modified")?)?;
-        if head.field("Content-Encoding").is_some() {
-            return None;
-        }
-        let length = head.content_length();
-        let (first, len, file_len) = match (head.status(), head.field("Content-Range")) {
-            (Status::OK, _) => (0, length?, length?),
+        let tag = head.field("ETag")?.into();
+        let (first, len) = match (head.status(), head.field("Content-Range")) {
+            (Status::OK, _) => (0, head.content_length()?),
             (Status::PARTIAL_CONTENT, Some(range)) => {
-                let ContentRange { range, length } = ContentRange::parse(range)?;
-                (range.first, range.len(), length?)
+                let ContentRange { range, .. } = ContentRange::parse(range)?;
+                (range.first, range.len())
             }
             _ => return None,
         };
-        Some(Self { first, len, file_len, modified_unix_seconds })
-    }
-
-    /// Whether date and length tell the file from any other state of it (RFC 9110 section 8.8.2.2). Its tag does not: it has the
-    /// number of the file at its home.
-    fn is_settled(&self, clock: &Clock) -> bool {
-        self.modified_unix_seconds + SETTLED_S <= clock.stamp().unix_seconds
+        Some(Self { first, len, tag })
     }
 }
 
@@ -198,5 +187,39 @@ const OF_FILES: [&str; 12] = [
 /// Files on their way from homes at a time: three quarters of them for one client. What is beyond is read here.
 const UNDER_WAY_MAX: usize = 256;
 
-/// A date that is older than this by so many seconds is a strong validator.
-const SETTLED_S: u64 = 60;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(status: Status, length: Option<u64>, fields: &[(&str, &str)]) -> Option<(u64, u64)> {
+        let mut head = ResponseHead::of_status(status);
+        fields.iter().for_each(|(name, value)| head.add(name, value.as_bytes()));
+        head.set_content_length(length);
+        FilePart::of(&head).map(|part| (part.first, part.len))
+    }
+
+    /// Goal: a response tells which bytes of which file it has, or it is not completed.
+    #[test]
+    fn what_can_be_completed() {
+        let (ok, partial, tag) = (Status::OK, Status::PARTIAL_CONTENT, ("ETag", "\"a\""));
+        assert_eq!(part(ok, Some(9), &[tag]), Some((0, 9)));
+        assert_eq!(part(partial, Some(4), &[tag, ("Content-Range", "bytes 3-6/9")]), Some((3, 4)));
+        assert_eq!(part(ok, Some(9), &[]), None, "any file");
+        assert_eq!(part(ok, None, &[tag]), None, "of no known length");
+        assert_eq!(part(partial, Some(90), &[tag, ("Content-Type", "multipart/byteranges")]), None);
+        assert_eq!(part(Status::NOT_MODIFIED, None, &[tag]), None);
+    }
+
+    #[test]
+    fn a_mark_is_a_member_of_the_list() {
+        for (value, is_marked) in [
+            ("baton-fetch", true),
+            ("other , baton-fetch", true),
+            ("baton-fetcher", false),
+            ("x-baton-fetch,", false),
+            ("", false),
+        ] {
+            assert_eq!(says_mark(value.as_bytes()), is_marked, "{value}");
+        }
+    }
+}

@@ -106,13 +106,15 @@ mod tests {
             let scenario = Scenario { kept, measured_from: 0.5, ..Scenario::published(PolicyName::LardH, 4) };
             simulate(&scenario, &trace, &mut |_| ())
         };
-        let [relay, stay, back, fetch] =
-            [KeptWay::Relay, KeptWay::Stay, KeptWay::Return, KeptWay::Fetch].map(run);
-        assert!([&relay, &stay, &back, &fetch].iter().all(|outcome| outcome.unanswered == 0));
+        let [relay, stay, back, fetch, auto] =
+            [KeptWay::Relay, KeptWay::Stay, KeptWay::Return, KeptWay::Fetch, KeptWay::Auto].map(run);
+        assert!([&relay, &stay, &back, &fetch, &auto].iter().all(|outcome| outcome.unanswered == 0));
         assert!(fetch.miss_ratio < 1.3 * relay.miss_ratio, "{} and {}", fetch.miss_ratio, relay.miss_ratio);
         assert!(stay.miss_ratio > 2.0 * fetch.miss_ratio, "{} and {}", stay.miss_ratio, fetch.miss_ratio);
         let per_answer = |outcome: &Outcome| outcome.front_end_busy / outcome.throughput;
         assert!(per_answer(&fetch) < 0.2 * per_answer(&relay));
         assert!(per_answer(&back) > per_answer(&relay), "a hand-off for nearly each request");
+        // The published disk takes 28 ms for a read.
+        assert!(auto.throughput > 0.9 * fetch.throughput && fetch.throughput > 2.0 * stay.throughput);
     }
 }
