@@ -6,6 +6,7 @@ language model most is the beginning that it has not seen lately. It says no mor
 
 import asyncio
 import json
+import signal
 import sys
 from collections import OrderedDict
 
@@ -44,4 +45,6 @@ async def main():
         await server.serve_forever()
 
 
+# The lab blocks the signals that end it, and its children inherit that.
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
 asyncio.run(main())

@@ -1,5 +1,6 @@
 //! What a cell may tell: a closed list of quantities, with units.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Quantity {
     Rate,
+    /// Requests in a second of the server's CPU time: what decides where the client is the limit.
+    RatePerCpu,
     Megabytes,
     /// Bodies that were complete in time, in megabits.
     GoodputMbit,
@@ -25,8 +28,6 @@ pub(crate) enum Quantity {
     Instructions,
     ClockLooks,
     DiskMegabytes,
-    /// Since the start of a server with bounds.
-    MemoryKills,
     /// Of the load beside the measured one.
     BesideMegabytes,
     /// Of the measured load without the one beside it.
@@ -97,6 +98,7 @@ impl Quantity {
         matches!(
             self,
             Self::Rate
+                | Self::RatePerCpu
                 | Self::Megabytes
                 | Self::GoodputMbit
                 | Self::DiskMegabytes
@@ -113,10 +115,19 @@ impl Quantity {
         )
     }
 
+    /// What the values of a cell say of it.
+    pub(crate) fn of(self, values: &BTreeMap<Self, f64>) -> Option<f64> {
+        match self {
+            Self::RatePerCpu => values.get(&Self::CpuUs).filter(|us| **us > 0.0).map(|us| 1e6 / us),
+            kept => values.get(&kept).copied(),
+        }
+    }
+
     /// For the axis of a figure.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Rate => "requests/s",
+            Self::RatePerCpu => "requests/s of CPU time",
             Self::Megabytes => "MB/s",
             Self::GoodputMbit => "Mb/s in time",
             Self::TimeoutShare => "part of the requests that timed out",
@@ -132,7 +143,6 @@ impl Quantity {
             Self::Instructions => "instructions/request",
             Self::ClockLooks => "looks at a clock/request",
             Self::DiskMegabytes => "MB/s from disk",
-            Self::MemoryKills => "processes killed for want of memory",
             Self::BesideMegabytes => "MB/s of the load beside",
             Self::AloneRate => "requests/s alone",
             Self::AloneP99Us => "99 % latency alone, µs",
@@ -192,5 +202,19 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_cpu_follows_from_the_cpu_time_of_a_request() {
+        let values = BTreeMap::from([(Quantity::Rate, 7.0), (Quantity::CpuUs, 20.0)]);
+        assert_eq!(Quantity::Rate.of(&values), Some(7.0));
+        assert_eq!(Quantity::RatePerCpu.of(&values), Some(50_000.0));
+        let unknown = BTreeMap::from([(Quantity::CpuUs, 0.0)]);
+        assert_eq!((Quantity::Rate.of(&unknown), Quantity::RatePerCpu.of(&unknown)), (None, None));
     }
 }

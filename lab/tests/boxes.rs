@@ -22,7 +22,7 @@ fn run(script: &str, server_box: &ServerBox, folder: &Path) -> RunningServer {
     let kind = ServerKind::load(file.to_str().unwrap()).unwrap();
     let root = server_box.root().unwrap_or(folder).to_owned();
     let place =
-        ServerPlace { groups: server_box.groups.clone(), ..ServerPlace::new(&folder.join("run"), &root) };
+        ServerPlace { groups: server_box.groups().to_vec(), ..ServerPlace::new(&folder.join("run"), &root) };
     kind.start(&ServerSettings::default(), &place).unwrap()
 }
 
@@ -53,7 +53,8 @@ fn wait_until(what: &str, reached: impl Fn() -> bool) {
     }
 }
 
-/// Goal: a program that spins in a tenth of a CPU waits for the rest. Method: the kernel counts the periods in which it did.
+/// Goal: a program that spins in a tenth of a CPU waits for the rest, but not while the bound is lifted. Method: the kernel
+/// counts the periods in which it did.
 #[test]
 fn a_share_of_a_cpu_is_used_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,8 +63,16 @@ fn a_share_of_a_cpu_is_used_up() {
     assert_eq!(server_box.throttled(), 0);
     let program = run("while :; do :; done", &server_box, folder.path());
     wait_until("it is throttled", || server_box.throttled() > 3);
+    server_box.lift().unwrap();
+    // The period that has begun ends.
+    std::thread::sleep(Duration::from_millis(200));
+    let before = server_box.throttled();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(server_box.throttled(), before);
+    server_box.bind().unwrap();
+    wait_until("it is throttled again", || server_box.throttled() > before + 3);
     drop(program);
-    let groups = server_box.groups.clone();
+    let groups = server_box.groups().to_vec();
     boxes.remove(server_box).unwrap();
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
 }

@@ -16,10 +16,11 @@ const MANIFEST: &str = r#"{"experiment": "log", "commit": "0123abcd", "file_sha2
 
 /// Seven rounds of nginx and of Baton, which does 5 % fewer requests with its log.
 fn lines() -> String {
-    let line = |contender: &str, round: usize, rate: f64| {
+    let line = |contender: &str, round: usize, rate_per_cpu: f64| {
+        let cpu_us = 1e6 / rate_per_cpu;
         format!(
             "{{\"load\":\"1 KB\",\"contender\":\"{contender}\",\"parameters\":{{\"load\":\"1 KB\",\"contender\":\"{contender}\"}},\
-             \"round\":{round},\"measured\":{{\"rate\":{rate}}},\"load_average\":0.1}}\n"
+             \"round\":{round},\"measured\":{{\"cpu-us\":{cpu_us}}},\"load_average\":0.1}}\n"
         )
     };
     (0..7).flat_map(|round| [line("baton", round, 1000.0), line("baton with log", round, 950.0)]).collect()
@@ -109,7 +110,7 @@ fn a_number_that_the_lines_do_not_give_is_found() {
     // The other way round: the lines have changed.
     root.write("docs/figures.md", &page);
     root.write("docs/experiments.md", &row);
-    let lines = lines().replace("950", "900");
+    let lines = lines().replace(":1052.", ":1111.");
     root.write("docs/results/log.jsonl", &lines);
     assert_eq!(results::problems(root.path()).unwrap().len(), 2);
     root.write("docs/results/log.jsonl", &lines[..lines.len() - 9]);

@@ -97,6 +97,17 @@ impl Statement {
     }
 }
 
+impl Statement {
+    /// The places that it names.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Scalar> {
+        let pair = if let Self::Ratio(pair, _) = self { &pair[..] } else { &[] };
+        pair.iter().filter_map(|aggregate| match aggregate {
+            Aggregate::At(_, place) | Aggregate::Best(place) => Some(place),
+            Aggregate::Peak(_) | Aggregate::Median(_) | Aggregate::Area(_) => None,
+        })
+    }
+}
+
 impl Aggregate {
     /// The line that it is of, unless it is of all.
     pub(crate) fn line(&self) -> Option<&str> {

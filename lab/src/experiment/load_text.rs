@@ -164,6 +164,20 @@ pub(crate) enum Ask {
 }
 
 impl LoadText {
+    /// A closed loop that asks for what the site's script has.
+    pub(crate) fn of_script() -> Self {
+        Self::Closed(ClosedText {
+            connections: usual_connections(),
+            ask: Ask::One("script".to_owned()),
+            close: false,
+            idle: 0,
+            fields: BTreeMap::new(),
+            upload: None,
+            set_mib: None,
+            sleep: false,
+        })
+    }
+
     /// What a server must be able to do for it.
     pub(crate) fn needs(&self) -> BTreeSet<Ability> {
         let mut needs = BTreeSet::new();

@@ -328,6 +328,15 @@ impl Experiment {
                     return Err(unknown("line", &Spanned::new(claim.span(), line.to_owned()), &lines));
                 }
             }
+            // What a procedure finds, its file does not say.
+            if self.head.procedure.is_none() {
+                let places = self.values(figure.x.get_ref(), figure);
+                for place in statement.places() {
+                    if !places.iter().any(|known| known == &place.0) {
+                        return Err(unknown("place", &Spanned::new(claim.span(), place.0.clone()), &places));
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -566,6 +575,10 @@ order = ['baton', 'nginx']
             (
                 ("order = ['baton'", "order = ['batom'"),
                 "small.toml:15: there is no line `batom`: did you mean `baton`?",
+            ),
+            (
+                ("order = ['baton', 'nginx']", "ratio = ['at(baton, 1)', 'best(17)']\nwithin = [1, 2]"),
+                "small.toml:15: there is no place `17`: there are 1, 16",
             ),
             (("order", "equal"), "small.toml:15: `tolerance = 0.05` is missing"),
             (("order = ['baton', 'nginx']", ""), "small.toml:15: a claim has one of"),

@@ -1,4 +1,4 @@
-//! Whether a run may be recorded now: committed sources, a quiet machine.
+//! Whether a run may be recorded now: an optimised client, committed sources, a quiet machine.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,10 +11,20 @@ use crate::runner::commit;
 /// Refuses a run whose lines would mean little.
 ///
 /// # Errors
-/// If sources were changed since their commit, or other processes use the CPUs.
+/// If this command is not optimised, sources were changed since their commit, or other processes use the CPUs.
 pub fn may_record() -> Result<()> {
+    optimised(!cfg!(debug_assertions))?;
     committed(&commit())?;
     quiet()
+}
+
+/// A client that is not is the limit long before the server.
+fn optimised(is_optimised: bool) -> Result<()> {
+    ensure!(
+        is_optimised,
+        "this baton-lab is not optimised: cargo build --release -p baton-lab, and use target/release/baton-lab, or say --anyway"
+    );
+    Ok(())
 }
 
 fn committed(commit: &str) -> Result<()> {
@@ -58,6 +68,13 @@ mod tests {
             let why = committed(changed).unwrap_err().to_string();
             assert!(why.contains("commit them, or say --anyway"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_client_that_is_not_optimised_is_refused_with_a_remedy() {
+        assert!(optimised(true).is_ok());
+        let why = optimised(false).unwrap_err().to_string();
+        assert!(why.contains("cargo build --release -p baton-lab"), "{why}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 
-use super::group::{Bounds, DiskBound, Groups};
+use super::group::{Bounds, DiskBound, Group, Groups};
 use super::volume::{Image, Volume};
 
 /// The bounds of each server's box, as an experiment names them; what is missing is unbounded.
@@ -87,8 +87,7 @@ pub struct Boxes {
 /// A box. [`Boxes::remove`] takes it away, or the end of [`Boxes`].
 #[derive(Debug)]
 pub struct ServerBox {
-    /// What its processes enter.
-    pub groups: Vec<PathBuf>,
+    group: Group,
     volume: Option<Volume>,
 }
 
@@ -144,7 +143,7 @@ impl Boxes {
             cpus: self.settings.cpu,
         };
         let name = format!("{}-{name}", self.made.fetch_add(1, Ordering::Relaxed));
-        Ok(ServerBox { groups: self.groups.make(&name, &bounds)?, volume })
+        Ok(ServerBox { group: self.groups.make(&name, &bounds)?, volume })
     }
 
     /// Takes a box away whose server has ended.
@@ -153,12 +152,33 @@ impl Boxes {
     /// If a process in it does not end.
     pub fn remove(&self, server_box: ServerBox) -> Result<()> {
         // The groups first: processes that did not end use the volume.
-        self.groups.remove(&server_box.groups)?;
+        self.groups.remove(&server_box.group.folders)?;
         server_box.volume.map_or(Ok(()), Volume::unmount)
     }
 }
 
 impl ServerBox {
+    /// What its processes enter.
+    pub fn groups(&self) -> &[PathBuf] {
+        &self.group.folders
+    }
+
+    /// Bounds disk and CPU again.
+    ///
+    /// # Errors
+    /// The kernel's error, with the name of the file.
+    pub fn bind(&self) -> Result<()> {
+        self.group.bind()
+    }
+
+    /// Lets its processes have all of disk and CPU for a while; memory stays bounded.
+    ///
+    /// # Errors
+    /// The kernel's error, with the name of the file.
+    pub fn lift(&self) -> Result<()> {
+        self.group.lift()
+    }
+
     /// The folder of its disk, which has the site, if it has a disk.
     pub fn root(&self) -> Option<&Path> {
         self.volume.as_ref().map(|volume| &*volume.folder)
@@ -174,17 +194,17 @@ impl ServerBox {
 
     /// Bytes of files that it keeps in memory.
     pub fn file_bytes(&self) -> u64 {
-        Groups::file_bytes(&self.groups)
+        Groups::file_bytes(self.groups())
     }
 
     /// How often the kernel killed a process in it for want of memory.
     pub fn memory_kills(&self) -> u64 {
-        Groups::out_of_memory(&self.groups)
+        Groups::out_of_memory(self.groups())
     }
 
     /// How often its processes had to wait because their share of the CPU was used up.
     pub fn throttled(&self) -> u64 {
-        Groups::throttled(&self.groups)
+        Groups::throttled(self.groups())
     }
 }
 

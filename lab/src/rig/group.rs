@@ -40,6 +40,23 @@ pub(crate) struct Bounds {
     pub(crate) cpus: Option<f64>,
 }
 
+/// A group, or one in each hierarchy.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// What a process has to enter.
+    pub(crate) folders: Vec<PathBuf>,
+    throttles: Vec<Throttle>,
+}
+
+/// A bound of disk or CPU that can be lifted for a while.
+#[derive(Debug)]
+struct Throttle {
+    folder: PathBuf,
+    file: &'static str,
+    bound: String,
+    lifted: String,
+}
+
 /// How much may be read from a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiskBound {
@@ -77,54 +94,55 @@ impl Groups {
         Ok(Self { hierarchy, made })
     }
 
-    /// A new group; returns the folders that a process has to enter.
+    /// A new group.
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
-    pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Vec<PathBuf>> {
+    pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Group> {
         let name = format!("{PREFIX}{}-{name}", std::process::id());
         let Bounds { memory_bytes, disk, cpus } = *bounds;
-        let memory = memory_bytes.map(|bytes| bytes.to_string());
-        let disk = disk.map(|disk| (disk.device.0, disk.device.1, disk.read_bytes_per_s));
+        let device = disk.map(|DiskBound { device: (major, minor), .. }| format!("{major}:{minor}"));
+        let disk = device.zip(disk.map(|disk| disk.read_bytes_per_s));
+        let mut group = Group { folders: Vec::new(), throttles: Vec::new() };
         match &self.hierarchy {
-            Hierarchy::V1 { memory: memory_root, block, cpu } => {
-                let memory_group = self.make_one(&memory_root.join(&name))?;
-                if let Some(memory) = memory {
-                    set(&memory_group, "memory.limit_in_bytes", &memory)?;
+            Hierarchy::V1 { memory, block, cpu } => {
+                let folder = self.make_one(&memory.join(&name), &mut group)?;
+                if let Some(bytes) = memory_bytes {
+                    set(&folder, "memory.limit_in_bytes", &bytes.to_string())?;
                 }
-                let mut groups = vec![memory_group];
-                if let Some((major, minor, rate)) = disk {
-                    let group = self.make_one(&block.join(&name))?;
-                    set(&group, "blkio.throttle.read_bps_device", &format!("{major}:{minor} {rate}"))?;
-                    groups.push(group);
+                if let Some((device, rate)) = disk {
+                    let folder = self.make_one(&block.join(&name), &mut group)?;
+                    let (bound, lifted) = (format!("{device} {rate}"), format!("{device} 0"));
+                    group.throttle(folder, "blkio.throttle.read_bps_device", bound, lifted);
                 }
                 if let Some(cpus) = cpus {
                     let root = cpu.as_ref().context("no control groups for CPU time are mounted")?;
-                    let group = self.make_one(&root.join(&name))?;
+                    let folder = self.make_one(&root.join(&name), &mut group)?;
                     let (quota, period) = quota_us(cpus);
-                    set(&group, "cpu.cfs_period_us", &period.to_string())?;
-                    set(&group, "cpu.cfs_quota_us", &quota.to_string())?;
-                    set(&group, "cpu.shares", CPU_SHARES_V1)?;
-                    groups.push(group);
+                    set(&folder, "cpu.cfs_period_us", &period.to_string())?;
+                    set(&folder, "cpu.shares", CPU_SHARES_V1)?;
+                    group.throttle(folder, "cpu.cfs_quota_us", quota.to_string(), "-1".to_owned());
                 }
-                Ok(groups)
             }
             Hierarchy::V2(root) => {
-                let group = self.make_one(&root.join(&name))?;
-                if let Some(memory) = memory {
-                    set(&group, "memory.max", &memory)?;
+                let folder = self.make_one(&root.join(&name), &mut group)?;
+                if let Some(bytes) = memory_bytes {
+                    set(&folder, "memory.max", &bytes.to_string())?;
                 }
-                if let Some((major, minor, rate)) = disk {
-                    set(&group, "io.max", &format!("{major}:{minor} rbps={rate}"))?;
+                if let Some((device, rate)) = disk {
+                    let (bound, lifted) = (format!("{device} rbps={rate}"), format!("{device} rbps=max"));
+                    group.throttle(folder.clone(), "io.max", bound, lifted);
                 }
                 if let Some(cpus) = cpus {
                     let (quota, period) = quota_us(cpus);
-                    set(&group, "cpu.max", &format!("{quota} {period}"))?;
-                    set(&group, "cpu.weight", CPU_WEIGHT_V2)?;
+                    set(&folder, "cpu.weight", CPU_WEIGHT_V2)?;
+                    let (bound, lifted) = (format!("{quota} {period}"), format!("max {period}"));
+                    group.throttle(folder, "cpu.max", bound, lifted);
                 }
-                Ok(vec![group])
             }
         }
+        group.bind()?;
+        Ok(group)
     }
 
     /// Takes groups away whose processes have ended, or ends them.
@@ -139,9 +157,10 @@ impl Groups {
         Ok(())
     }
 
-    fn make_one(&self, folder: &Path) -> Result<PathBuf> {
+    fn make_one(&self, folder: &Path, group: &mut Group) -> Result<PathBuf> {
         fs::create_dir(folder).with_context(|| folder.display().to_string())?;
         lock(&self.made).push(folder.to_owned());
+        group.folders.push(folder.to_owned());
         Ok(folder.to_owned())
     }
 
@@ -170,6 +189,28 @@ fn sum(groups: &[PathBuf], file: &str, name: &str) -> u64 {
         line.and_then(|number| number.trim().parse::<u64>().ok())
     });
     values.sum()
+}
+
+impl Group {
+    fn throttle(&mut self, folder: PathBuf, file: &'static str, bound: String, lifted: String) {
+        self.throttles.push(Throttle { folder, file, bound, lifted });
+    }
+
+    /// Bounds disk and CPU from now on.
+    ///
+    /// # Errors
+    /// The kernel's error, with the name of the file.
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.throttles.iter().try_for_each(|throttle| set(&throttle.folder, throttle.file, &throttle.bound))
+    }
+
+    /// Lets it have all of disk and CPU, until it is bound again.
+    ///
+    /// # Errors
+    /// The kernel's error, with the name of the file.
+    pub(crate) fn lift(&self) -> Result<()> {
+        self.throttles.iter().try_for_each(|throttle| set(&throttle.folder, throttle.file, &throttle.lifted))
+    }
 }
 
 impl Drop for Groups {

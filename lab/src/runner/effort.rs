@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::load::sessions::SessionLoad;
+use crate::meters::MeterName;
 
 /// A load with a contender that gets it.
 pub(super) type Cell<'a> = (&'a Variant<LoadText>, &'a Variant<ContenderText>);
@@ -74,6 +76,14 @@ impl Effort {
         }
     }
 
+    /// Sessions come for as long as their timeout before they are measured, so that the first timeouts are in it.
+    pub(super) fn sessions_before(self, load: &SessionLoad) -> Duration {
+        match self {
+            Self::Full | Self::Quick => Duration::from_secs_f64(load.timeout_s),
+            Self::Tenth => Duration::from_millis(100),
+        }
+    }
+
     /// So many that a server answers all of them in a tenth of a second.
     pub(super) fn connections(self, full: usize) -> usize {
         if self == Self::Tenth { full.min(16) } else { full }
@@ -95,7 +105,7 @@ impl Effort {
     pub(super) fn fault(self) -> Duration {
         Duration::from_millis(match self {
             Self::Full => 2_500,
-            Self::Quick => 1_500,
+            Self::Quick => 1_000,
             Self::Tenth => 500,
         })
     }
@@ -137,6 +147,7 @@ impl Effort {
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
                 LoadText::IdleTls { connections } => HANDSHAKE * self.idle_connections(*connections) as u32,
                 LoadText::Stepped { .. } => STEPS,
+                LoadText::Sessions(load) => duration + self.sessions_before(load),
                 _ => duration,
             };
             own + self.lead(experiment) + BETWEEN_CELLS
@@ -148,8 +159,13 @@ impl Effort {
             Some(_) => experiment.contenders.len(),
             None => all.len(),
         };
-        let cells: Duration = all.into_iter().map(|(load, _)| cell(&load.what) * rounds).sum();
         let start = if experiment.has_hosts() { CLUSTER_START } else { START };
+        let perf = |contender: &ContenderText| {
+            let mut meters = experiment.head.meters.iter().chain(&contender.meters);
+            if meters.any(|meter| *meter == MeterName::Copies) { PERF_REPORT } else { Duration::ZERO }
+        };
+        let cells: Duration =
+            all.into_iter().map(|(load, one)| (cell(&load.what) + perf(&one.what)) * rounds).sum();
         cells + (self.warm_up(experiment) + start) * u32::try_from(starts).unwrap_or(u32::MAX)
     }
 }
@@ -158,10 +174,12 @@ impl Effort {
 const BETWEEN_CELLS: Duration = Duration::from_millis(150);
 /// Of a server.
 const START: Duration = Duration::from_millis(300);
+/// In which perf says what it has sampled.
+const PERF_REPORT: Duration = Duration::from_millis(2_300);
 /// Of a client that opens one connection after the other.
-const HANDSHAKE: Duration = Duration::from_millis(2);
+const HANDSHAKE: Duration = Duration::from_micros(1_400);
 /// Of a worker that is stopped after each instruction, for one kind of request.
-const STEPS: Duration = Duration::from_secs(20);
+const STEPS: Duration = Duration::from_secs(9);
 /// Of a network with its servers.
 const CLUSTER_START: Duration = Duration::from_secs(1);
 

@@ -59,9 +59,6 @@ pub(super) fn closed(
     if contestant.cluster.is_some() {
         return Ok((values, false));
     }
-    if let Some(server_box) = &contestant.server_box {
-        values.insert(Quantity::MemoryKills, server_box.memory_kills() as f64);
-    }
     if idle_connections > 0 {
         let bytes = memory.saturating_sub(memory_before) as f64;
         values.insert(Quantity::IdleBytes, bytes / idle_connections as f64);

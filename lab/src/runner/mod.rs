@@ -146,8 +146,9 @@ impl Run<'_> {
             }
         }
         let warm_up = self.effort.warm_up(self.experiment);
+        let filling = self.filling(loads[0]);
         for contestant in contestants.iter_mut().filter_map(|(_, contestant)| contestant.as_mut()) {
-            self.unmeasured(contestant, loads[0], WARM_UP_TURN, warm_up);
+            self.unmeasured(contestant, &filling, WARM_UP_TURN, warm_up)?;
         }
         for load in loads {
             for round in 0..rounds {
@@ -158,10 +159,10 @@ impl Run<'_> {
                         continue;
                     }
                     let measured = match contestant {
-                        Some(contestant) => self.cell(contender, contestant, load, round),
+                        Some(contestant) => self.cell(contender, contestant, load, round)?,
                         None => match self.start(contender, &[load]) {
                             Ok(mut contestant) => {
-                                let measured = self.cell(contender, &mut contestant, load, round);
+                                let measured = self.cell(contender, &mut contestant, load, round)?;
                                 self.stage.stop(contestant)?;
                                 measured
                             }
@@ -189,11 +190,12 @@ impl Run<'_> {
         contestant: &mut Contestant,
         load: &Variant<LoadText>,
         round: usize,
-    ) -> Measured {
+    ) -> Result<Measured> {
         contestant.wake();
         let lead = self.effort.lead(self.experiment);
+        let kills = contestant.memory_kills();
         // Another part of the mix, so that it does not load just the measured files.
-        self.unmeasured(contestant, load, self.effort.rounds(self.experiment) + round, lead);
+        self.unmeasured(contestant, &load.what, self.effort.rounds(self.experiment) + round, lead)?;
         let turn = Turn {
             number: round + 1,
             duration: self.effort.duration(self.experiment),
@@ -210,9 +212,13 @@ impl Run<'_> {
             let again = Turn { is_first: false, ..turn };
             measured = measure::cell(self.stage, contestant, &load.what, again).with_memory_of(measured);
         }
+        if contestant.memory_kills() > kills {
+            measured.outcome =
+                Outcome::Failed("the kernel killed a process of it for want of memory".to_owned());
+        }
         contestant.rest();
         self.simulate(contender, load, turn, lead, &mut measured);
-        measured
+        Ok(measured)
     }
 
     /// What the simulator says of a cell of a cluster, with the requests that warmed it up.
@@ -272,7 +278,7 @@ impl Run<'_> {
             (setting("shared_cache.memory_bytes_max")?, setting("shared_cache.block_bytes")?);
         let script = self.stage.site.script()?;
         let per_second = load.requests_per_second / script.mean_session();
-        let seconds = sessions::warm_up(load, turn) + turn.duration;
+        let seconds = turn.effort.sessions_before(load) + turn.duration;
         let sessions = (seconds.as_secs_f64() * per_second) as usize;
         cluster::predict_media(policy, (cache, block), script, (sessions, per_second))
     }
@@ -285,19 +291,30 @@ impl Run<'_> {
                 && (self.experiment.head.bounds.is_some() || matches!(load.what, LoadText::Sessions(_))))
     }
 
-    /// Load that fills caches. What goes wrong shows in the cells.
+    /// The load that fills memory and caches of a new server: the one that it gets, or for sessions, which are slow, what they
+    /// ask for without pauses.
+    fn filling(&self, load: &Variant<LoadText>) -> LoadText {
+        match &load.what {
+            LoadText::Sessions(_) if self.experiment.head.bounds.is_some() => LoadText::of_script(),
+            other => other.clone(),
+        }
+    }
+
+    /// Load that fills memory and caches; in a box with all of disk and CPU, for a small disk fills a large memory for minutes.
+    /// What goes wrong shows in the cells.
     fn unmeasured(
         &self,
         contestant: &mut Contestant,
-        load: &Variant<LoadText>,
+        load: &LoadText,
         number: usize,
         duration: Duration,
-    ) {
-        let fills = matches!(load.what, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_));
-        if fills && duration > Duration::ZERO {
-            let turn = Turn { number, duration, is_first: false, effort: self.effort };
-            let _ = measure::cell(self.stage, contestant, &load.what, turn);
+    ) -> Result<()> {
+        let fills = matches!(load, LoadText::Closed(_) | LoadText::Paced(_) | LoadText::H2load(_));
+        if !fills || duration == Duration::ZERO {
+            return Ok(());
         }
+        let turn = Turn { number, duration, is_first: false, effort: self.effort };
+        contestant.unbounded(|contestant| drop(measure::cell(self.stage, contestant, load, turn)))
     }
 
     /// Starts a contender; what is written as the outcome of its cells if it does not take part.

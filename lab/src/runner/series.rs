@@ -104,9 +104,7 @@ pub(crate) fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, what: Qua
     for record in records {
         match &record.outcome {
             Outcome::Measured(values) => {
-                if let Some(value) = values.get(&what) {
-                    rounds.push((record.round, *value, record.disturbed));
-                }
+                rounds.extend(what.of(values).map(|value| (record.round, value, record.disturbed)));
             }
             Outcome::Unfair(why) => return Some(Found::Nothing(Datum::Unfair(why.clone()))),
             Outcome::Failed(why) => return Some(Found::Nothing(Datum::Failed(why.clone()))),

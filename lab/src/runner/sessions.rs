@@ -1,11 +1,9 @@
 //! Sessions on a contender: what was complete in time, and whether files of every size got their due.
 
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::effort::Effort;
 use super::loads::{Watch, of_report};
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
@@ -14,8 +12,7 @@ use crate::load::NoResult;
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;
 
-/// Sessions come for as long as their timeout before the measurement begins, so that the first timeouts are in it. Clocks are
-/// read from then on.
+/// Clocks are read from when the measurement begins, for sessions come before.
 pub(super) fn measure(
     stage: &Stage,
     contestant: &Contestant,
@@ -25,7 +22,7 @@ pub(super) fn measure(
     let settings = SessionSettings {
         address: contestant.server.address,
         load: load.clone(),
-        warm_up: warm_up(load, turn),
+        warm_up: turn.effort.sessions_before(load),
         duration: turn.duration,
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
         verify: false,
@@ -55,9 +52,4 @@ pub(super) fn measure(
     values.insert(Quantity::StartP99Ms, start_ms(0.99));
     used.tell_of(&report, &mut values);
     Ok(Measured { outcome: Outcome::Measured(values), disturbed: report.client_limited() })
-}
-
-/// Time before the measurement.
-pub(super) fn warm_up(load: &SessionLoad, turn: Turn) -> Duration {
-    if turn.effort == Effort::Tenth { turn.duration } else { Duration::from_secs_f64(load.timeout_s) }
 }

@@ -194,7 +194,7 @@ impl Stage {
         let make = |boxes: &Boxes| boxes.make(&file_name(&contender.name), &own, contender.what.memory);
         let server_box = boxes.map(make).transpose()?;
         if let Some(server_box) = &server_box {
-            place.groups.clone_from(&server_box.groups);
+            server_box.groups().clone_into(&mut place.groups);
             place.root = server_box.root().unwrap_or(&self.root).to_owned();
         }
         let application =
@@ -342,6 +342,18 @@ impl Contestant {
     /// Whether it has a disk of its own, and little memory for it.
     pub(super) fn has_disk(&self) -> bool {
         self.server_box.as_ref().is_some_and(|server_box| server_box.root().is_some())
+    }
+
+    /// How often the kernel killed a process in its box for want of memory.
+    pub(super) fn memory_kills(&self) -> u64 {
+        self.server_box.as_ref().map_or(0, ServerBox::memory_kills)
+    }
+
+    /// Does something with all of its disk and CPU, although it is in a box.
+    pub(super) fn unbounded(&mut self, act: impl FnOnce(&mut Self)) -> Result<()> {
+        self.server_box.as_ref().map_or(Ok(()), ServerBox::lift)?;
+        act(self);
+        self.server_box.as_ref().map_or(Ok(()), ServerBox::bind)
     }
 
     /// The kernel takes pages from idle processes, but not from those that are stopped between their turns.

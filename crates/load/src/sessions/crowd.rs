@@ -1,5 +1,6 @@
 //! The sessions of one thread: one epoll instance, a slot for each connection, a heap of deadlines and pauses.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -77,6 +78,16 @@ struct Arrivals {
     interval: Duration,
     next: Instant,
     client: usize,
+    /// Those that began before the load did, each at its next request; the last is due first.
+    under_way: Vec<Late>,
+}
+
+/// A session that is joined in its middle.
+#[derive(Debug)]
+struct Late {
+    due: Instant,
+    client: usize,
+    steps: Range<usize>,
 }
 
 impl<'a> Crowd<'a> {
@@ -114,6 +125,7 @@ impl<'a> Crowd<'a> {
                 interval: Duration::from_secs_f64(sessions_per_second.recip()),
                 next: Instant::now(),
                 client: 0,
+                under_way: Vec::new(),
             },
             report: LoadReport::new(),
         })
@@ -122,6 +134,7 @@ impl<'a> Crowd<'a> {
     /// Warms up, and measures. What is under way at the end is not counted: as much was under way at the beginning.
     pub(super) fn run(mut self) -> Result<LoadReport> {
         self.arrivals.next = Instant::now();
+        self.arrivals.under_way = self.under_way();
         self.go_on(self.settings.warm_up)?;
         self.forget();
         let start = Instant::now();
@@ -153,14 +166,19 @@ impl<'a> Crowd<'a> {
         let mut now = Instant::now();
         let end = now + duration;
         while now < end {
+            while let Some(late) = self.arrivals.under_way.pop_if(|late| late.due <= now) {
+                self.begin(late.client, late.steps, now)?;
+            }
             while self.arrivals.next <= now {
                 self.arrivals.next += self.arrivals.interval;
-                self.begin(now)?;
+                let (client, steps) = self.next_session();
+                self.begin(client, steps, now)?;
             }
             while let Some((token, alarm)) = self.timers.take_due(now) {
                 self.handle_alarm(token, alarm, now)?;
             }
             let due = self.timers.next().map_or(end, |alarm| alarm.min(end)).min(self.arrivals.next);
+            let due = self.arrivals.under_way.last().map_or(due, |late| late.due.min(due));
             now = self.poll.look(&self.wire.epoll, Some(due), &mut self.busy)?;
             for number in 0..self.poll.count() {
                 if let Some(slot) = self.slot_of(self.poll.token(number)) {
@@ -181,10 +199,41 @@ impl<'a> Crowd<'a> {
         u64::from(self.slots[slot].generation) << 32 | slot as u64
     }
 
-    /// The next client begins its next session.
-    fn begin(&mut self, now: Instant) -> Result<()> {
+    /// The next client, and its next session.
+    fn next_session(&mut self) -> (usize, Range<usize>) {
         let client = self.arrivals.client;
         self.arrivals.client = (client + 1) % self.clients.len();
+        let session = self.clients[client].next;
+        self.clients[client].next = (session + self.settings.load.clients) % self.script.session_count();
+        (client, self.script.range(session))
+    }
+
+    /// Sessions as they would be under way now, had they come forever to a server that answers at once. Without them the load
+    /// would grow for as long as users think: a minute.
+    fn under_way(&mut self) -> Vec<Late> {
+        let now = self.arrivals.next;
+        let mut under_way = Vec::new();
+        let mut age = self.arrivals.interval;
+        while age < UNDER_WAY_MAX {
+            let (client, steps) = self.next_session();
+            let mut at = Duration::ZERO;
+            let next = self.script.steps()[steps.clone()].iter().position(|step| {
+                at += step.pause();
+                at > age
+            });
+            under_way.extend(next.map(|next| Late {
+                due: now + (at - age),
+                client,
+                steps: steps.start + next..steps.end,
+            }));
+            age += self.arrivals.interval;
+        }
+        under_way.sort_unstable_by_key(|late| Reverse(late.due));
+        under_way
+    }
+
+    /// A client begins a session, or joins it in its middle.
+    fn begin(&mut self, client: usize, steps: Range<usize>, now: Instant) -> Result<()> {
         let Some(slot) = self.free.pop() else {
             self.report.sessions.not_begun += 1;
             return Ok(());
@@ -200,9 +249,6 @@ impl<'a> Crowd<'a> {
             }
             exchange => exchange?,
         };
-        let session = self.clients[client].next;
-        self.clients[client].next = (session + self.settings.load.clients) % self.script.session_count();
-        let steps = self.script.range(session);
         exchange.ask(&mut self.wire, self.script.steps()[steps.start].request as usize);
         let deadline = now + self.timeout;
         self.timers.set(deadline, token, Alarm::Deadline);
@@ -322,3 +368,5 @@ impl<'a> Crowd<'a> {
 
 /// Room for alarms that is made before the load: more is made when it is needed.
 const ALARMS_MAX: f64 = 1e6;
+/// A session that is longer is joined at its beginning only.
+const UNDER_WAY_MAX: Duration = Duration::from_secs(180);

@@ -195,6 +195,18 @@ fn the_generator_says_when_it_was_the_limit() {
     assert_eq!(report.sessions.not_begun, 0);
 }
 
+/// Goal: a load is what it says from its first second on. Method: a session whose requests are ten seconds apart, for half a
+/// second: those that begin in it make a tenth of the requests, those that are under way the rest.
+#[test]
+fn sessions_are_under_way_when_a_load_begins() {
+    let server = serve(|path, _, _| right(path));
+    let steps: Vec<_> = (0..10).map(|step| (small(), if step == 0 { 0 } else { 10_000 })).collect();
+    let report = run(&settings(server.address), &steps);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    let begun = (report.sessions.complete + report.unanswered) as usize;
+    assert!((60..=110).contains(&report.requests) && begun >= 60, "{} requests", report.requests);
+}
+
 #[test]
 fn what_happens_in_the_warm_up_is_not_counted() {
     let server =

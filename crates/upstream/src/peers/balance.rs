@@ -4,8 +4,8 @@
 //! and its targets.
 
 use baton_dispatch::{
-    Cluster, FetchChoice, FetchRule, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT,
-    Target, WayChoice, Why, home,
+    Cluster, FetchChoice, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target,
+    WayChoice, Why,
 };
 
 use super::cause::Cause;
@@ -232,30 +232,10 @@ impl Balance {
         }
     }
 
-    /// The peer from which this one, `own`, gets a target that it has not in memory. It counts for that peer's load from now on. `None`:
-    /// it reads the target itself.
-    pub(super) fn home(
-        &mut self,
-        crew: &Crew,
-        own: usize,
-        hash: u64,
-        rule: FetchRule,
-        now_ms: u64,
-    ) -> Option<usize> {
+    /// The peers that serve, and whether one of them reads a file or fetches it. `None`: all are drained.
+    pub(super) fn homes(&mut self, crew: &Crew, now_ms: u64) -> Option<(&mut Cluster, &mut FetchChoice)> {
         self.adopt(crew);
-        if !self.settle(now_ms) {
-            return None;
-        }
-        let home = self.fetches.source(rule, crew.node(own), Target::new(hash), &self.cluster)?;
-        Some(self.begin(crew, crew.peer(home)?))
-    }
-
-    /// The home of a target, and what is known of reading and fetching.
-    pub(super) fn home_of(&mut self, crew: &Crew, hash: u64, now_ms: u64) -> (Option<usize>, FetchChoice) {
-        self.adopt(crew);
-        self.settle(now_ms);
-        let home = home(Target::new(hash), &self.cluster).and_then(|node| crew.peer(node));
-        (home, self.fetches)
+        self.settle(now_ms).then_some((&mut self.cluster, &mut self.fetches))
     }
 
     /// Lets the status know thresholds that are new.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_dispatch::{FetchRule, Why};
+use baton_dispatch::{FetchRule, Target, Why, home};
 use baton_shares::ClientKey;
 
 use super::failure_window::Asker;
@@ -45,8 +45,16 @@ impl Homes {
     /// The turn of a request at the home of its path; `None`: this host is to answer from its own disk. `client`: whose failures
     /// they are.
     pub fn seek(&self, path: &[u8], client: Option<ClientKey>, now_ms: u64) -> Option<Turn> {
-        let hash = self.peers.hash(path);
-        let home = self.peers.balance().home(&self.peers.crew, self.own, hash, self.rule, now_ms)?;
+        let (crew, hash) = (&self.peers.crew, self.peers.hash(path));
+        let home = {
+            let mut balance = self.peers.balance();
+            let (cluster, fetches) = balance.homes(crew, now_ms)?;
+            let node = fetches.source(self.rule, crew.node(self.own), Target::new(hash), cluster)?;
+            let home = crew.peer(node)?;
+            // It counts for the home's load until the turn ends.
+            cluster.begin(node);
+            home
+        };
         let choice = Choice { why: Why::Hashed.word(), way: Way::Fetch, key: ChoiceKey::Path };
         let asker = Asker::new(client, path);
         Some(Turn::at(Arc::clone(&self.peers), home, hash, asker, Some(choice), now_ms))
@@ -64,9 +72,12 @@ impl Homes {
 
     /// What would be done with a request for this path.
     pub fn rehearse(&self, path: &[u8], now_ms: u64) -> RehearsedFetch {
+        let (crew, target) = (&self.peers.crew, Target::new(self.peers.hash(path)));
         let mut balance = self.peers.balance();
-        let (home, fetches) = balance.home_of(&self.peers.crew, self.peers.hash(path), now_ms);
-        let home = home.filter(|home| *home != self.own).map(|home| Arc::clone(self.peers.application(home)));
+        let node = balance.homes(crew, now_ms).and_then(|(cluster, _)| home(target, cluster));
+        let peer = node.and_then(|node| crew.peer(node)).filter(|peer| *peer != self.own);
+        let home = peer.map(|peer| Arc::clone(self.peers.application(peer)));
+        let fetches = balance.fetches;
         let is_fetching = self.rule == FetchRule::Always || fetches.is_fetching();
         RehearsedFetch {
             is_fetched: home.is_some() && is_fetching,

@@ -179,7 +179,7 @@ impl Cluster {
             std::fs::create_dir_all(&place.root)?;
         }
         if let Some(server_box) = server_box {
-            place.groups.clone_from(&server_box.groups);
+            server_box.groups().clone_into(&mut place.groups);
             place.root = server_box.root().unwrap_or(&self.place.root).to_owned();
         }
         self.node.kind.start(&settings, &place).with_context(|| format!("node {number}"))
