@@ -664,8 +664,8 @@ impl Delegated {
     /// The home of a file has failed. What is missing comes from here, if it can.
     fn fail_fetch(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Reaction {
         record.note_failure(failure.why.label());
-        let Some(fetch) = &mut self.fetch else { return Reaction::Here };
-        fetch.note_answered(&env.ctx.clock);
+        let Some(fetch) = &self.fetch else { return Reaction::Here };
+        fetch.note_failed();
         if !matches!(self.progress, Progress::Sending) {
             return Reaction::Here;
         }

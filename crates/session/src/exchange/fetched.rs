@@ -110,7 +110,8 @@ impl Fetch {
 
     /// The head of the answer is there; it keeps what it says of the file. False: it says something else than the file would.
     pub(super) fn take_head(&mut self, head: &mut ResponseHead, clock: &Clock) -> bool {
-        self.note_answered(clock);
+        self.has_answered = true;
+        self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
         if ![Status::OK, Status::PARTIAL_CONTENT, Status::NOT_MODIFIED].contains(&head.status()) {
             return false;
         }
@@ -125,10 +126,10 @@ impl Fetch {
         self.passed += bytes;
     }
 
-    /// The answer has begun, or will not come; the first call counts.
-    pub(super) fn note_answered(&mut self, clock: &Clock) {
-        if !std::mem::replace(&mut self.has_answered, true) {
-            self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
+    /// The answer, or the rest of it, will not come.
+    pub(super) fn note_failed(&self) {
+        if !self.has_answered {
+            self.fetching.homes.note_failed();
         }
     }
 

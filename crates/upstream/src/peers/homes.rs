@@ -65,9 +65,14 @@ impl Homes {
         self.peers.balance().fetches.note_read(us);
     }
 
-    /// An answer has begun, or will not come, so many microseconds after the home was asked.
+    /// An answer has begun so many microseconds after the home was asked.
     pub fn note_fetched(&self, us: u64) {
         self.peers.balance().fetches.note_fetched(us);
+    }
+
+    /// A home has not answered.
+    pub fn note_failed(&self) {
+        self.peers.balance().fetches.note_failed();
     }
 
     /// What would be done with a request for this path.
@@ -161,7 +166,7 @@ mod tests {
         let rehearsed = homes.rehearse(b"/1", 1);
         assert_eq!(rehearsed.is_fetched, rehearsed.home.is_some());
         assert!(rehearsed.read_us > 9_000.0);
-        (0..100).for_each(|_| homes.note_fetched(20_000));
+        (0..30).for_each(|_| homes.note_failed());
         assert_eq!(fetched(&homes), 0);
     }
 }
