@@ -3,6 +3,7 @@
  *
  *   GET ...?bytes=N a page of N bytes (32 KiB if not given, at most 8 MiB), with the next advertisement in every
  *   slot. A cookie remembers the last one. The page is made in memory and sent with one call, as fast programs do.
+ *   GET ...?bytes=N&type=image/png the same bytes, as something of another type.
  *   GET ...?in-place=N the same page, made where the library sends it from. GET ...?named the file that AD_FILE names
  *   in the environment, by X-Sendfile: none of its bytes come here.
  *
@@ -78,10 +79,11 @@ int main(void) {
             struct page page = {.blank = blank, .bytes = PAGE_DEFAULT};
             if (in_place || strncmp(query, "bytes=", 6) == 0) page.bytes = strtoul(strchr(query, '=') + 1, NULL, 10);
             if (page.bytes > PAGE_MAX) page.bytes = PAGE_MAX;
+            const char *type = strstr(query, "&type=");
             page.ad_bytes = (size_t)snprintf(page.ad, sizeof page.ad, "<a href=\"/ads/%03u\"><img src=\"/ads/%03u.gif\"></a>", ad, ad);
             FCGX_FPrintF(request.out,
-                         "Content-Type: text/html\r\nContent-Length: %lu\r\nSet-Cookie: last_ad=%03u\r\n\r\n",
-                         (unsigned long)page.bytes, ad);
+                         "Content-Type: %s\r\nContent-Length: %lu\r\nSet-Cookie: last_ad=%03u\r\n\r\n",
+                         type ? type + strlen("&type=") : "text/html", (unsigned long)page.bytes, ad);
             if (in_place) {
                 make_in_place(&page, request.out);
             } else {

@@ -47,7 +47,24 @@ class Worker(SiteCase):
         self.assertEqual(0, resident_kb("ob_start(); echo strlen($s); ob_end_clean(); $t = [$s]; $u = (fn($x) => $x)($s)"))
         self.assertEqual(0, resident_kb("register_shutdown_function(fn() => print($s))"))
         self.assertEqual(0, resident_kb("header('X-A: b')"), "nor by the output of the request before")
+        # Of another length, or the same string: PHP compares no byte.
+        equal = "$GLOBALS['seen'] = [$s === 'x', $s !== '', $s === file_get_contents(__DIR__ . '/unseen')]"
+        self.assertEqual(0, resident_kb(equal))
         self.assertGreater(resident_kb("md5($s)"), 0)
+
+    def test_a_hash_belongs_to_a_version(self):
+        """PHP keeps the hash of a string in its head, and this string outlives the request."""
+        script = (
+            "<?php $s = file_get_contents('hashed'); $a = [$s => 'old']; $t = fopen('hashed', 'r'); $b = [fread($t, 50000) => 1]; "
+            "header('X-Key: ' . md5(key($a)) . crc32($s)); echo isset($b[$s]), $a[key($b)], $s === key($b), $s;"
+        )
+        seen = set()
+        for version in range(3):
+            self.site.write("hashed", content(40_000, f"version {version}"))
+            time.sleep(SETTLED_S)
+            for _ in range(2):
+                seen.add(self.same(script, names=1).header("x-key"))
+        self.assertEqual(3, len(seen))
 
     def test_strings_kept_beyond_the_request(self):
         for kept, given_back in [

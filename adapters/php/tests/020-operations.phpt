@@ -33,7 +33,7 @@ foreach (settled_files([4095, 4096, 4097, 61440]) as $size => $path) {
 }
 ?>
 --EXPECT--
-4095 mapped 1, different 0 of 47
-4096 mapped 1, different 0 of 47
-4097 mapped 1, different 0 of 47
-61440 mapped 1, different 0 of 47
+4095 mapped 1, different 0 of 51
+4096 mapped 1, different 0 of 51
+4097 mapped 1, different 0 of 51
+61440 mapped 1, different 0 of 51

@@ -3,14 +3,15 @@
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use baton_fcgi::application::push_values_result;
+use baton_fcgi::application::{push_freed, push_takes_bodies, push_values_result};
+use baton_fcgi::offer::Bodies;
 use libc::iovec;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::inbox::{Inbox, Stage, TRANSPORTS, decline};
 use crate::link::ServerLink;
-use crate::outgoing::{Outgoing, Sent};
+use crate::outgoing::{Outgoing, Sent, pass_on};
 use crate::progress::{OfferState, Progress, refuse_more};
 use crate::ready::ReadyBytes;
 use crate::turn::Turn;
@@ -93,6 +94,7 @@ impl Connection {
             given += now;
             if !peeks {
                 inbox.given(now);
+                self.return_owed(socket, &mut inbox);
             }
             if given == wanted || given > 0 && !wants_all {
                 break Ok(());
@@ -150,14 +152,53 @@ impl Connection {
                 OfferState::Other
             });
             if let Some((request_id, offer, descriptors)) = offered {
-                match self.outgoing.now() {
+                let taken_up = match self.outgoing.now() {
                     Some(mut outgoing) if outgoing.may_answer() => {
-                        outgoing.begin(request_id, offer, descriptors);
+                        outgoing.begin(request_id, offer, descriptors)
                     }
-                    _ => decline(offer, descriptors),
+                    _ => {
+                        decline(offer, descriptors);
+                        None
+                    }
+                };
+                if let Some(words) = taken_up {
+                    self.begin_body(socket, inbox, request_id, words);
                 }
             }
             inbox.sift();
+        }
+    }
+
+    /// An offer has been taken up: takes what came with it for the body, and says that bodies may come by reference, at once
+    /// if a long one comes.
+    fn begin_body(&self, socket: BorrowedFd<'_>, inbox: &mut Inbox, request_id: u16, words: Bodies) {
+        if inbox.begin_body(request_id, words).is_err() {
+            // The program would take what is left for the whole body.
+            if let Some(mut outgoing) = self.outgoing.now() {
+                outgoing.abandon();
+            }
+            _ = rustix::net::shutdown(socket, Shutdown::Both);
+        } else if words.asks && inbox.expects_long_body() {
+            let mut record = Vec::new();
+            push_takes_bodies(&mut record, request_id);
+            // If it cannot be sent, the server is gone; the next call finds that.
+            _ = pass_on(socket, &record);
+        } else if words.asks
+            && let Some(mut outgoing) = self.outgoing.now()
+        {
+            outgoing.take_bodies();
+        }
+    }
+
+    /// Returns to the server what the program has read of its pool.
+    fn return_owed(&self, socket: BorrowedFd<'_>, inbox: &mut Inbox) {
+        if let Some(outgoing) = self.outgoing.now()
+            && outgoing.is_between()
+            && let Some((request_id, bytes)) = inbox.take_owed()
+        {
+            let mut record = Vec::new();
+            push_freed(&mut record, request_id, bytes);
+            _ = pass_on(socket, &record);
         }
     }
 

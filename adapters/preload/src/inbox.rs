@@ -14,12 +14,13 @@ use std::os::fd::BorrowedFd;
 
 use baton_fcgi::Broken;
 use baton_fcgi::application::{Part, RequestReader};
-use baton_fcgi::offer::{Offer, WHOLE_BYTES};
+use baton_fcgi::offer::{Bodies, Offer, WHOLE_BYTES};
 use baton_fcgi::record::{CONTENT_BYTES_MAX, HEADER_BYTES, MANAGEMENT_ID, RecordHeader, RecordType};
 use baton_responder::{Control, Descriptors};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
+use crate::lent::LentBody;
 use crate::pair::FirstPair;
 
 /// The name of the value that lists our transports for the server (section 1 of the protocol).
@@ -44,6 +45,8 @@ pub(crate) struct Inbox {
     /// Understands requests' beginnings and the records that are for us.
     reader: RequestReader,
     descriptors: Descriptors,
+    /// What comes behind the bytes up to `clear` and in front of all others.
+    lent: LentBody,
     /// Pending messages of the server about the current request: bytes of the region freed, and whether it wants the
     /// rest of the response.
     freed: u32,
@@ -98,8 +101,8 @@ impl Inbox {
     }
 
     /// How many bytes can be given now.
-    pub(crate) const fn ready(&self) -> usize {
-        self.clear - self.start
+    pub(crate) fn ready(&self) -> usize {
+        self.give().len()
     }
 
     /// How many bytes of the record at hand the program may read from the connection itself, past the inbox.
@@ -157,14 +160,20 @@ impl Inbox {
         Ok(arrived)
     }
 
-    /// The bytes that are ready.
+    /// The bytes that are ready. There may be more behind them.
     pub(crate) fn give(&self) -> &[u8] {
-        &self.bytes[self.start..self.clear]
+        if self.start < self.clear { &self.bytes[self.start..self.clear] } else { self.lent.give() }
     }
 
     /// So many of them have been given.
     pub(crate) fn given(&mut self, bytes: usize) {
-        self.start += bytes;
+        if self.start < self.clear {
+            self.start += bytes;
+        } else if !self.lent.is_read() {
+            self.lent.given(bytes);
+            // What stands behind it.
+            self.sift();
+        }
     }
 
     /// The request that begins: an earlier one with this number has ended. Call [`sift`](Self::sift) afterwards.
@@ -177,6 +186,32 @@ impl Inbox {
     pub(crate) fn take_offer(&mut self) -> Option<(u16, &[u8], &mut Descriptors)> {
         let request_id = self.offered.take()?;
         Some((request_id, &self.offer, &mut self.descriptors))
+    }
+
+    /// Maps what the server lends for the body of a request whose offer has been taken.
+    ///
+    /// # Errors
+    /// See [`LentBody::begin`].
+    pub(crate) fn begin_body(&mut self, request_id: u16, words: Bodies) -> Result<(), Errno> {
+        self.lent.begin(request_id, words, &mut self.descriptors)
+    }
+
+    /// Whether a long body follows, as far as the parameters are here that say so. In front of a name is the length of its
+    /// value: this one has six digits or more. To be wrong does no harm.
+    pub(crate) fn expects_long_body(&self) -> bool {
+        let ready = self.give();
+        let name = memchr::memmem::find(ready, b"CONTENT_LENGTH");
+        name.and_then(|at| ready.get(at.checked_sub(1)?)).is_some_and(|value_len| *value_len >= 6)
+    }
+
+    /// Bytes of the pool to return to the server now, if they are worth a record, and their request.
+    pub(crate) fn take_owed(&mut self) -> Option<(u16, u32)> {
+        self.lent.take_owed()
+    }
+
+    /// The request ends. The server uses its pool again.
+    pub(crate) fn end_request(&mut self) {
+        self.lent.end();
     }
 
     /// Whether another request may follow the one that has begun.
@@ -232,6 +267,9 @@ impl Inbox {
             self.stage = if begins_like_fastcgi { Stage::FastCgi } else { Stage::Unfamiliar };
         }
         while self.stage == Stage::FastCgi {
+            if !self.lent.is_read() {
+                return;
+            }
             match self.sift_record() {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -281,6 +319,14 @@ impl Inbox {
                 Fate::Overhear
             }
             (Some(RecordType::GetValues), MANAGEMENT_ID) => Fate::Overhear,
+            (Some(RecordType::Params), _) if header.content_len == 0 => {
+                self.reader.skip_params();
+                Fate::Pass
+            }
+            // What came with the offer must be mapped before a place in it is named.
+            (Some(RecordType::Baton), id) if id != MANAGEMENT_ID && self.offered.is_some() => {
+                return Ok(false);
+            }
             (Some(RecordType::Baton), id) if id != MANAGEMENT_ID => Fate::Keep,
             (Some(RecordType::Params), id) if begun.is_some() => return self.open_params(id, header),
             _ => Fate::Pass,
@@ -343,6 +389,8 @@ impl Inbox {
                 }
                 Part::Freed(bytes) => self.freed = self.freed.saturating_add(bytes),
                 Part::GiveBack => self.is_wanted_back = true,
+                Part::Slices => self.reader.slices().try_for_each(|slice| self.lent.push_slice(slice))?,
+                Part::File(range) => self.lent.push_file(range)?,
                 Part::GetValues => {
                     self.is_asked |=
                         self.reader.names().flatten().any(|(name, _)| name == TRANSPORTS.as_bytes());

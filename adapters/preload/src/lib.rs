@@ -34,6 +34,7 @@ mod connection;
 #[cfg(test)]
 pub mod fuzz_replay;
 mod inbox;
+mod lent;
 mod link;
 mod outgoing;
 mod pair;

@@ -34,8 +34,11 @@ impl<'a> ServerLink<'a> {
     }
 
     /// The request at hand is about to end.
-    pub(crate) fn before_end(&self) {
+    pub(crate) fn before_end(&mut self) {
         self.progress.before_end(self.fd);
+        if let Some(inbox) = &mut self.inbox {
+            inbox.end_request();
+        }
     }
 
     /// The descriptor.

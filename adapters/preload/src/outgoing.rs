@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use baton_fcgi::offer::{Offer, Transport};
+use baton_fcgi::offer::{Bodies, Offer, Transport};
 use baton_fcgi::record::{RecordHeader, RecordType};
 use baton_fcgi::response::ProtocolStatus;
 use baton_responder::{Answer, Descriptors, Ended, Link};
@@ -68,7 +68,7 @@ pub(crate) enum Sent {
 }
 
 /// Why the records of a write were not all taken.
-enum Stopped {
+pub(crate) enum Stopped {
     Failed(Errno),
     Unfinished,
 }
@@ -82,21 +82,39 @@ impl Outgoing {
     /// Whether an offer can be accepted: the one before has been answered, and the program's next output begins a
     /// record.
     pub(crate) fn may_answer(&self) -> bool {
-        !self.is_unfamiliar && self.records.is_between() && self.request_id.is_none()
+        self.is_between() && self.request_id.is_none()
     }
 
-    /// Takes up an offer, or declines it.
-    pub(crate) fn begin(&mut self, request_id: u16, offer: &[u8], descriptors: &mut Descriptors) {
+    /// Takes up an offer, or declines it. Returns how the request's body may come, whose descriptors are the oldest then.
+    pub(crate) fn begin(
+        &mut self,
+        request_id: u16,
+        offer: &[u8],
+        descriptors: &mut Descriptors,
+    ) -> Option<Bodies> {
         let known = Offer::parse(offer).ok().filter(|offer| offer.transport != Transport::Unknown);
         let Some(known) = known else {
             decline(offer, descriptors);
-            return;
+            return None;
         };
         self.is_bound |= matches!(known.transport, Transport::Shm(_));
         self.answer.get_or_insert_default().begin(request_id, Some(offer), descriptors);
         self.request_id = Some(request_id);
         self.client_gone = false;
         self.has_errors = false;
+        Some(known.bodies)
+    }
+
+    /// Tells the server with the end of the request that is answered that bodies may come by reference.
+    pub(crate) fn take_bodies(&mut self) {
+        if let Some(answer) = &mut self.answer {
+            answer.take_bodies();
+        }
+    }
+
+    /// Whether a record of ours may be sent: none of the program's is under way.
+    pub(crate) const fn is_between(&self) -> bool {
+        !self.is_unfamiliar && self.records.is_between()
     }
 
     /// Closes the client's socket without a word.
@@ -290,7 +308,7 @@ impl Outgoing {
 }
 
 /// Sends bytes to the server as they are.
-fn pass_on(server: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Stopped> {
+pub(crate) fn pass_on(server: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Stopped> {
     while !bytes.is_empty() {
         match rustix::net::send(server, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => bytes = &bytes[sent..],

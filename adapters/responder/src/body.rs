@@ -48,6 +48,18 @@ impl BodyPiece {
         self.source == Source::Buffer
     }
 
+    /// Whether the bytes are in the server's pool: they are there until the request ends, at most.
+    #[must_use]
+    pub fn is_in_pool(&self) -> bool {
+        self.source == Source::Pool
+    }
+
+    /// Where it is in the buffer, the pool or the file, in bytes.
+    #[must_use]
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
     /// Drops the first `bytes` bytes from view, or all.
     pub fn advance(&mut self, bytes: usize) {
         self.range.start += bytes.min(self.len());
@@ -56,7 +68,7 @@ impl BodyPiece {
 
 /// The memory that a server has lent for bodies on a connection, and the pieces that have arrived of one.
 #[derive(Debug, Default)]
-pub(crate) struct Body {
+pub struct Body {
     pub(crate) pieces: VecDeque<BodyPiece>,
     pool: Option<View>,
     file: Option<View>,
@@ -71,7 +83,7 @@ impl Body {
     ///
     /// # Errors
     /// A descriptor is missing, or cannot be mapped.
-    pub(crate) fn begin(&mut self, words: Bodies, descriptors: &mut Descriptors) -> Result<(), Errno> {
+    pub fn begin(&mut self, words: Bodies, descriptors: &mut Descriptors) -> Result<(), Errno> {
         if words.pool > 0 {
             let pool = descriptors.take().ok_or(Errno::BADF)?;
             self.pool = Some(View::of_pool(pool, words.pool as usize)?);
@@ -84,14 +96,14 @@ impl Body {
     }
 
     /// Forgets the request at hand. Its end returns everything to the server.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.pieces.clear();
         self.file = None;
         (self.in_use, self.owed) = (0, 0);
     }
 
     /// A piece has arrived in the buffer.
-    pub(crate) fn push_received(&mut self, range: Range<usize>) {
+    pub fn push_received(&mut self, range: Range<usize>) {
         self.pieces.push_back(BodyPiece { source: Source::Buffer, range });
     }
 
@@ -99,7 +111,7 @@ impl Body {
     ///
     /// # Errors
     /// It is not.
-    pub(crate) fn push_slice(&mut self, slice: RegionSlice) -> Result<(), Broken> {
+    pub fn push_slice(&mut self, slice: RegionSlice) -> Result<(), Broken> {
         let bytes = self.pool.as_ref().map_or(0, View::len);
         if slice.len == 0 || !slice.is_within(bytes as u64) {
             return Err(Broken::HandOver);
@@ -113,7 +125,7 @@ impl Body {
     ///
     /// # Errors
     /// It is not.
-    pub(crate) fn push_file(&mut self, range: FileRange) -> Result<(), Broken> {
+    pub fn push_file(&mut self, range: FileRange) -> Result<(), Broken> {
         let bytes = self.file.as_ref().map_or(0, View::len) as u64;
         let end = range.offset.checked_add(range.len).filter(|end| range.len > 0 && *end <= bytes);
         let end = end.ok_or(Broken::HandOver)?;
@@ -122,7 +134,7 @@ impl Body {
     }
 
     /// The next piece. The application has finished with the one before.
-    pub(crate) fn next(&mut self) -> Option<BodyPiece> {
+    pub fn take_piece(&mut self) -> Option<BodyPiece> {
         self.owed += std::mem::take(&mut self.in_use);
         let piece = self.pieces.pop_front()?;
         if piece.source == Source::Pool {
@@ -132,12 +144,12 @@ impl Body {
     }
 
     /// Bytes to return to the server now, if they are worth a record.
-    pub(crate) fn take_owed(&mut self) -> Option<u32> {
+    pub fn take_owed(&mut self) -> Option<u32> {
         (self.owed >= OWED_BYTES_MAX).then(|| std::mem::take(&mut self.owed) as u32)
     }
 
     /// The bytes of a piece that is not in the buffer.
-    pub(crate) fn lent(&self, piece: &BodyPiece) -> &[u8] {
+    pub fn lent(&self, piece: &BodyPiece) -> &[u8] {
         let view = match piece.source {
             Source::Buffer => None,
             Source::Pool => self.pool.as_ref(),

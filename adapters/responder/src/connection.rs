@@ -295,7 +295,7 @@ impl Connection {
     fn next_piece(&mut self, flags: RecvFlags) -> Result<Option<BodyPiece>, ReadError> {
         self.lent = 0;
         loop {
-            if let Some(piece) = self.body.next() {
+            if let Some(piece) = self.body.take_piece() {
                 if piece.is_own() {
                     self.lent = piece.range.end;
                 }

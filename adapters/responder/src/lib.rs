@@ -9,7 +9,7 @@
 //!
 //! Applications written in Rust use [`Responder`]. The drop-in for `libfcgi` puts the C interface on [`Connection`] and
 //! [`Answer`]; the preload library has its own parser of the connection, since the program reads it too, and uses
-//! [`Descriptors`], [`Link`] and [`Answer`].
+//! [`Descriptors`], [`Body`], [`Link`] and [`Answer`].
 //!
 //! Without an offer this is an ordinary FastCGI library, with records of 64 KiB.
 
@@ -23,7 +23,7 @@ mod link;
 mod responder;
 
 pub use answer::{Answer, Ended};
-pub use body::BodyPiece;
+pub use body::{Body, BodyPiece};
 pub use connection::{Begun, Connection, Memory, ReadError, Role};
 pub use descriptors::Descriptors;
 pub use environment::{ENVIRONMENT_BYTES_MAX, Environment};

@@ -107,8 +107,11 @@ fn what_a_master_writes_is_read() {
         revoked: vec!["stolen".into()],
         interfaces: Vec::new(),
     };
-    for message in [FromMaster::Hello { version: VERSION, settings }, FromMaster::Nodes { nodes: vec![node] }]
-    {
+    for message in [
+        FromMaster::Hello { version: VERSION, settings },
+        FromMaster::Nodes { nodes: vec![node] },
+        FromMaster::Drain { node: "a".into(), is_drained: true },
+    ] {
         let text = serde_json::to_string(&message).unwrap();
         assert_eq!(serde_json::from_str::<FromMaster>(&text).unwrap(), message);
     }

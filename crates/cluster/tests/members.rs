@@ -6,7 +6,7 @@ mod common;
 use baton_cluster::Tuple;
 use baton_cluster::agent::limits::{GATHER_MS, GIVE_AGAIN_MS, NODE_LOST_MS, SERVER_LOST_MS, UNDER_WAY_MAX};
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, NodeId, Note, Peer};
-use baton_cluster::local::{Node, Report};
+use baton_cluster::local::{Drain, Node, Report, ToMaster};
 use baton_cluster::peer::{Frames, FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 
 use common::passport;
@@ -459,6 +459,43 @@ fn a_agent_without_server_and_connections_ends() {
     assert_eq!(host.agent.ends_ms(), None, "it has a server again");
 }
 
+fn drain(node: &str, said_ms: u64) -> Drain {
+    Drain { node: node.into(), said_ms, is_drained: true, reports: 0, left: 0 }
+}
+
+/// Goal: a node that is drained says how many connections it has, tells its server, and takes no others; members hear of it that
+/// connect later. One that has not said hello drains nothing.
+#[test]
+fn a_drained_node_takes_nothing_and_says_what_is_left() {
+    let mut host = Host::new(&[]);
+    let word = FromFrontEnd::Drain { drain: drain("a", 5), is_yours: true };
+    assert!(host.agent.handle_accepted(9, 0));
+    assert!(is_refused(&host.hear(9, &word), 9, MessageRefused::Unexpected));
+    assert_eq!(host.agent.drains(), []);
+    host.front_end(1, 5, 1);
+    restored(&host.hear(1, &FromFrontEnd::Ship(shipment(1, "192.0.2.1:4000")))).expect("a socket");
+    let of_other = FromFrontEnd::Drain { drain: drain("b", 5), is_yours: false };
+    let is_told = |actions: &[Action<Socket>], is_here: bool| {
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::Tell(ToMaster::Drains { here, .. }) if *here == is_here))
+    };
+    assert!(is_told(&host.hear(1, &of_other), false));
+    assert!(is_told(&host.hear(1, &word), true));
+    host.agent.handle_time(0);
+    let left = |known: &Drain| (known.node.clone(), known.reports, known.left);
+    assert_eq!(
+        host.agent.drains().iter().map(left).collect::<Vec<_>>(),
+        [("a".into(), 1, 1), ("b".into(), 0, 0)]
+    );
+    host.actions();
+    let ship = host.hear(1, &FromFrontEnd::Ship(shipment(2, "192.0.2.1:4001")));
+    assert_eq!(said(&ship, 1), [FromNode::Refused { flow: 2, why: RefuseReason::Drained }]);
+    let later = host.front_end(2, 6, 1);
+    let heard = said(&later, 2).into_iter().filter(|message| matches!(message, FromNode::Drain(_)));
+    assert_eq!(heard.count(), 2, "{later:?}");
+}
+
 /// Goal: each message is read as it was written, and what is cut off or goes on behind it is refused, but for the first ones,
 /// which later versions may lengthen.
 #[test]
@@ -470,6 +507,7 @@ fn messages_are_read_as_they_were_written() {
         FromFrontEnd::Release { flow: 3 },
         FromFrontEnd::Returned { flow: 4 },
         FromFrontEnd::Ping,
+        FromFrontEnd::Drain { drain: drain("a", 5), is_yours: true },
     ];
     for message in from_front_end {
         let body = &message.to_bytes().unwrap()[4..];
@@ -488,6 +526,7 @@ fn messages_are_read_as_they_were_written() {
         FromNode::Gone { flows: vec![7, 8] },
         FromNode::Totals { taken: 1, begun_kept: 2, ended: 3 },
         FromNode::Pong,
+        FromNode::Drain(drain("b", u64::MAX)),
     ];
     for message in from_node {
         let body = &message.to_bytes().unwrap()[4..];

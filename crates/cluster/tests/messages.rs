@@ -63,7 +63,11 @@ impl Pair {
             }
             Action::Freeze { flow, .. } => self.front.handle_frozen(flow, vec![1], self.now_ms),
             Action::Tell(ToMaster::Loads(_)) => self.counted[2] += 1,
-            Action::Tell(_) | Action::Log(_) | Action::Forward { .. } | Action::Remove { .. } => {}
+            Action::Tell(_)
+            | Action::Log(_)
+            | Action::Forward { .. }
+            | Action::End { .. }
+            | Action::Remove { .. } => {}
             other => panic!("{other:?}"),
         }
     }

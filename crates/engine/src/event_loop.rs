@@ -595,6 +595,11 @@ impl<C: Client, J: Jobs<C>> EventLoop<C, J> {
             self.ctx.departures.clone_from(&orders.departures);
             self.depart();
         }
+        let was_giving_back = std::mem::replace(&mut self.ctx.gives_back, orders.gives_back);
+        if orders.gives_back && !was_giving_back {
+            self.clients.returnable(&mut self.tokens);
+            self.see_off();
+        }
         match orders.phase {
             WorkerPhase::Serving => {
                 orders.plan.peers().for_each(|peers| self.upstreams.gateway.watch(peers));
@@ -713,12 +718,13 @@ fn departure<C: Connection>(entry: &Entry<C>, gateway: &mut Gateway, ctx: &Conte
     }
 }
 
-/// How an idle client leaves a loop that drains; `None`: it stays.
+/// How an idle client leaves a loop that drains, or whose node is drained; `None`: it stays.
 fn farewell(client: &impl Connection, returns: &mut Returns, ctx: &Context) -> Option<Wake> {
-    if !ctx.draining || !client.is_idle() || waits_to_depart(ctx, client) {
+    let goes_back = ctx.gives_connections_back() && client.may_go_back();
+    if !(ctx.draining || goes_back) || !client.is_idle() || waits_to_depart(ctx, client) {
         return None;
     }
-    match ctx.gives_connections_back() && client.may_go_back() {
+    match goes_back {
         true => returns.takes_one(ctx.clock.now_ms()).then_some(Wake::GoBack),
         false => Some(Wake::End(Outcome::Complete)),
     }

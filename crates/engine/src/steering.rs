@@ -49,6 +49,8 @@ pub(crate) struct Orders {
     pub(crate) listeners: Vec<Arc<Listener>>,
     /// Where clients go that another process serves on.
     pub(crate) departures: Option<Departures>,
+    /// Whether connections of front-ends go back to them.
+    pub(crate) gives_back: bool,
     /// Whether the thread is asked for a report.
     pub(crate) wants_report: bool,
 }
@@ -74,6 +76,7 @@ struct State {
     /// The last report of each thread that gives any.
     reports: BTreeMap<String, Report>,
     departures: Option<Departures>,
+    gives_back: bool,
 }
 
 /// What a thread has reported.
@@ -133,6 +136,12 @@ impl Steering {
     /// Lets other processes go on with clients, as soon as each is between two requests.
     pub fn move_clients(&self, destination: Destination) {
         self.order(|state| state.departures = Some(Departures::to(Arc::new(destination))));
+    }
+
+    /// Gives connections back to the front-ends of a cluster that have handed them over, as soon as each is between two requests;
+    /// or keeps them again.
+    pub fn give_back(&self, gives_back: bool) {
+        self.order(|state| state.gives_back = gives_back);
     }
 
     /// Serves this plan on these listeners from now on. Connections stay; each of their requests finds the new plan.
@@ -264,7 +273,8 @@ impl Subscription {
         let report = self.thread.as_ref().and_then(|thread| state.reports.get(thread));
         let wants_report = report.is_some_and(|report| report.asked < state.reports_asked);
         let phase = state.phase.unwrap_or(WorkerPhase::Serving);
-        Some(Orders { phase, plan, listeners, departures, wants_report })
+        let gives_back = state.gives_back;
+        Some(Orders { phase, plan, listeners, departures, gives_back, wants_report })
     }
 
     /// The thread may wait for long without being woken by orders, and asks for them before it serves a client. Nothing

@@ -128,6 +128,13 @@ impl RequestReader {
         self.stage = Stage::Idle;
     }
 
+    /// The parameters of the request at hand have been read elsewhere: its body follows.
+    pub fn skip_params(&mut self) {
+        if self.stage == Stage::Params {
+            self.stage = Stage::Stdin;
+        }
+    }
+
     /// Parses the next part of the input; returns the number of bytes consumed and the part. Call again with the rest
     /// until it needs more.
     ///

@@ -129,6 +129,12 @@ impl Kernel {
             .map_err(|error| error.to_string())
     }
 
+    pub(crate) fn end(&self, tuple: Tuple) {
+        if let Some(table) = &self.table {
+            table.end(flow(tuple));
+        }
+    }
+
     pub(crate) fn remove(&mut self, tuple: Tuple) {
         if let Some(table) = &mut self.table {
             table.remove(flow(tuple));

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use baton_cluster::Tuple;
 use baton_cluster::agent::{Action, ForServer, Handoff, HandoffAgent, Peer};
@@ -225,6 +225,10 @@ impl Process {
             .remedy("requests are relayed until its last connection has ended; `kill` ends it at once, with these")),
             FromMaster::Hello { settings, .. } => self.handle_hello(index, &settings, sockets),
             FromMaster::Nodes { nodes } => self.handle_nodes(&nodes),
+            FromMaster::Drain { node, is_drained } => {
+                self.agent.handle_drain(&node, is_drained, clock_ms());
+                Ok(())
+            }
             FromMaster::WorkerEnded { worker } => {
                 // Its last words may not have been read.
                 self.hear_workers(index, LAST_WORDS);
@@ -374,6 +378,7 @@ impl Process {
                     self.agent.handle_idle(tuple, now_ms);
                 }
             }
+            Action::End { tuple } => self.kernel.end(tuple),
             Action::Remove { tuple } => self.kernel.remove(tuple),
             Action::Give(connection) => {
                 let ForServer { socket, passport, .. } = &connection;
@@ -408,6 +413,11 @@ impl Process {
             self.tell(ToMaster::Status(status));
         }
     }
+}
+
+/// Milliseconds since 1970: operators' words on different hosts are ordered by it.
+fn clock_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// CPU time that this process has used, in microseconds.

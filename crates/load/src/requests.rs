@@ -66,10 +66,10 @@ impl RequestList {
         self
     }
 
-    /// These requests by this method, with a body of so many bytes. More fields come before.
+    /// These requests by this method, with this body. More fields come before.
     #[must_use]
-    pub fn with_body(mut self, method: &str, bytes: usize) -> Self {
-        self.targets.add_body(method, bytes);
+    pub fn with_body(mut self, method: &str, body: &[u8]) -> Self {
+        self.targets.add_body(method, body);
         self
     }
 

@@ -84,6 +84,15 @@ impl Script {
         self.steps.len() as f64 / self.ends.len().max(1) as f64
     }
 
+    /// All pauses this many times as long.
+    #[must_use]
+    pub fn with_pauses(mut self, factor: f64) -> Self {
+        for step in &mut self.steps {
+            step.pause_ms = (f64::from(step.pause_ms) * factor) as u32;
+        }
+        self
+    }
+
     /// The site's name, as clients give it in `Host`. Without one they give the server's address.
     #[must_use]
     pub fn with_host(self, host: impl Into<String>) -> Self {
@@ -138,5 +147,6 @@ mod tests {
             |script: &Script| String::from_utf8(script.targets(address, false).bytes(0).to_vec()).unwrap();
         assert!(named(&script).contains("\r\nHost: 127.0.0.1:80\r\n"));
         assert!(named(&script.clone().with_host("site.example")).contains("\r\nHost: site.example\r\n"));
+        assert_eq!(script.with_pauses(0.5).session(0)[1].pause(), Duration::from_millis(150));
     }
 }

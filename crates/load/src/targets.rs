@@ -129,12 +129,12 @@ impl Targets {
         }
     }
 
-    /// All of them by this method, with a body of so many bytes.
-    pub(super) fn add_body(&mut self, method: &str, bytes: usize) {
-        self.add_fields(&format!("Content-Length: {bytes}\r\n"));
+    /// All of them by this method, with this body.
+    pub(super) fn add_body(&mut self, method: &str, body: &[u8]) {
+        self.add_fields(&format!("Content-Length: {}\r\n", body.len()));
         for prepared in &mut self.prepared {
             prepared.wire.splice(.."GET".len(), method.bytes());
-            prepared.wire.resize(prepared.wire.len() + bytes, b'b');
+            prepared.wire.extend_from_slice(body);
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_body_follows_its_length() {
         let mut targets = one(LoadRequest::page("/a", None), false);
-        targets.add_body("PUT", 3);
+        targets.add_body("PUT", b"bbb");
         let text = String::from_utf8(targets.bytes(0).to_vec()).unwrap();
         assert!(text.starts_with("PUT /a HTTP/1.1\r\n"), "{text}");
         assert!(text.ends_with("\r\nContent-Length: 3\r\n\r\nbbb"), "{text}");

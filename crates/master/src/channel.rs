@@ -107,6 +107,11 @@ pub(super) enum ToWorker {
         /// Which question this is; the answer repeats it.
         ticket: u64,
     },
+    /// Give connections back to the front-ends that have handed them over, or keep them again.
+    GiveBack {
+        /// Whether to.
+        gives_back: bool,
+    },
     /// Accept nothing new, finish what is under way, end. With a descriptor: the way to other processes, which go on with
     /// connections between two requests.
     Drain {

@@ -1,6 +1,8 @@
 //! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
 
+use baton_cluster::local::Drain;
 use baton_config::{Cluster, ClusterNode, Config, source_word};
+use baton_report::counted;
 use baton_upstream::{CHOICE_LABELS, FitSeen, OriginRecord, Way};
 use serde_json::{Map, Value, json};
 
@@ -8,7 +10,12 @@ use super::members::Members;
 use super::origins::{Figures, Origins};
 
 /// The cluster; `None`: no node is asked.
-pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> Option<Value> {
+pub(super) fn report(
+    config: &Config,
+    members: &Members,
+    drains: &[Drain],
+    origins: &Origins,
+) -> Option<Value> {
     if !config.asks_nodes() {
         return None;
     }
@@ -20,7 +27,8 @@ pub(super) fn report(config: &Config, members: &Members, origins: &Origins) -> O
         let name = one.name();
         let known = figures.iter().find(|known| known.node.as_deref() == Some(&*name));
         let record = origins.node(config, &name);
-        let mut told = node(one, members, known);
+        let drain = drains.iter().find(|drain| drain.is_drained && drain.node == name);
+        let mut told = node(one, members, drain, known);
         told["connections"] = json!(record.as_ref().map(OriginRecord::connections_at_node));
         told["costs"] = json!(record.as_ref().and_then(costs));
         fit = fit.or(record.and_then(|record| record.fit()));
@@ -66,14 +74,23 @@ fn costs(record: &OriginRecord) -> Option<Value> {
     }))
 }
 
-fn node(node: &ClusterNode, members: &Members, known: Option<&Figures>) -> Value {
+fn drain_words(drain: &Drain) -> String {
+    let left = match drain.reports {
+        0 => "it has not heard of it".into(),
+        _ => format!("{} of front-ends left", counted(drain.left, "connection")),
+    };
+    format!("by `baton ctl cluster drain`: {left}")
+}
+
+fn node(node: &ClusterNode, members: &Members, drain: Option<&Drain>, known: Option<&Figures>) -> Value {
     let name = node.name();
     let member = members.member(&name);
     let (state, why) = known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));
-    let (state, why) = match member {
-        Some(member) if member.leaving => ("leaving", "it said so".into()),
-        Some(member) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
-        Some(member) if member.held => {
+    let (state, why) = match (drain, member) {
+        (_, Some(member)) if member.leaving => ("leaving", "it said so".into()),
+        (_, Some(member)) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
+        (Some(drain), _) => ("drained", drain_words(drain)),
+        (_, Some(member)) if member.held => {
             (state, format!("etcd does not have it, nor others: it counts nevertheless {why}"))
         }
         _ => (state, why),

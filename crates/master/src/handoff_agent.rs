@@ -10,7 +10,7 @@
 //! It lives on when the server ends, since the connections that it forwards would end with it. So a new server first looks
 //! for one that runs. While there is none, requests are relayed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use baton_cluster::local::{AgentSettings, AgentStatus, FromMaster, ToMaster, VERSION};
+use baton_cluster::local::{
+    AgentSettings, AgentStatus, Drain, FromMaster, NAME_BYTES_MAX, ToMaster, VERSION,
+};
 use baton_config::{Config, OWN_EXECUTABLE};
 use baton_confine::Limits;
 use baton_report::log;
@@ -28,10 +30,11 @@ use baton_sys::process::Ended;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 
-use super::channel::{self, MESSAGE_BYTES_MAX};
+use super::channel::{self, MESSAGE_BYTES_MAX, ToWorker};
 use super::hand_off_costs::HandOffCosts;
 use super::origins::Origins;
 use super::privileges;
+use super::workers::Workers;
 
 /// The agent, and how to get to it.
 #[derive(Debug)]
@@ -53,6 +56,13 @@ pub(crate) struct HandoffAgent {
     trouble: Option<String>,
     /// Requests that had been handed over to each node when the agent began to count.
     handed_before: BTreeMap<String, u64>,
+    /// What operators have said of nodes, at this member or another.
+    drains: Vec<Drain>,
+    /// Whether this host's node is drained by their word.
+    is_drained_here: bool,
+    has_drain_news: bool,
+    /// Whether workers were told to give connections back.
+    gives_back: bool,
 }
 
 /// Two pairs of sockets, for the life of the server: an agent that ends closes none for the workers.
@@ -96,6 +106,10 @@ impl HandoffAgent {
             costs: HandOffCosts::default(),
             trouble: None,
             handed_before: BTreeMap::new(),
+            drains: Vec::new(),
+            is_drained_here: false,
+            has_drain_news: false,
+            gives_back: false,
         })
     }
 
@@ -219,6 +233,9 @@ impl HandoffAgent {
                 record.set_settled(before.wrapping_add(loads.ended).wrapping_sub(loads.begun_kept));
                 record.set_connections_at_node(loads.active);
             }
+            ToMaster::Drains { drains, here } => {
+                (self.drains, self.is_drained_here, self.has_drain_news) = (drains, here, true);
+            }
             ToMaster::Status(status) => {
                 self.costs.handle(&self.status, &status);
                 for node in &status.nodes {
@@ -239,6 +256,53 @@ impl HandoffAgent {
             record.set_takes_connections(false);
             record.set_connections_at_node(0);
             record.set_settled(record.handed_off());
+        }
+    }
+
+    /// Has all members of the cluster know what an operator says of a node. False: there is no agent that could tell them.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub(crate) fn drain(&self, node: &str, is_drained: bool) -> Result<bool, String> {
+        if !(1..=NAME_BYTES_MAX).contains(&node.len()) {
+            return Err(format!("the name of a node has 1 to {NAME_BYTES_MAX} bytes"));
+        }
+        let link = self.link.as_ref().filter(|_| self.status.spreads_drains);
+        let message = FromMaster::Drain { node: node.to_owned(), is_drained };
+        Ok(link.is_some_and(|link| channel::send(link, &message, &[]).is_ok()))
+    }
+
+    /// Whether there is another word on nodes. True once.
+    pub(crate) fn take_drain_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_drain_news)
+    }
+
+    /// What operators have said of nodes.
+    pub(crate) fn drains(&self) -> &[Drain] {
+        &self.drains
+    }
+
+    /// Nodes that are drained by their word.
+    pub(crate) fn drained(&self) -> BTreeSet<String> {
+        self.drains.iter().filter(|drain| drain.is_drained).map(|drain| drain.node.clone()).collect()
+    }
+
+    /// Lets workers give connections back, or keep them. `is_drained`: others than members say that this host's node is drained.
+    pub(crate) fn follow_drains(&mut self, is_drained: bool, workers: &Workers) {
+        let gives_back = is_drained || self.is_drained_here;
+        if std::mem::replace(&mut self.gives_back, gives_back) != gives_back {
+            let words =
+                if gives_back { "drained: connections go back to front-ends" } else { "no longer drained" };
+            log::notice(format_args!("this node is {words}"));
+            workers.tell_all(&ToWorker::GiveBack { gives_back }, &[]);
+        }
+    }
+
+    /// A worker begins to serve.
+    pub(crate) fn introduce(&self, index: usize, workers: &Workers) {
+        if self.gives_back {
+            // If the message cannot be sent, the worker has ended.
+            let _ = workers.tell(index, &ToWorker::GiveBack { gives_back: true }, &[]);
         }
     }
 
@@ -266,7 +330,7 @@ impl HandoffAgent {
     /// For the status.
     pub(crate) fn report(&self) -> Option<Value> {
         self.settings.as_ref()?;
-        let AgentStatus { pid, cpu_us, flows, kept, front_ends, nodes } = &self.status;
+        let AgentStatus { pid, cpu_us, flows, kept, front_ends, nodes, .. } = &self.status;
         Some(json!({
             "socket": self.socket,
             "connected": self.link.is_some(),
@@ -277,6 +341,8 @@ impl HandoffAgent {
             "connections_of_front_ends": kept,
             "front_ends": front_ends,
             "nodes": nodes,
+            "drains": self.drains,
+            "gives_back": self.gives_back,
         }))
     }
 }

@@ -220,6 +220,13 @@ impl Members {
         self.report.members.iter().filter(is_out).map(|member| member.name.clone()).collect()
     }
 
+    /// Whether this host's own node is drained.
+    pub(super) fn is_own_drained(&self) -> bool {
+        let own = self.settings.as_ref().and_then(|settings| settings.etcd.as_ref()?.register.as_ref());
+        let is_own = |member: &&Member| own.is_some_and(|own| own.name == member.name);
+        self.report.members.iter().find(is_own).is_some_and(|member| member.drained)
+    }
+
     /// The nodes of a configuration and those of the view.
     pub(super) fn merged(&mut self, cluster: &Cluster) -> Vec<ClusterNode> {
         let members = if cluster.has_other_sources() { &self.report.members[..] } else { &[] };

@@ -46,6 +46,8 @@ pub struct Context {
     pub send_ways: SendWays,
     /// Whether connections are to end with the request under way.
     pub draining: bool,
+    /// Whether connections of front-ends are to go back to them, although this process serves on.
+    pub gives_back: bool,
     /// Whether connections are to end with their next request.
     pub lingering: bool,
     /// Where clients go that another process serves on, if there is one.
@@ -121,9 +123,9 @@ impl Context {
         !goes_back && self.is_last_request_over(client.passport_version())
     }
 
-    /// Whether connections go back to the front-ends that have handed them over, since this process leaves.
+    /// Whether connections go back to the front-ends that have handed them over: this process leaves, or the node is drained.
     pub fn gives_connections_back(&self) -> bool {
-        self.draining && self.agent_link.is_some()
+        (self.draining || self.gives_back) && self.agent_link.is_some()
     }
 
     /// Whether a connection whose passport would be of this version is to end with the request under way.
@@ -192,6 +194,7 @@ impl Context {
             send,
             send_ways,
             draining: false,
+            gives_back: false,
             lingering: false,
             departures: None,
             agent_link: None,

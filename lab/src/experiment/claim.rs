@@ -25,7 +25,7 @@ pub(crate) struct ClaimText {
     equal: Option<Vec<String>>,
     /// Bounds of a ratio, or of a peak's place.
     within: Option<[f64; 2]>,
-    /// The part by which equals may differ.
+    /// The part by which equals may differ, or by which a line in front of another may be behind it.
     tolerance: Option<f64>,
     /// Why it does not hold where it was measured, if that is known.
     pub(crate) because: Option<String>,
@@ -36,8 +36,8 @@ pub(crate) struct ClaimText {
 pub(crate) enum Statement {
     /// The first over the second, within these bounds.
     Ratio([Aggregate; 2], [f64; 2]),
-    /// At each place the lines in this order, the largest value first.
-    Order(Vec<String>),
+    /// At each place the lines in this order, the largest value first; each may be behind the next by this part.
+    Order(Vec<String>, f64),
     /// Larger from place to place; `false`: smaller.
     Monotone(String, bool),
     /// Where the line is highest.
@@ -67,7 +67,7 @@ impl ClaimText {
         if let Some(pair) = ratio {
             found.push(Statement::Ratio(pair.clone(), bounds()?));
         }
-        found.extend(order.clone().map(Statement::Order));
+        found.extend(order.clone().map(|lines| Statement::Order(lines, tolerance.unwrap_or(0.0))));
         found.extend(rises.clone().map(|line| Statement::Monotone(line, true)));
         found.extend(falls.clone().map(|line| Statement::Monotone(line, false)));
         if let Some(line) = peak {
@@ -91,7 +91,7 @@ impl Statement {
     pub(crate) fn lines(&self) -> Vec<&str> {
         match self {
             Self::Ratio(pair, _) => pair.iter().filter_map(Aggregate::line).collect(),
-            Self::Order(lines) | Self::Equal(lines, _) => lines.iter().map(String::as_str).collect(),
+            Self::Order(lines, _) | Self::Equal(lines, _) => lines.iter().map(String::as_str).collect(),
             Self::Monotone(line, _) | Self::Peak(line, _) => vec![line],
         }
     }

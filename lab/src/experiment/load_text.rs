@@ -73,6 +73,9 @@ pub(crate) struct ClosedText {
 pub(crate) struct UploadText {
     pub(crate) method: String,
     pub(crate) bytes: usize,
+    /// As the file of a form, `multipart/form-data`, whose name is `file`.
+    #[serde(default)]
+    pub(crate) form: bool,
 }
 
 /// A load at a steady rate, alone first, then beside another.
@@ -102,7 +105,11 @@ pub(crate) struct H2loadText {
     /// Requests at the same time on each connection.
     #[serde(default = "one")]
     pub(crate) streams: usize,
-    pub(crate) path: String,
+    /// One, or several, for which each connection asks in turn.
+    pub(crate) path: Ask,
+    /// More fields of each request.
+    #[serde(default)]
+    pub(crate) fields: BTreeMap<String, String>,
 }
 
 /// A version of HTTP and what carries it.
@@ -183,7 +190,7 @@ impl LoadText {
         let mut needs = BTreeSet::new();
         let paths: Vec<&str> = match self {
             Self::Closed(load) => {
-                needs.extend(load.fields.contains_key("Accept-Encoding").then_some(Ability::Compression));
+                needs.extend(accepts_codings(&load.fields).then_some(Ability::Compression));
                 load.ask.paths()
             }
             Self::Paced(load) => load.ask.paths(),
@@ -203,12 +210,24 @@ impl LoadText {
                     ProtocolName::Http2Tls => &[Ability::Tls, Ability::H2],
                     ProtocolName::Http2Clear => &[Ability::H2c],
                 });
-                vec![&load.path]
+                needs.extend(accepts_codings(&load.fields).then_some(Ability::Compression));
+                load.path.paths()
             }
         };
         // The site knows what its script needs.
         needs.extend(paths.into_iter().filter(|path| *path != SCRIPT).map(ability_of));
         needs
+    }
+}
+
+impl UploadText {
+    /// The body, and the field that says what it is.
+    pub(crate) fn body(&self) -> (Vec<u8>, &'static str) {
+        let (begin, end, field) = if self.form { FORM } else { ("", "", "") };
+        let mut body = begin.as_bytes().to_vec();
+        body.resize(begin.len() + self.bytes, b'b');
+        body.extend_from_slice(end.as_bytes());
+        (body, field)
     }
 }
 
@@ -236,6 +255,11 @@ pub(crate) fn ability_of(path: &str) -> Ability {
     }
 }
 
+/// Whether clients take compressed bodies, whose length is the server's affair.
+pub(crate) fn accepts_codings(fields: &BTreeMap<String, String>) -> bool {
+    fields.contains_key("Accept-Encoding")
+}
+
 fn usual_connections() -> usize {
     64
 }
@@ -249,3 +273,10 @@ pub(crate) const SEQUENCES: [&str; 4] = ["mix", "cold", "resident", SCRIPT];
 
 /// The sequence of a site that has a script.
 const SCRIPT: &str = "script";
+
+/// What stands before a file in a form, what stands behind it, and the form's type.
+const FORM: (&str, &str, &str) = (
+    "--of-a-form\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\nContent-Type: application/octet-stream\r\n\r\n",
+    "\r\n--of-a-form--\r\n",
+    "Content-Type: multipart/form-data; boundary=of-a-form\r\n",
+);

@@ -29,7 +29,7 @@ pub(crate) use claim::{Aggregate, Statement};
 pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
 pub(crate) use load_text::{
     Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
-    SlowReadersText, ability_of,
+    SlowReadersText, ability_of, accepts_codings,
 };
 pub use mistake::Mistake;
 pub(crate) use mistake::likely;
@@ -419,19 +419,21 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 67] = files![
+static FILES: [(&str, &str); 71] = files![
     "affinity",
     "applications",
     "architectures",
     "auto",
     "auto-disk",
     "banking",
+    "browsers",
     "by-reference",
     "cache",
     "caches",
     "clients",
     "cluster",
     "cluster-faults",
+    "cluster-handoff",
     "compression",
     "copies",
     "dataset",
@@ -486,6 +488,8 @@ static FILES: [(&str, &str); 67] = files![
     "tune-matrix",
     "uploads",
     "warm-cache",
+    "ways",
+    "ways-node",
     "zero-copy",
 ];
 

@@ -11,7 +11,7 @@ use crate::experiment::{Aggregate, Scalar, Statement};
 pub(super) fn judge(text: &str, statement: &Statement, series: &[Series], because: Option<&str>) -> Claim {
     let Judged { ours, verdict } = match statement {
         Statement::Ratio(pair, bounds) => ratio(pair, *bounds, series),
-        Statement::Order(lines) => order(lines, series),
+        Statement::Order(lines, tolerance) => order(lines, *tolerance, series),
         Statement::Monotone(line, rises) => monotone(line, *rises, series),
         Statement::Peak(line, bounds) => peak(line, *bounds, series),
         Statement::Equal(lines, tolerance) => equal(lines, *tolerance, series),
@@ -69,17 +69,17 @@ impl Place {
     }
 }
 
-/// At each place that two neighbours have, the first may not be below the second. Where the median says so and the interval
-/// does not, the claim is open.
-fn order(lines: &[String], series: &[Series]) -> Judged {
+/// At each place that two neighbours have, the first may not be below the second by more than a part. Where the median says so and
+/// the interval does not, the claim is open.
+fn order(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
     let mut compared = Vec::new();
     let (mut open, mut against) = (Vec::new(), Vec::new());
     for pair in lines.windows(2) {
         for (x, paired) in paired_places(&pair[0], &pair[1], series) {
             let what = format!("{} : {} at {x}: {}", pair[0], pair[1], shown(paired.ratio));
-            if paired.ratio.high < 1.0 {
+            if paired.ratio.high < 1.0 - tolerance {
                 against.push(what.clone());
-            } else if paired.ratio.median < 1.0 {
+            } else if paired.ratio.median < 1.0 - tolerance {
                 open.push(what.clone());
             }
             compared.push((paired.ratio.median, what));
@@ -280,7 +280,8 @@ mod tests {
             ratio("median(a)", "median(b)", [1.9, 2.1]),
             ratio("area(a)", "area(b)", [1.8, 1.9]),
             ratio("at(b, 3)", "best(3)", [0.98, 1.0]),
-            Statement::Order(words(&["a", "b"])),
+            Statement::Order(words(&["a", "b"]), 0.0),
+            Statement::Order(words(&["b", "a"]), 0.7),
             Statement::Monotone("b".into(), true),
             Statement::Peak("a".into(), [2.0, 2.0]),
             Statement::Equal(words(&["a", "b"]), 0.7),
@@ -291,7 +292,7 @@ mod tests {
         let fails = [
             ratio("peak(a)", "peak(b)", [1.6, 2.0]),
             ratio("at(b, 2)", "best(2)", [0.95, 1.0]),
-            Statement::Order(words(&["b", "a"])),
+            Statement::Order(words(&["b", "a"]), 0.0),
             Statement::Monotone("a".into(), true),
             Statement::Monotone("b".into(), false),
             Statement::Peak("a".into(), [3.0, 9.0]),
@@ -306,7 +307,7 @@ mod tests {
     fn what_was_not_measured_is_open_and_no_success() {
         let series = [line("a", &[(1.0, 100.0)])];
         let open = [
-            Statement::Order(words(&["a", "b"])),
+            Statement::Order(words(&["a", "b"]), 0.0),
             Statement::Ratio(["peak(a)", "peak(b)"].map(|text| text.parse().unwrap()), [0.0, 9.0]),
             Statement::Monotone("a".into(), true),
         ];
@@ -338,7 +339,7 @@ mod tests {
     #[test]
     fn a_known_reason_comes_first() {
         let series = [line("a", &[(1.0, 1.0)]), line("b", &[(1.0, 2.0)])];
-        let claim = judge("a claim", &Statement::Order(words(&["a", "b"])), &series, Some("b is newer"));
+        let claim = judge("a claim", &Statement::Order(words(&["a", "b"]), 0.0), &series, Some("b is newer"));
         assert!(claim.verdict.reason().starts_with("b is newer (a : b at 1: 0.50"), "{}", claim.verdict);
     }
 }

@@ -9,7 +9,7 @@ use super::cluster::{Cluster, Ledger};
 use super::programs::{self, Made};
 use super::stage::{Contestant, Stage};
 use super::turn::{Turn, Values};
-use crate::experiment::{Beside, ClosedText, LoadText, PacedText};
+use crate::experiment::{Beside, ClosedText, LoadText, PacedText, accepts_codings};
 use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult, RequestList};
 use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
@@ -35,17 +35,19 @@ pub(super) fn closed(
         sleep,
         ..LoadSettings::new(server.address, turn.duration)
     };
-    let fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let mut fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let upload = load.upload.as_ref().map(|upload| (&upload.method, upload.body()));
+    fields += upload.as_ref().map_or("", |(_, (_, field))| field);
     let mut requests = match load.set_mib {
         Some(mib) => stage.site.in_script(mib, turn.number)?,
         None => stage.site.requests(&load.ask, turn.number)?,
     };
-    if load.fields.contains_key("Accept-Encoding") {
+    if accepts_codings(&load.fields) {
         requests.iter_mut().for_each(|request| request.expects = Expects::Coded);
     }
     let mut requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
-    if let Some(upload) = &load.upload {
-        requests = requests.with_body(&upload.method, upload.bytes);
+    if let Some((method, (body, _))) = &upload {
+        requests = requests.with_body(method, body);
     }
     let memory_before = memory_bytes(&server.processes());
     let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;

@@ -2,13 +2,17 @@
 
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use baton_fcgi::offer::NAME;
-use baton_fcgi::params;
+use baton_fcgi::application::{Part, RequestReader};
+use baton_fcgi::offer::{Bodies, NAME};
 use baton_fcgi::record::{RecordHeader, RecordType};
-use baton_fcgi::request::{push_begin, push_freed, push_get_values, push_give_back, push_stdin};
+use baton_fcgi::request::{
+    push_begin, push_file, push_freed, push_get_values, push_give_back, push_params, push_stdin,
+    push_stdin_end,
+};
+use baton_fcgi::{FileRange, params};
 use baton_responder::Control;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -251,6 +255,70 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// What is lent stands in its place among the bytes: the program reads one stream of records.
+    #[test]
+    fn a_body_in_a_file_is_read_as_records(
+        parts in vec((any::<bool>(), 1..70_000_usize), 1..8),
+        cut in 1..30_000_usize,
+        wanted in 1..20_000_usize,
+    ) {
+        let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
+        let body: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&body).expect("room");
+        let (mut server, application) = UnixStream::pair().expect("two sockets");
+        let (mut inbox, mut seen) = (Inbox::default(), Seen::default());
+        let mut sent = Vec::new();
+        push_begin(&mut sent, 1, true);
+        send_with(&server, &sent, file.as_fd());
+        seen.read(&mut inbox, &application, wanted);
+        inbox.begin_body(1, Bodies { file: true, ..Bodies::default() }).expect("a file");
+        sent.clear();
+        push_params(&mut sent, 1, &[]);
+        let mut at = 0;
+        for (is_lent, bytes) in parts {
+            match is_lent {
+                true => push_file(&mut sent, 1, FileRange { offset: at as u64, len: bytes as u64 }),
+                false => push_stdin(&mut sent, 1, &body[at..at + bytes]),
+            }
+            at += bytes;
+        }
+        push_stdin_end(&mut sent, 1);
+        for part in sent.chunks(cut) {
+            server.write_all(part).expect("room");
+            seen.read(&mut inbox, &application, wanted);
+        }
+        prop_assert!(body_of(&seen.received) == Some(body));
+    }
+}
+
+/// The body in a stream of records, if it is complete.
+fn body_of(mut stream: &[u8]) -> Option<Vec<u8>> {
+    let (mut reader, mut body) = (RequestReader::new(), Vec::new());
+    loop {
+        let (consumed, part) = reader.read(stream).expect("records");
+        match part {
+            Part::NeedMore => return None,
+            Part::Stdin(range) => body.extend_from_slice(&stream[range]),
+            Part::StdinEnd => return Some(body),
+            _ => {}
+        }
+        stream = &stream[consumed..];
+    }
+}
+
+/// Sends bytes with a descriptor.
+fn send_with(socket: &UnixStream, bytes: &[u8], descriptor: BorrowedFd<'_>) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let passed = [descriptor];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&passed)));
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).expect("room");
+}
+
 /// The descriptors stay with their offers when several requests wait.
 #[test]
 fn descriptors_are_kept_in_order() {
@@ -262,11 +330,7 @@ fn descriptors_are_kept_in_order() {
         let mut bytes = script.sent;
         bytes[3] = id;
         bytes[16 + 3] = id;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let passed = [near.as_fd()];
-        assert!(control.push(SendAncillaryMessage::ScmRights(&passed)));
-        sendmsg(&server, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).expect("room");
+        send_with(&server, &bytes, near.as_fd());
     }
     let mut taken = Vec::new();
     while inbox.fill(application.as_fd(), 8, RecvFlags::DONTWAIT).is_ok() {

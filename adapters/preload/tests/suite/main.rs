@@ -7,6 +7,7 @@ mod port;
 mod support;
 
 mod answers;
+mod lent;
 mod plain;
 mod pools;
 mod programs;

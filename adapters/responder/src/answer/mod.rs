@@ -153,7 +153,7 @@ impl Answer {
     }
 
     /// Tells the server, which has asked, that bodies of later requests may come by reference.
-    pub(crate) fn take_bodies(&mut self) {
+    pub fn take_bodies(&mut self) {
         self.takes_bodies = true;
     }
 

@@ -12,7 +12,7 @@ use super::command_line::parse_header;
 use super::ctl_cluster::Cluster;
 use super::output::{Failure, print};
 use super::status::Topic;
-use super::{ctl_cache, documents_status, status, status_summary};
+use super::{ctl_cache, ctl_drain, documents_status, status, status_summary};
 
 /// Ask a running server for its status, or to reload, drain, stop, replace its workers, reopen its logs, show or purge its
 /// shared cache, make way for its successor, spare an origin or show its cluster
@@ -153,7 +153,7 @@ impl Ctl {
                 _ => format!("{answer}\n"),
             });
         }
-        print(&match &self.request {
+        let printed = print(&match &self.request {
             Request::Status { topic: Some(topic), .. } => status::of_topic(&told, *topic),
             Request::Status { all: true, .. } => status::for_humans(&told),
             Request::Status { .. } => status_summary::summary(&told),
@@ -172,7 +172,15 @@ impl Ctl {
             Request::Cluster(cluster) => cluster.for_humans(cluster.part(&told)),
             Request::Cache { .. } => ctl_cache::for_humans(&told),
             Request::Purge(_) => purged(&told["purged"]),
-        })
+        })?;
+        match &self.request {
+            Request::Cluster(cluster) => {
+                let is_in_etcd = told["by"] == "etcd";
+                let follow = |(node, wait)| ctl_drain::follow(&path, node, is_in_etcd, wait);
+                cluster.awaited().map_or(Ok(printed), follow)
+            }
+            _ => Ok(printed),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `baton ctl cluster`: the nodes of a running server's cluster, where a target goes, and orders about nodes.
 
+use std::time::Duration;
+
 use baton_master::control::{ClusterCommand, Command, RouteQuestion};
 use baton_report::counted;
 use clap::{Args, Subcommand};
@@ -11,7 +13,7 @@ use super::status::{elements, plain, table};
 /// Show the nodes of the cluster, or do something about one
 ///
 /// Orders about nodes that are registered in etcd are written there: all front-ends follow them, and they stay when the node
-/// restarts. Other nodes are drained by this server alone.
+/// restarts. Other nodes are drained by all members that share a key with this server; without a key, by this server alone.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(super) struct Cluster {
     #[command(subcommand)]
@@ -32,11 +34,14 @@ enum Request {
         #[arg(long, value_name = "TEXT", default_value = "")]
         body: String,
     },
-    /// Let a node get no new requests; what is under way ends in its own time
+    /// Let a node get no new requests, and give back connections that were handed over to it; shows what is left of them
     Drain {
         /// Its name
         #[arg(value_name = "NODE")]
         node: String,
+        /// Until when the command waits for the node to be empty; 0: it does not
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+        wait: u64,
     },
     /// Let a node get requests again
     Undrain {
@@ -67,7 +72,7 @@ impl Cluster {
                 let (url, fields, body) = (url.clone(), header.clone(), body.clone());
                 Command::Cluster(ClusterCommand::Why(RouteQuestion { url, fields, body }))
             }
-            Some(Request::Drain { node }) => order(node, Some(true), None),
+            Some(Request::Drain { node, .. }) => order(node, Some(true), None),
             Some(Request::Undrain { node }) => order(node, Some(false), None),
             Some(Request::Weight { node, weight }) => order(node, None, Some(*weight)),
         }
@@ -76,6 +81,14 @@ impl Cluster {
     /// The part of the answer that was asked for.
     pub(super) fn part<'a>(&self, told: &'a Value) -> &'a Value {
         if self.request.is_none() { &told["cluster"] } else { told }
+    }
+
+    /// The node that was drained, and how long to wait until it is empty.
+    pub(super) fn awaited(&self) -> Option<(&str, Duration)> {
+        match &self.request {
+            Some(Request::Drain { node, wait }) if *wait > 0 => Some((node, Duration::from_secs(*wait))),
+            _ => None,
+        }
     }
 
     /// The part of the answer that was asked for, as text for humans.
@@ -89,7 +102,11 @@ impl Cluster {
             }
             Some(_) => {
                 let [node, ordered, by] = ["node", "ordered", "by"].map(|key| plain(&told[key]));
-                let whom = if by == "etcd" { "in etcd, for all front-ends" } else { "by this server alone" };
+                let whom = match &*by {
+                    "etcd" => "in etcd, for all front-ends",
+                    "members" => "by all members of the cluster",
+                    _ => "by this server alone",
+                };
                 format!("node {node}: {ordered}, {whom}\n")
             }
         }

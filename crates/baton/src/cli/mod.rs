@@ -16,6 +16,7 @@ mod convert;
 mod ctl;
 mod ctl_cache;
 mod ctl_cluster;
+mod ctl_drain;
 mod documents_status;
 mod explain;
 mod figures;

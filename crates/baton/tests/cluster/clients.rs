@@ -22,7 +22,7 @@ const CONNECTIONS: usize = 300;
 const BUSY_EACH: usize = 10;
 
 /// A file from the node that has the connection, which says its name.
-fn long_file(client: &mut Client, file: usize) -> String {
+pub(crate) fn long_file(client: &mut Client, file: usize) -> String {
     let response: Response = client.get(&format!("/{file}.bin"));
     assert_eq!(response.status, 200, "{response:?}");
     assert!(response.body == pattern(LONG_BYTES, file as u64), "{file}: other bytes");
@@ -63,7 +63,8 @@ fn live_through_a_drain(architecture: &str, count: usize) {
     }
     let (drained, other) = if of_nodes[0] > of_nodes[1] { (0, "n1") } else { (1, "n0") };
 
-    cluster.front.ctl(&["cluster", "drain", &format!("n{drained}")]);
+    // Only new requests: what is there leaves with its node.
+    cluster.front.ctl(&["drain-origin", &format!("http://{}", cluster.hosts.nodes[drained].v4())]);
     let busy = &mut clients[..count.div_ceil(BUSY_EACH)];
     let has_ended = AtomicBool::new(false);
     let asked: usize = scope(|scope| {

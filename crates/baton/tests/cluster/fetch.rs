@@ -232,7 +232,7 @@ fn a_home_that_fails_costs_no_answer() {
     let path = ask(&mut client);
     assert_eq!(sources(&cluster.nodes[0], &path, 1), ["n1 fetch no-connection"]);
     // A home that an operator takes out is none.
-    cluster.nodes[0].ctl(&["cluster", "drain", "n1"]);
+    cluster.nodes[0].ctl(&["drain-origin", &format!("http://{}", cluster.hosts.nodes[1].v4())]);
     let path = ask(&mut client);
     assert_eq!(sources(&cluster.nodes[0], &path, 1), ["- - -"]);
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use baton_lab::network::{ClusterHosts, Host, Network};
@@ -30,7 +31,41 @@ pub(crate) struct Cluster {
     pub(crate) front: Server,
     pub(crate) nodes: Vec<Server>,
     pub(crate) hosts: ClusterHosts,
-    _key: Folder,
+    key: Folder,
+}
+
+/// A front-end's configuration: where it listens, and the key of its cluster.
+fn front_configuration(hosts: &ClusterHosts, listen: Ipv4Addr, key: &Path, way: &str) -> String {
+    format!(
+        "[cluster]\nkey = '{}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
+         [[site]]\nname = 'front'\nlisten = '{listen}:80'\n[[site.route]]\npath = '/'\ncluster = true\n\
+         [[site.route]]\nexact = '/here'\nrespond = {{ status = 200, body = 'here' }}\n",
+        key.display(),
+        listed(hosts)
+    )
+}
+
+/// The nodes, as all members know them.
+fn listed(hosts: &ClusterHosts) -> String {
+    let listed = hosts.nodes.iter().enumerate().map(|(number, host)| {
+        format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
+    });
+    listed.collect::<Vec<_>>().join(", ")
+}
+
+/// A key for a cluster.
+pub(crate) fn make_key(folder: &Folder) -> PathBuf {
+    let path = folder.base().join("cluster.pem");
+    let made = Command::new(BATON).args(["cluster", "key"]).arg(&path).status().expect("baton cluster");
+    assert!(made.success());
+    path
+}
+
+/// Nodes to which a front-end can hand connections over.
+pub(crate) fn reached(front: &Server) -> usize {
+    let status: Value = front.status();
+    let nodes = status["mover"]["nodes"].as_array().cloned().unwrap_or_default();
+    nodes.iter().filter(|node| node["reachable"] == true).count()
 }
 
 fn run(host: &Host, folder: Folder, settings: &str, configuration: &str) -> Server {
@@ -62,19 +97,9 @@ impl Cluster {
         };
         let hosts = ClusterHosts::new(2).expect("hosts");
         let key = Folder::new();
-        let path = key.base().join("cluster.pem");
-        let made = Command::new(BATON).args(["cluster", "key"]).arg(&path).status().expect("baton cluster");
-        assert!(made.success());
-        let path = path.display();
-        let listed: Vec<_> = hosts
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(number, host)| {
-                format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
-            })
-            .collect();
-        let listed = listed.join(", ");
+        let key_file = make_key(&key);
+        let path = key_file.display();
+        let listed = listed(&hosts);
         let nodes: Vec<_> = hosts.nodes.iter().enumerate().map(|(number, host)| {
             let folder = Folder::new();
             for file in 0..FILES {
@@ -94,20 +119,25 @@ impl Cluster {
             );
             run(host, folder, &of_node, &configuration)
         }).collect();
-        let configuration = format!(
-            "[cluster]\nkey = '{path}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
-             [[site]]\nname = 'front'\nlisten = '{}:80'\n[[site.route]]\npath = '/'\ncluster = true\n\
-             [[site.route]]\nexact = '/here'\nrespond = {{ status = 200, body = 'here' }}\n",
-            listed,
-            ClusterHosts::VIP_V4
-        );
+        let configuration = front_configuration(&hosts, ClusterHosts::VIP_V4, &key_file, way);
         let front = run(&hosts.front, Folder::new(), &of_front, &configuration);
-        wait_until("both nodes take connections", || {
-            let status: Value = front.status();
-            let nodes = status["mover"]["nodes"].as_array().cloned().unwrap_or_default();
-            nodes.iter().filter(|node| node["reachable"] == true).count() == 2
-        });
-        Self { front, nodes, hosts, _key: key }
+        wait_until("both nodes take connections", || reached(&front) == 2);
+        Self { front, nodes, hosts, key }
+    }
+
+    /// The file with the key that all members share.
+    pub(crate) fn key(&self) -> PathBuf {
+        self.key.base().join("cluster.pem")
+    }
+
+    /// A host for another front-end.
+    pub(crate) fn another_host(&mut self) -> Host {
+        self.hosts.network.join("front2").expect("a host")
+    }
+
+    /// A front-end at that host's own address. Nodes do not have that, so requests are relayed.
+    pub(crate) fn front_at(&self, host: &Host, key: &Path) -> Server {
+        run(host, Folder::new(), "", &front_configuration(&self.hosts, host.v4(), key, "auto"))
     }
 
     /// What curl gets for these files on one connection, with the nodes that answered; each with the connections that it made.

@@ -29,9 +29,11 @@ fn no_request_fails_whatever_happens_to_nodes_and_etcd() {
     wait_until("requests at c", || fronts.iter().all(|front| figure(front, "c", "requests") > 0));
     all_is_well("a node joins");
 
-    one.ctl(&["cluster", "drain", "b"]);
+    // At a node, which is no front-end.
+    a.ctl(&["cluster", "drain", "b"]);
     wait_for_nodes(&fronts, "a b-drained c");
     fronts.iter().for_each(|front| wait_until("b is idle", || figure(front, "b", "load") == 0));
+    b.wait_until_said("this node is drained: connections go back to front-ends");
     let before = fronts.map(|front| figure(front, "b", "requests"));
     all_is_well("a drain");
     assert_eq!(fronts.map(|front| figure(front, "b", "requests")), before, "a drained node gets nothing");

@@ -7,6 +7,9 @@ mod etcd;
 mod hosts;
 mod load;
 mod operator;
+#[path = "../common/origin.rs"]
+mod origin;
+mod prompts;
 #[path = "../../../membership/tests/etcd/store.rs"]
 mod store;
 

@@ -72,6 +72,13 @@ impl Fpm {
         self.program.end(Signal::QUIT);
     }
 
+    /// Its workers.
+    pub(crate) fn workers(&self) -> Vec<i32> {
+        let pid = self.program.pid().as_raw_nonzero();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
+        children.split_whitespace().map(|word| word.parse().expect("a process")).collect()
+    }
+
     /// Its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.settings.with_extension("log")).unwrap_or_default()

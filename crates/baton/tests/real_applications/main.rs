@@ -34,5 +34,6 @@ mod recipes;
 mod reload;
 mod seen;
 mod site;
+mod uploads;
 mod visitor;
 mod wiki;

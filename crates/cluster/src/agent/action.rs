@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use baton_passport::Passport;
 
+use super::drains::Drains;
 use crate::flow::{FlowId, Tuple};
 use crate::local::ToMaster;
 use crate::peer::RefuseReason;
@@ -77,6 +78,11 @@ pub enum Action<S> {
         tuple: Tuple,
         /// The node's address.
         next_hop: IpAddr,
+    },
+    /// The connection is over. Last packets are forwarded as before, but a SYN of the client begins another connection here.
+    End {
+        /// Which.
+        tuple: Tuple,
     },
     /// Let the client's packets go to this host's own sockets.
     Remove {
@@ -216,13 +222,15 @@ impl fmt::Display for HandoffFailure {
 #[derive(Debug)]
 pub(super) struct Out<S> {
     pub(super) actions: VecDeque<Action<S>>,
+    /// What operators have said of nodes.
+    pub(super) drains: Drains,
     next_flow: FlowId,
 }
 
 impl<S> Out<S> {
     /// Numbers begin at a random place: a server may still speak of flows of an earlier agent.
     pub(super) fn new(random: u64) -> Self {
-        Self { actions: VecDeque::new(), next_flow: random >> 1 }
+        Self { actions: VecDeque::new(), drains: Drains::default(), next_flow: random >> 1 }
     }
 
     pub(super) fn flow(&mut self) -> FlowId {

@@ -21,7 +21,7 @@ use super::queue::pop_due;
 use super::secret::Secret;
 use super::waiting::Waiting;
 use crate::flow::{FlowId, Tuple};
-use crate::local::{Node, NodeStatus, ToMaster};
+use crate::local::{Drain, Node, NodeStatus, ToMaster};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment, VERSION};
 
 /// The half.
@@ -368,7 +368,7 @@ impl<S> FrontEnd<S> {
             (FromNode::Return(shipment), _) => self.handle_return(node, *shipment, now_ms, out),
             (FromNode::Gone { flows }, _) => {
                 for flow in flows {
-                    self.handle_gone(node, flow, now_ms);
+                    self.handle_gone(node, flow, now_ms, out);
                 }
             }
             (FromNode::Totals { taken, begun_kept, ended }, _) => {
@@ -379,7 +379,8 @@ impl<S> FrontEnd<S> {
                     return Err(MessageRefused::Unexpected);
                 }
             }
-            (FromNode::Pong, _) => {}
+            // The machine has taken what a drain says.
+            (FromNode::Pong | FromNode::Drain(_), _) => {}
         }
         self.tell_reachable(out);
         Ok(())
@@ -470,7 +471,7 @@ impl<S> FrontEnd<S> {
         out.push(Action::Restore { flow, tuple, tcp });
     }
 
-    fn handle_gone(&mut self, node: NodeId, flow: FlowId, now_ms: u64) {
+    fn handle_gone(&mut self, node: NodeId, flow: FlowId, now_ms: u64, out: &mut Out<S>) {
         if !self.is_there(node, flow) {
             return;
         }
@@ -478,6 +479,7 @@ impl<S> FrontEnd<S> {
         touch(link, now_ms);
         link.counts.active -= 1;
         at.phase = Phase::Lingering;
+        out.push(Action::End { tuple: at.tuple });
         self.lingering.push_back((now_ms + LINGER_MS, flow));
     }
 
@@ -489,6 +491,9 @@ impl<S> FrontEnd<S> {
         link.note_open();
         link.counts.note_synced(again);
         touch(link, now_ms);
+        for drain in out.drains.list() {
+            tell_drain(node, link, drain, out);
+        }
         let missing = |(id, flow): (&FlowId, &Flow)| {
             (flow.node == node && matches!(flow.phase, Phase::There) && !listed.contains(id)).then_some(*id)
         };
@@ -659,6 +664,13 @@ impl<S> FrontEnd<S> {
         links.chain(queues.into_iter().flatten()).min()
     }
 
+    /// Tells all nodes what an operator has said of one.
+    pub(super) fn spread(&self, drain: &Drain, out: &mut Out<S>) {
+        for (node, link) in self.links.iter().filter(|(_, link)| link.state == LinkState::Open) {
+            tell_drain(*node, link, drain.clone(), out);
+        }
+    }
+
     pub(super) fn status(&self) -> Vec<NodeStatus> {
         self.links.values().filter(|link| !link.is_retired).map(Link::status).collect()
     }
@@ -673,6 +685,11 @@ fn touch(link: &mut Link, now_ms: u64) {
 /// What is at the node has changed, but not its load: to tell the server of that alone would wake it for nothing.
 fn touch_quietly(link: &mut Link, now_ms: u64) {
     link.note_due(now_ms + GATHER_QUIET_MS);
+}
+
+fn tell_drain<S>(node: NodeId, link: &Link, drain: Drain, out: &mut Out<S>) {
+    let is_yours = drain.node == link.node.name;
+    send(node, &FromFrontEnd::Drain { drain, is_yours }, out);
 }
 
 fn send<S>(node: NodeId, message: &FromFrontEnd, out: &mut Out<S>) {

@@ -1,6 +1,6 @@
 //! Links of front-ends, as a node sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::action::{Action, Out, Peer};
 use super::kept::Phase;
@@ -31,6 +31,8 @@ pub(super) struct Inbound {
     connection: Option<u64>,
     session: u64,
     heard_ms: u64,
+    /// How the front-end names this node; `None`: no word about it was said.
+    pub(super) name: Option<String>,
     /// This agent's numbers, by the front-end's.
     pub(super) flows: BTreeMap<FlowId, FlowId>,
     /// The front-end's latest number.
@@ -109,6 +111,19 @@ impl Connections {
         let link = self.connections.get(&connection)?.link?;
         self.links.get_mut(&link)?.heard_ms = now_ms;
         Some(link)
+    }
+
+    /// A front-end knows this node by a name.
+    pub(super) fn note_name<S>(&mut self, link: u64, name: String, out: &mut Out<S>) {
+        if let Some(at) = self.links.get_mut(&link) {
+            out.drains.is_news |= at.name.as_ref() != Some(&name);
+            at.name = Some(name);
+        }
+    }
+
+    /// By which names front-ends know this node.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.links.values().filter_map(|at| at.name.clone()).collect()
     }
 
     pub(super) fn get_mut(&mut self, link: u64) -> Option<&mut Inbound> {
@@ -253,6 +268,13 @@ impl Connections {
         self.links.len()
     }
 
+    /// Tells all front-ends that are connected.
+    pub(super) fn tell_all<S>(&mut self, message: &FromNode, out: &mut Out<S>) {
+        for link in self.links.keys().copied().collect::<Vec<_>>() {
+            self.send(link, message, out);
+        }
+    }
+
     pub(super) fn send<S>(&mut self, link: u64, message: &FromNode, out: &mut Out<S>) {
         let connection = self.links.get(&link).and_then(|at| at.connection);
         if let (Some(connection), Some(bytes)) = (connection, message.to_bytes()) {
@@ -267,6 +289,7 @@ impl Inbound {
             connection: None,
             session: 0,
             heard_ms: now_ms,
+            name: None,
             flows: BTreeMap::new(),
             last_flow: 0,
             under_way: 0,

@@ -41,6 +41,9 @@ pub const GATHER_MS: u64 = 5;
 /// How long they gather what changes no load: news of that soon follow, or there is no hurry.
 pub const GATHER_QUIET_MS: u64 = 100;
 
+/// How often a drained node says how many connections it has left.
+pub const LEFT_MS: u64 = 200;
+
 /// How long connections wait for a server that restarts. Then they are reset, and a node's connections have ended.
 pub const SERVER_LOST_MS: u64 = 10_000;
 

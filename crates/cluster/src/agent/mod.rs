@@ -23,6 +23,7 @@
 //! connection is given back.
 
 mod action;
+mod drains;
 mod front_end;
 mod inbound;
 mod kept;
@@ -46,7 +47,7 @@ use baton_passport::Passport;
 
 use self::limits::SERVER_LOST_MS;
 use crate::flow::{FlowId, Tuple};
-use crate::local::{AgentStatus, Node, Report};
+use crate::local::{AgentStatus, Drain, Node, Report, ToMaster};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused};
 
 /// The machine. `S` is a client's socket, which it never looks at.
@@ -87,11 +88,46 @@ impl<S> HandoffAgent<S> {
         self.server = ServerState::Serves;
         self.handle_nodes(nodes, now_ms);
         self.front_end.handle_server(now_ms, &mut self.out);
+        self.out.drains.is_news = !self.drains().is_empty();
+        self.tell_drains();
     }
 
     /// The server names other nodes.
     pub fn handle_nodes(&mut self, nodes: &[Node], now_ms: u64) {
         self.front_end.handle_nodes(nodes, &mut self.secret, now_ms, &mut self.out);
+    }
+
+    /// An operator says at this host that a node is drained, or is not any more. `clock_ms`: milliseconds since 1970.
+    pub fn handle_drain(&mut self, node: &str, is_drained: bool, clock_ms: u64) {
+        if let Some(drain) = self.out.drains.say(node, is_drained, clock_ms) {
+            self.spread(&drain);
+        }
+        self.tell_drains();
+    }
+
+    /// What operators have said of nodes, as far as it is known here.
+    pub fn drains(&self) -> Vec<Drain> {
+        self.out.drains.list()
+    }
+
+    /// A peer says what an operator has said.
+    fn hear_drain(&mut self, drain: Option<Drain>) {
+        if let Some(drain) = drain.filter(|drain| self.out.drains.take(drain)) {
+            self.spread(&drain);
+        }
+    }
+
+    fn spread(&mut self, drain: &Drain) {
+        self.front_end.spread(drain, &mut self.out);
+        self.node.spread(drain, &mut self.out);
+    }
+
+    /// Tells the server what is news.
+    fn tell_drains(&mut self) {
+        if std::mem::take(&mut self.out.drains.is_news) {
+            let (drains, here) = (self.drains(), self.node.is_drained(&self.out.drains));
+            self.out.push(Action::Tell(ToMaster::Drains { drains, here }));
+        }
     }
 
     /// The last of the servers has ended, with all its processes and their sockets.
@@ -183,6 +219,7 @@ impl<S> HandoffAgent<S> {
         if let Err(refused) = self.read(peer, body, now_ms) {
             self.handle_refused(peer, refused, now_ms);
         }
+        self.tell_drains();
     }
 
     /// A peer has sent what is no message: it is disconnected.
@@ -198,20 +235,27 @@ impl<S> HandoffAgent<S> {
         match peer {
             Peer::Node(node) => {
                 let message = FromNode::from_body(body)?;
-                self.front_end.handle_message(node, message, &mut self.secret, now_ms, &mut self.out)
+                let drain = if let FromNode::Drain(drain) = &message { Some(drain.clone()) } else { None };
+                self.front_end.handle_message(node, message, &mut self.secret, now_ms, &mut self.out)?;
+                self.hear_drain(drain);
             }
             Peer::FrontEnd(connection) => {
                 let message = FromFrontEnd::from_body(body)?;
+                let drain =
+                    if let FromFrontEnd::Drain { drain, .. } = &message { Some(drain.clone()) } else { None };
                 let has_server = matches!(self.server, ServerState::Serves);
-                self.node.handle_message(connection, message, has_server, now_ms, &mut self.out)
+                self.node.handle_message(connection, message, has_server, now_ms, &mut self.out)?;
+                self.hear_drain(drain);
             }
         }
+        Ok(())
     }
 
     /// Time has passed.
     pub fn handle_time(&mut self, now_ms: u64) {
         self.front_end.handle_time(&mut self.secret, now_ms, &mut self.out);
         self.node.handle_time(now_ms, &mut self.out);
+        self.tell_drains();
     }
 
     /// When time alone changes something.
@@ -241,6 +285,7 @@ impl<S> HandoffAgent<S> {
             kept: self.node.kept.len() as u64,
             front_ends: self.node.inbound.connected() as u64,
             nodes: self.front_end.status(),
+            spreads_drains: true,
         }
     }
 }

@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, VecDeque};
 use baton_passport::Passport;
 
 use super::action::{Action, ForServer, Note, Out};
+use super::drains::Drains;
 use super::inbound::{Connections, Inbound};
 use super::kept::{Kept, Phase};
-use super::limits::{FLOWS_MAX, LINK_FORGOTTEN_MS, STRAGGLERS_MS, UNDER_WAY_MAX};
+use super::limits::{FLOWS_MAX, LEFT_MS, LINK_FORGOTTEN_MS, STRAGGLERS_MS, UNDER_WAY_MAX};
 use super::queue::pop_due;
 use super::waiting::Waiting;
 use crate::flow::{FlowId, Tuple};
-use crate::local::Report;
+use crate::local::{Drain, Report};
 use crate::peer::{FromFrontEnd, FromNode, MessageRefused, RefuseReason, Shipment};
 
 /// The half.
@@ -40,6 +41,8 @@ pub(super) struct NodeSide<S> {
     dropped: BTreeMap<Tuple, u64>,
     /// Connections that cannot go back, and that the server does not take yet.
     waiting: Waiting<S>,
+    /// When front-ends are to be told how many connections are left, while this node is drained.
+    left_due_ms: Option<u64>,
 }
 
 impl<S> NodeSide<S> {
@@ -51,6 +54,7 @@ impl<S> NodeSide<S> {
             stragglers: VecDeque::new(),
             dropped: BTreeMap::new(),
             waiting: Waiting::new(),
+            left_due_ms: None,
         }
     }
 
@@ -88,6 +92,14 @@ impl<S> NodeSide<S> {
                 }
             }
             FromFrontEnd::Ping => self.inbound.send(link, &FromNode::Pong, out),
+            FromFrontEnd::Drain { drain, is_yours } => {
+                if is_yours {
+                    self.inbound.note_name(link, drain.node, out);
+                    // At once to an operator who has just said it.
+                    let due_ms = if drain.reports == 0 { now_ms } else { now_ms + LEFT_MS };
+                    self.left_due_ms = Some(self.left_due_ms.map_or(due_ms, |other_ms| other_ms.min(due_ms)));
+                }
+            }
             FromFrontEnd::Hello { .. } => return Err(MessageRefused::Unexpected),
         }
         Ok(())
@@ -115,6 +127,33 @@ impl<S> NodeSide<S> {
             self.inbound.send(link, &FromNode::Return(shipment), out);
         }
         self.inbound.note_news(link, now_ms);
+        for drain in out.drains.list() {
+            self.inbound.send(link, &FromNode::Drain(drain), out);
+        }
+    }
+
+    /// Tells all front-ends what an operator has said of a node.
+    pub(super) fn spread(&mut self, drain: &Drain, out: &mut Out<S>) {
+        self.inbound.tell_all(&FromNode::Drain(drain.clone()), out);
+    }
+
+    /// Whether connections of front-ends are to go back: one of them knows this node by a name that is drained.
+    pub(super) fn is_drained(&self, drains: &Drains) -> bool {
+        self.inbound.names().iter().any(|name| drains.drained(name).is_some())
+    }
+
+    /// Says how many connections are left, if that is news.
+    fn report_left(&mut self, now_ms: u64, out: &mut Out<S>) {
+        let left = self.kept.len() as u64;
+        for name in self.inbound.names() {
+            let Some(known) = out.drains.drained(&name) else { continue };
+            if (known.reports == 0 || known.left != left)
+                && let Some(drain) = out.drains.report(&name, left)
+            {
+                self.spread(&drain, out);
+            }
+            self.left_due_ms = (left > 0).then_some(now_ms + LEFT_MS);
+        }
     }
 
     fn handle_ship(&mut self, link: u64, shipment: Shipment, has_server: bool, out: &mut Out<S>) {
@@ -127,6 +166,8 @@ impl<S> NodeSide<S> {
                 != Some((tuple.client.ip(), tuple.client.port()))
         {
             Some(RefuseReason::Malformed)
+        } else if at.name.as_ref().is_some_and(|name| out.drains.drained(name).is_some()) {
+            Some(RefuseReason::Drained)
         } else if !has_server {
             Some(RefuseReason::NoServer)
         } else if at.under_way >= UNDER_WAY_MAX || self.kept.len() >= FLOWS_MAX {
@@ -442,9 +483,13 @@ impl<S> NodeSide<S> {
             }
         }
         self.inbound.report(now_ms, out);
+        if self.left_due_ms.take_if(|due_ms| *due_ms <= now_ms).is_some() {
+            self.report_left(now_ms, out);
+        }
     }
 
     fn forget_link(&mut self, at: &Inbound, now_ms: u64, out: &mut Out<S>) {
+        out.drains.is_news |= at.name.is_some();
         for flow in at.flows.values() {
             match self.kept.get(flow).map(|kept| &kept.phase) {
                 Some(Phase::Ready { .. }) => self.discard(*flow, out),
@@ -461,6 +506,7 @@ impl<S> NodeSide<S> {
             self.stragglers.front().map(|(due_ms, _)| *due_ms),
             self.waiting.deadline_ms(),
             self.inbound.deadline_ms(),
+            self.left_due_ms,
         ];
         queues.into_iter().flatten().min()
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NAME_BYTES_MAX, NODES_MAX};
+use super::{Drain, NAME_BYTES_MAX, NODES_MAX};
 
 /// A message of the master to its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,14 @@ pub enum FromMaster {
     Nodes {
         /// All of them.
         nodes: Vec<Node>,
+    },
+    /// An operator says of a node that it is drained, or is not any more. All members of the cluster are to know. Only for an
+    /// agent that says [`spreads_drains`](AgentStatus::spreads_drains).
+    Drain {
+        /// The node's name.
+        node: String,
+        /// Whether it is.
+        is_drained: bool,
     },
 }
 
@@ -80,6 +88,13 @@ pub enum ToMaster {
     },
     /// Counts of a node, whenever they have changed.
     Loads(Loads),
+    /// What operators have said of nodes, at this member or another, whenever it has changed.
+    Drains {
+        /// All that is known.
+        drains: Vec<Drain>,
+        /// Whether this host's server is to give back the connections that it has from front-ends.
+        here: bool,
+    },
     /// After [`FromMaster::Hello`], and at most once a second when something has changed.
     Status(AgentStatus),
 }
@@ -117,6 +132,9 @@ pub struct AgentStatus {
     pub front_ends: u64,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
+    /// Whether it understands [`FromMaster::Drain`]: it may be older than its server.
+    #[serde(default)]
+    pub spreads_drains: bool,
 }
 
 /// What a front-end's agent says about a node, as totals since it started.

@@ -1,8 +1,8 @@
 //! What a server and the handoff agent of its host say to each other: over sockets that keep message boundaries.
 //!
 //! ```text
-//!   master ──── connects to the agent's socket ──── Hello, Nodes, WorkerEnded ──►  agent
-//!                                    ◄── Status, Reachable, Loads ──
+//!   master ──── connects to the agent's socket ──── Hello, Nodes, Drain … ──►  agent
+//!                                    ◄── Status, Reachable, Loads, Drains ──
 //!   all workers ── requests ────────── Handoff, Return, Report ────►
 //!               ◄─ arrivals ────── passport and client's socket ────
 //! ```
@@ -25,9 +25,11 @@
 //! Versions: the agent may be older than its server. Fields that are not known are ignored; of another version, a message is
 //! refused.
 
+mod drain;
 mod master;
 mod worker;
 
+pub use drain::Drain;
 pub use master::{
     AgentSettings, AgentStatus, FromMaster, Loads, Node, NodeStatus, SettingsRefused, ToMaster,
 };

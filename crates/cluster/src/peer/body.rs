@@ -10,6 +10,7 @@ use super::{
     frames,
 };
 use crate::flow::{FlowId, Tuple};
+use crate::local::{Drain, NAME_BYTES_MAX};
 
 // The first two stay what they are, and so does the place of the version behind them.
 const HELLO: u8 = 0x01;
@@ -20,6 +21,7 @@ const TAKE: u8 = 0x03;
 const RELEASE: u8 = 0x04;
 const RETURNED: u8 = 0x05;
 const PING: u8 = 0x06;
+const DRAIN: u8 = 0x07;
 
 const FLOWS: u8 = 0x82;
 const READY: u8 = 0x83;
@@ -28,6 +30,7 @@ const RETURN: u8 = 0x85;
 const GONE: u8 = 0x86;
 const TOTALS: u8 = 0x87;
 const PONG: u8 = 0x88;
+const DRAIN_OF_NODE: u8 = 0x89;
 
 impl FromFrontEnd {
     /// The message with its length. `None`: its TCP state or its passport is too long.
@@ -42,6 +45,7 @@ impl FromFrontEnd {
             Self::Release { flow } => _ = body.small(RELEASE).number(*flow),
             Self::Returned { flow } => _ = body.small(RETURNED).number(*flow),
             Self::Ping => _ = body.small(PING),
+            Self::Drain { drain, is_yours } => pack_drain(body.small(DRAIN).flag(*is_yours), drain),
         }
         frames::frame(&body.finish())
     }
@@ -61,6 +65,10 @@ impl FromFrontEnd {
             RELEASE => Self::Release { flow: fields.number()? },
             RETURNED => Self::Returned { flow: fields.number()? },
             PING => Self::Ping,
+            DRAIN => {
+                let is_yours = fields.flag()?;
+                Self::Drain { drain: fields.drain()?, is_yours }
+            }
             _ => return Err(MessageRefused::Malformed),
         };
         fields.end(matches!(message, Self::Hello { .. }))?;
@@ -94,6 +102,7 @@ impl FromNode {
                 body.small(TOTALS).number(*taken).number(*begun_kept).number(*ended);
             }
             Self::Pong => _ = body.small(PONG),
+            Self::Drain(drain) => pack_drain(body.small(DRAIN_OF_NODE), drain),
         }
         frames::frame(&body.finish())
     }
@@ -121,6 +130,7 @@ impl FromNode {
                 ended: fields.number()?,
             },
             PONG => Self::Pong,
+            DRAIN_OF_NODE => Self::Drain(fields.drain()?),
             _ => return Err(MessageRefused::Malformed),
         };
         fields.end(matches!(message, Self::Welcome { .. }))?;
@@ -131,6 +141,11 @@ impl FromNode {
 fn pack_flows(body: &mut Packer, flows: &[FlowId]) {
     body.number(flows.len() as u64);
     flows.iter().for_each(|flow| _ = body.number(*flow));
+}
+
+fn pack_drain(body: &mut Packer, drain: &Drain) {
+    let Drain { node, said_ms, is_drained, reports, left } = drain;
+    body.bytes(node.as_bytes()).number(*said_ms).flag(*is_drained).number(*reports).number(*left);
 }
 
 fn pack_shipment(body: &mut Packer, shipment: &Shipment) -> Option<()> {
@@ -186,6 +201,17 @@ impl<'a> Fields<'a> {
         let number = self.small()?;
         let reason = RefuseReason::ALL.into_iter().find(|reason| *reason as u8 == number);
         reason.ok_or(MessageRefused::Malformed)
+    }
+
+    fn drain(&mut self) -> Result<Drain, MessageRefused> {
+        let node = self.0.text().filter(|name| name.len() <= NAME_BYTES_MAX);
+        Ok(Drain {
+            node: node.ok_or(MessageRefused::Malformed)?.to_owned(),
+            said_ms: self.number()?,
+            is_drained: self.flag()?,
+            reports: self.number()?,
+            left: self.number()?,
+        })
     }
 
     fn address(&mut self) -> Result<SocketAddr, MessageRefused> {

@@ -10,6 +10,7 @@
 //!             ◄─ Totals, Gone ──
 //!             ◄─ Return ──    has frozen it: the front-end restores it
 //!             ── Returned ──►
+//!             ◄─ Drain ──►    what operators have said of nodes, in both directions
 //! ```
 //!
 //! A front-end connects, a node accepts. So what a peer may say is a matter of type: a node cannot ship, and a front-end
@@ -33,9 +34,10 @@ use baton_passport::{Passport, Refused};
 pub use frames::Frames;
 
 use crate::flow::{FlowId, Tuple};
+use crate::local::Drain;
 
 /// The version of these messages.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Most bytes of a TCP state: two queues of 64 KiB, and numbers.
 pub const TCP_BYTES_MAX: usize = 129 << 10;
@@ -80,6 +82,13 @@ pub enum FromFrontEnd {
     },
     /// Are you there?
     Ping,
+    /// What an operator has said of a node.
+    Drain {
+        /// The word.
+        drain: Drain,
+        /// Whether it is about the node that hears it: nodes do not know by which name front-ends know them.
+        is_yours: bool,
+    },
 }
 
 /// A message of a node to a front-end.
@@ -131,6 +140,8 @@ pub enum FromNode {
     },
     /// I am.
     Pong,
+    /// What an operator has said of a node, which may be another one.
+    Drain(Drain),
 }
 
 /// A connection on its way between two hosts.
@@ -159,12 +170,14 @@ pub enum RefuseReason {
     TooLate,
     /// The shipment is none: another number than the last one's successor, or another client in the passport.
     Malformed,
+    /// An operator has drained the node, which the front-end has not heard yet.
+    Drained,
 }
 
 impl RefuseReason {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::NoServer, Self::Full, Self::Restore, Self::TooLate, Self::Malformed];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::NoServer, Self::Full, Self::Restore, Self::TooLate, Self::Malformed, Self::Drained];
 
     /// For the log.
     pub fn word(self) -> &'static str {
@@ -174,6 +187,7 @@ impl RefuseReason {
             Self::Restore => "its kernel did not restore the socket, its handoff agent's log says why",
             Self::TooLate => "its socket has waited too long to be taken",
             Self::Malformed => "it does not understand the connection's state",
+            Self::Drained => "it is drained",
         }
     }
 }

@@ -76,6 +76,10 @@ impl World {
                 let conns = self.conns.values_mut().filter(|conn| conn.tuple == tuple && !conn.is_over());
                 conns.for_each(|conn| _ = conn.nodes.insert(to));
             }
+            Action::End { tuple } => {
+                let Some(Entry::Forward(to)) = self.hosts[host].table.get(&tuple).copied() else { return };
+                self.hosts[host].table.insert(tuple, Entry::Over(to));
+            }
             Action::Remove { tuple } => _ = self.hosts[host].table.remove(&tuple),
             Action::Give(connection) => {
                 self.owner(host, connection.socket.conn, Owner::HandoffAgent);
@@ -346,6 +350,7 @@ impl World {
                 view.loads = loads;
                 assert!(view.load().is_some(), "{name}: more requests have ended than begun: {view:?}");
             }
+            ToMaster::Drains { drains, here } => (server.drains, server.gives_back) = (drains, here),
             ToMaster::Refused { .. } | ToMaster::Status(_) => panic!("not by the machine"),
         }
     }

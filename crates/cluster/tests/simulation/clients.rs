@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use baton_cluster::Tuple;
 
 use crate::events::{Event, Packet, What};
+use crate::host::Entry;
 use crate::world::{FRONT_ENDS, World};
 
 /// A connection, as its client sees it.
@@ -67,19 +68,38 @@ impl World {
         }
     }
 
-    /// A connection is made. A SYN on a known pair of ends deletes the flow in the kernel.
+    /// A connection is made. A SYN on a known pair of ends deletes the flow in the kernel, if that is over. Else the node asks back,
+    /// and the client, which knows of no connection there, ends it and sends its SYN again.
     pub(crate) fn open(&mut self, conn: u64) {
         let Conn { front_end, tuple, .. } = self.conns[&conn];
-        let had_entry = self.hosts[front_end].table.remove(&tuple).is_some();
-        if had_entry {
-            let delay_us = self.dice.range(0, 3_000_000);
-            self.after(delay_us, Event::Sweep { host: front_end, tuple });
+        match self.hosts[front_end].table.get(&tuple).copied() {
+            Some(Entry::Over(_)) => {
+                self.hosts[front_end].table.remove(&tuple);
+                let delay_us = self.dice.range(0, 3_000_000);
+                self.after(delay_us, Event::Sweep { host: front_end, tuple });
+            }
+            Some(entry) => {
+                if let Entry::Forward(node) = entry {
+                    self.end_at_node(node, tuple);
+                }
+                self.sum.asked_back += 1;
+                return self.after(1_000_000, Event::Open { conn });
+            }
+            None => {}
         }
         self.conns.get_mut(&conn).unwrap().state = State::Thinking;
         if !self.accept(front_end, conn) {
             return self.reset_arrives(conn);
         }
         self.go_on(conn);
+    }
+
+    /// A reset that fits arrives at a node's socket, if its worker has it.
+    fn end_at_node(&mut self, node: usize, tuple: Tuple) {
+        let is_it = |conn: &&u64| self.conns[*conn].tuple == tuple;
+        if let Some(conn) = self.hosts[node].server.clients.keys().find(is_it).copied() {
+            self.close_client(node, conn);
+        }
     }
 
     /// Asks, or ends.

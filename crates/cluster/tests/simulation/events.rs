@@ -115,6 +115,12 @@ pub(crate) enum Event {
         front_end: usize,
         node: usize,
     },
+    /// An operator says at a host that a node is drained, or is not.
+    Drain {
+        host: usize,
+        node: usize,
+        is_drained: bool,
+    },
     /// A front-end's server names all nodes but this one.
     Without {
         front_end: usize,

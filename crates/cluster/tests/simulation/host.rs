@@ -45,6 +45,8 @@ pub(crate) enum Owner {
 pub(crate) enum Entry {
     Held,
     Forward(usize),
+    /// The same, but a SYN begins another connection.
+    Over(usize),
 }
 
 pub(crate) struct Host {
@@ -59,6 +61,8 @@ pub(crate) struct Host {
     pub(crate) server: Server,
     /// It has lost a process.
     pub(crate) is_hurt: bool,
+    /// How far its clock is ahead.
+    pub(crate) ahead_ms: u64,
 }
 
 impl Host {
@@ -72,6 +76,7 @@ impl Host {
             table: BTreeMap::new(),
             server: Server::new(),
             is_hurt: false,
+            ahead_ms: 0,
         }
     }
 }

@@ -32,7 +32,7 @@ impl World {
         let tuple = self.conns[&conn].tuple;
         match self.hosts[host].table.get(&tuple) {
             Some(Entry::Held) => return self.tell(|| format!("  dropped: {tuple} is held")),
-            Some(Entry::Forward(node)) => {
+            Some(Entry::Forward(node) | Entry::Over(node)) => {
                 let node = *node;
                 if !self.cut.contains(&(host, node)) {
                     let delay_us = self.dice.range(20, 500);

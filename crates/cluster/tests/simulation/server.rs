@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_cluster::local::Loads;
+use baton_cluster::local::{Drain, Loads};
 use baton_passport::{Address, Passport};
 
 use crate::host::Handle;
@@ -14,6 +14,10 @@ pub(crate) struct Server {
     pub(crate) clients: BTreeMap<u64, Client>,
     /// Per node: hand-offs since `Hello`, and what the agent has said.
     pub(crate) nodes: BTreeMap<String, NodeView>,
+    /// What operators have said of nodes.
+    pub(crate) drains: Vec<Drain>,
+    /// Whether connections are to go back to front-ends.
+    pub(crate) gives_back: bool,
 }
 
 /// What a front-end's server knows of a node.
@@ -43,7 +47,14 @@ pub(crate) struct Client {
 
 impl Server {
     pub(crate) fn new() -> Self {
-        Self { is_up: false, life: 0, clients: BTreeMap::new(), nodes: BTreeMap::new() }
+        Self {
+            is_up: false,
+            life: 0,
+            clients: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            drains: Vec::new(),
+            gives_back: false,
+        }
     }
 }
 

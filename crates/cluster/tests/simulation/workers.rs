@@ -11,7 +11,9 @@ use crate::world::{FRONT_ENDS, World};
 
 impl World {
     pub(crate) fn say_hello(&mut self, host: usize) {
-        self.hosts[host].server.nodes.clear();
+        let server = &mut self.hosts[host].server;
+        server.nodes.clear();
+        (server.drains, server.gives_back) = (Vec::new(), false);
         let nodes = self.nodes_for(host);
         self.with_agent(host, |agent, now_ms| agent.handle_server(&nodes, now_ms));
     }
@@ -112,6 +114,7 @@ impl World {
             return;
         }
         let flow = client.flow;
+        let gives_back = self.hosts[host].server.gives_back;
         let socket = self.hosts[host].sockets.get_mut(&conn).expect("a client's socket");
         let Some(request) = socket.inbox.pop_front() else {
             if socket.is_finished {
@@ -122,7 +125,8 @@ impl World {
         self.hosts[host].server.clients.get_mut(&conn).unwrap().request = Some(request);
         match flow {
             None => self.choose(host, conn, request),
-            Some(flow) if self.hosts[host].agent.is_some() && self.dice.percent(40) => {
+            Some(flow) if self.hosts[host].agent.is_some() && (self.dice.percent(40) || gives_back) => {
+                self.sum.given_back += u64::from(gives_back);
                 self.leave(host, conn, |handle, passport| ToAgent::Return { flow, handle, passport });
             }
             Some(flow) => {
@@ -137,7 +141,9 @@ impl World {
     fn choose(&mut self, host: usize, conn: u64, request: u64) {
         let node = FRONT_ENDS + self.dice.range(0, 3) as usize;
         let name = Self::node(node).name;
-        let reachable = self.hosts[host].server.nodes.get(&name).is_some_and(|view| view.is_reachable);
+        let server = &self.hosts[host].server;
+        let is_drained = server.drains.iter().any(|drain| drain.is_drained && drain.node == name);
+        let reachable = server.nodes.get(&name).is_some_and(|view| view.is_reachable) && !is_drained;
         // Now and then a worker has not heard yet.
         let is_chosen = self.dice.percent(if reachable { 80 } else { 5 });
         let has_agent = self.hosts[host].agent.is_some();
@@ -187,7 +193,7 @@ impl World {
         self.client_readable(host, conn);
     }
 
-    fn close_client(&mut self, host: usize, conn: u64) {
+    pub(crate) fn close_client(&mut self, host: usize, conn: u64) {
         let Some(client) = self.hosts[host].server.clients.remove(&conn) else { return };
         self.close(host, conn, Some(Event::Closed { conn }));
         if let Some(flow) = client.flow {

@@ -30,12 +30,19 @@ pub(crate) struct Faults {
     network: bool,
     /// Delays up to some seconds.
     pub(crate) slow: bool,
+    /// Operators drain nodes.
+    drains: bool,
 }
 
 impl Faults {
     /// A quarter of the seeds has no fault: there, no connection may be reset.
     pub(crate) fn of(seed: u64) -> Self {
-        Self { processes: seed & 1 != 0, network: seed & 2 != 0, slow: seed & 12 == 12 }
+        Self {
+            processes: seed & 1 != 0,
+            network: seed & 2 != 0,
+            slow: seed & 12 == 12,
+            drains: seed % 3 == 1,
+        }
     }
 }
 
@@ -53,6 +60,8 @@ pub(crate) struct World {
     pub(crate) names: BTreeMap<(usize, u64, NodeId), usize>,
     pub(crate) faults: Faults,
     pub(crate) sum: Sum,
+    /// What operators have said of nodes last.
+    words: BTreeMap<usize, bool>,
     is_told: bool,
 }
 
@@ -74,6 +83,7 @@ impl World {
             names: BTreeMap::new(),
             faults,
             sum: Sum::default(),
+            words: BTreeMap::new(),
             is_told,
         };
         for host in 0..HOSTS {
@@ -82,7 +92,31 @@ impl World {
         }
         world.plan_clients();
         world.plan_faults();
+        if faults.drains {
+            world.plan_drains(Dice::new(!seed));
+        }
         world
+    }
+
+    /// Operators at any host, each after the word before has got everywhere, if nothing fails. Clocks are wrong.
+    fn plan_drains(&mut self, mut dice: Dice) {
+        self.hosts.iter_mut().for_each(|host| host.ahead_ms = dice.range(0, 20_000));
+        for turn in 1..6 {
+            let at_us = turn * 3_000_000 + dice.range(0, 500_000);
+            let host = dice.range(0, HOSTS as u64) as usize;
+            let node = FRONT_ENDS + dice.range(0, NODES as u64) as usize;
+            self.events.add(at_us, Event::Drain { host, node, is_drained: dice.percent(70) });
+        }
+    }
+
+    fn drain(&mut self, host: usize, node: usize, is_drained: bool) {
+        let clock_ms = self.now_ms() + self.hosts[host].ahead_ms;
+        if self.hosts[host].agent.is_some() && self.hosts[host].server.is_up {
+            self.words.insert(node, is_drained);
+            self.with_agent(host, |agent, _| {
+                agent.handle_drain(&Self::node(node).name, is_drained, clock_ms);
+            });
+        }
     }
 
     fn plan_faults(&mut self) {
@@ -215,6 +249,7 @@ impl World {
             Event::Upgrade { host } => self.upgrade(host),
             Event::Cut { front_end, node, breaks } => self.cut(front_end, node, breaks),
             Event::Heal { front_end, node } => self.heal(front_end, node),
+            Event::Drain { host, node, is_drained } => self.drain(host, node, is_drained),
             Event::Without { front_end, node } => self.name_nodes(front_end, node),
         }
     }
@@ -257,6 +292,26 @@ impl World {
                 assert!(view.is_reachable, "{name} does not reach {node}");
             }
             assert_eq!(host.server.nodes.len(), if Self::is_node(index) { 0 } else { NODES });
+            self.check_drains(host);
+        }
+    }
+
+    /// All members know the same of each node, and drained ones have said that nothing is left. Where nothing has failed that is the
+    /// operators' last word.
+    fn check_drains(&self, host: &Host) {
+        let drains = |host: &Host| host.agent.as_ref().expect("agents run at the end").drains();
+        let known = drains(host);
+        assert_eq!(known, drains(&self.hosts[0]), "{} knows something else", host.name);
+        if !known.is_empty() {
+            assert_eq!(known, host.server.drains, "{}: its server", host.name);
+        }
+        for drain in &known {
+            assert!(!drain.is_drained || (drain.reports > 0 && drain.left == 0), "{drain:?}");
+        }
+        let Faults { processes, network, slow, .. } = self.faults;
+        for (&node, &is_drained) in self.words.iter().filter(|_| !(processes || network || slow)) {
+            let found = known.iter().find(|drain| drain.node == Self::node(node).name);
+            assert_eq!(found.map(|drain| drain.is_drained), Some(is_drained), "{}: {known:?}", host.name);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! A host with an agent, and the test as its server.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use baton_cluster::local::{AgentSettings, FromMaster, FromWorker, Node, ToMaster, VERSION};
@@ -14,6 +16,7 @@ use baton_sys::passing;
 use baton_tls::{MemberAuthority, PemFile};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Names the socket of an agent to its process.
 pub(crate) const SOCKET_VARIABLE: &str = "BATON_TEST_MOVER_SOCKET";
@@ -125,6 +128,22 @@ impl AgentHost {
         (stream, Passport::from_message(&buffer[..len]).unwrap())
     }
 
+    /// Counts the agent's calls from now on.
+    pub(crate) fn trace(&self) -> Trace {
+        let file = self.path.with_extension("trace");
+        let mut strace = Command::new("strace")
+            .args(["-f", "-o"])
+            .arg(&file)
+            .args(["-p", &self.process.id().to_string()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("strace (scripts/setup-tests installs it)");
+        let mut said = String::new();
+        BufReader::new(strace.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("attached"), "{said}");
+        Trace { strace, file }
+    }
+
     /// The workers end; the master does not.
     pub(crate) fn end_workers(&mut self) {
         (self.requests, self.arrivals) = (None, None);
@@ -133,6 +152,30 @@ impl AgentHost {
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+    }
+}
+
+/// An agent whose calls are counted.
+pub(crate) struct Trace {
+    strace: Child,
+    file: PathBuf,
+}
+
+impl Trace {
+    /// How often each call was made.
+    pub(crate) fn counts(mut self) -> BTreeMap<String, usize> {
+        // It writes what it has seen, and lets the process go.
+        let pid = Pid::from_raw(self.strace.id() as i32).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+        self.strace.wait().unwrap();
+        let mut counts = BTreeMap::new();
+        for line in std::fs::read_to_string(&self.file).unwrap().lines() {
+            let call = line.split_whitespace().nth(1).and_then(|rest| rest.split_once('('));
+            if let Some((name, _)) = call {
+                *counts.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        counts
     }
 }
 

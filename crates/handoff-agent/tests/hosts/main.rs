@@ -15,7 +15,7 @@ use baton_confine::Limits;
 use baton_lab::network::{ClusterHosts, Network};
 use baton_passport::{Address, Passport};
 
-use host::{AgentHost, key_files};
+use host::{AgentHost, Trace, key_files};
 
 /// Hosts with agents: a front-end and two nodes.
 struct Cluster {
@@ -303,6 +303,46 @@ fn a_connection_moves_often() {
     }
     cluster.assert_no_resets();
 }
+
+/// Goal: a hand-off makes these calls on the connection, and no others. Method: both agents under strace, while new connections with a
+/// request go to a node. What they say to each other depends on timers, and is printed only.
+#[test]
+fn a_hand_off_makes_these_calls() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new();
+    let mut there = Vec::new();
+    let mut move_one = || {
+        let (mut client, socket) = cluster.connect();
+        client.write_all(b"x").unwrap();
+        let mut accepted = TcpStream::from(socket);
+        accepted.read_exact(&mut [0]).unwrap();
+        let (mut server, _) = cluster.handoff(0, accepted.into(), b"x");
+        server.write_all(b"y").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        there.push((client, server));
+    };
+    // The first one asks on which interface the node is.
+    move_one();
+    let traces = [&cluster.front, &cluster.nodes[0]].map(AgentHost::trace);
+    (0..MOVES).for_each(|_| move_one());
+    let [front, node] = traces.map(Trace::counts);
+    println!("{MOVES} hand-offs: front-end {front:?}, node {node:?}");
+    // See `docs/figures-cluster.md`.
+    let made = |counts: &BTreeMap<String, usize>, name: &str| {
+        let count = counts.get(name).copied().unwrap_or(0);
+        assert_eq!(count % MOVES, 0, "{name}: {counts:?}");
+        count / MOVES
+    };
+    let of_front = ["getsockname", "getpeername", "bpf", "setsockopt", "getsockopt", "ioctl", "connect"];
+    assert_eq!(of_front.map(|name| made(&front, name)), [2, 2, 1, 3, 9, 2, 1]);
+    let of_node = ["socket", "setsockopt", "bind", "connect", "getsockopt", "bpf"];
+    assert_eq!(of_node.map(|name| made(&node, name)), [1, 11, 1, 1, 0, 0]);
+}
+
+/// Connections whose calls are counted.
+const MOVES: usize = 20;
 
 /// The process of a host's agent; the tests start it.
 #[test]

@@ -58,15 +58,15 @@ pub(super) fn make(log: &Path, set_mib: Option<f64>) -> Result<LoadSite> {
     Ok(LoadSite { name: log.display().to_string(), files, script, statistics })
 }
 
-/// A site with the files of a log of which only statistics are printed.
-pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, seed: u64) -> LoadSite {
+/// A site with the files of a log of which only statistics are printed; smaller files have `bytes_min`.
+pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, bytes_min: u64, seed: u64) -> LoadSite {
     let printed = match log {
         PublishedLog::Rice => &RICE,
         PublishedLog::Ibm => &IBM,
         PublishedLog::Chess => &CHESS,
     };
     let (trace, fit) = synthesize(printed, printed.requests_default, seed);
-    let sizes: Vec<u64> = trace.targets().iter().map(|target| target.bytes).collect();
+    let sizes: Vec<u64> = trace.targets().iter().map(|target| target.bytes.max(bytes_min)).collect();
     let order = || trace.requests().iter().map(|request| request.target());
     let count = prefix(order(), &sizes, set_mib);
     let (files, targets) = listed(printed.name, &sizes, order().take(count));
@@ -74,7 +74,7 @@ pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, seed: u64) -> L
     cut_into_sessions(&mut script, order().take(count), &mut SplitMix64(seed));
     let whole =
         fit.points.into_iter().map(|point| Statistic::new(point.what, Some(point.published), point.ours));
-    let mut statistics: Vec<Statistic> = whole.filter(|_| set_mib.is_none()).collect();
+    let mut statistics: Vec<Statistic> = whole.filter(|_| set_mib.is_none() && bytes_min == 0).collect();
     statistics.extend(statistics::of_script(&script));
     LoadSite { name: format!("the log {}", printed.name), files, script, statistics }
 }
@@ -293,10 +293,13 @@ mod tests {
 
     #[test]
     fn a_published_log_can_be_cut_to_a_set() {
-        let site = published(PublishedLog::Chess, Some(10.0), 1);
+        let site = published(PublishedLog::Chess, Some(10.0), 0, 1);
         assert!(site.bytes() as f64 <= 10.0 * MIB && site.bytes() as f64 > 5.0 * MIB, "{site}");
         assert_eq!(site.statistics.iter().filter(|statistic| statistic.published.is_some()).count(), 0);
-        let whole = published(PublishedLog::Chess, None, 1);
+        let large = published(PublishedLog::Chess, Some(10.0), 100 << 10, 1);
+        assert!(large.bytes() >= large.files.len() as u64 * (100 << 10));
+        assert!(large.files.len() < site.files.len());
+        let whole = published(PublishedLog::Chess, None, 0, 1);
         assert!(whole.statistics.iter().any(|statistic| statistic.published.is_some()));
     }
 }

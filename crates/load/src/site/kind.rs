@@ -78,6 +78,9 @@ pub enum SiteKind {
         /// Only the beginning, until the set is so large.
         #[serde(default)]
         set_mib: Option<f64>,
+        /// Bytes that each file has at the least.
+        #[serde(default)]
+        bytes_min: u64,
         /// Decides the order.
         #[serde(default = "default_seed")]
         seed: u64,
@@ -127,7 +130,9 @@ impl SiteKind {
             Self::Sizes { bytes } => sizes::make(bytes),
             Self::Compute { bytes, operations } => compute::make(*bytes, *operations),
             Self::Log { path, set_mib } => access_log::make(path, *set_mib)?,
-            Self::Published { log, set_mib, seed } => access_log::published(*log, *set_mib, *seed),
+            Self::Published { log, set_mib, bytes_min, seed } => {
+                access_log::published(*log, *set_mib, *bytes_min, *seed)
+            }
             Self::Media { films, sessions, seed } => {
                 ensure!(*films > 0, "media needs a film");
                 media::make(*films, *sessions, *seed)

@@ -43,9 +43,12 @@ impl Master {
         }
     }
 
-    /// Lets nodes get no requests that are drained, or about to end.
+    /// Lets nodes get no requests that are drained, or about to end. If it is this host's, connections go back to front-ends.
     pub(super) fn follow_orders(&mut self) {
-        self.origins.set_ordered(&self.config, self.members.out());
+        let mut out = self.members.out();
+        out.extend(self.handoff_agent.drained());
+        self.origins.set_ordered(&self.config, out);
+        self.handoff_agent.follow_drains(self.members.is_own_drained(), &self.workers);
     }
 
     /// The process has sent messages.
@@ -77,10 +80,9 @@ impl Master {
             ClusterCommand::Order { node, drained, weight } => {
                 let order = Order { name: node, drained, weight };
                 match self.source_of(&order.name) {
-                    Err(why) => Err(why),
                     Ok(Some(baton_membership::Source::Etcd)) => self.members.order(requester, order),
-                    Ok(_) => {
-                        let answer = self.order_here(&order);
+                    source => {
+                        let answer = self.order_members(&order, source.map(|_| ()));
                         return self.endpoints.answer([requester], &answer, now);
                     }
                 }
@@ -117,7 +119,28 @@ impl Master {
         Ok(self.members.member(name).map(|member| member.source))
     }
 
-    /// A node that is not in etcd: only this server follows.
+    /// A node that is not in etcd: all members follow, if there is an agent that tells them. `is_known`: whether it is a node of
+    /// this server. On other nodes none is, and members know.
+    fn order_members(&mut self, order: &Order, is_known: Result<(), String>) -> Answer {
+        let knows_nodes = !self.config.cluster.nodes.is_empty();
+        let told = match (order.drained, is_known.is_ok() || !knows_nodes) {
+            (Some(is_drained), true) => self.handoff_agent.drain(&order.name, is_drained),
+            _ => Ok(false),
+        };
+        match (told, is_known) {
+            (Ok(false), Ok(())) => self.order_here(order),
+            (Ok(false), Err(why)) | (Err(why), _) => Answer::error(why),
+            (Ok(true), _) => {
+                if order.drained == Some(false) && knows_nodes {
+                    // It may have been drained while there was no agent.
+                    self.order_here(order);
+                }
+                Answer::Ok(json!({ "node": order.name, "ordered": words(order), "by": "members" }))
+            }
+        }
+    }
+
+    /// Only this server follows.
     fn order_here(&mut self, order: &Order) -> Answer {
         let Some(is_drained) = order.drained else {
             return Answer::error(format!(

@@ -230,7 +230,12 @@ impl Master {
             Source::ChildOutput(ChildName::Acme) => self.acme.child.handle_output(),
             Source::ChildOutput(ChildName::Documents) => self.documents.child.handle_output(),
             Source::ChildOutput(ChildName::Members) => self.members.child.handle_output(),
-            Source::HandoffAgent => self.handoff_agent.handle_messages(&self.config, &self.origins),
+            Source::HandoffAgent => {
+                self.handoff_agent.handle_messages(&self.config, &self.origins);
+                if self.handoff_agent.take_drain_news() {
+                    self.follow_orders();
+                }
+            }
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),
             Source::Predecessor => self.upgrade.handle_predecessor_end(self.phase == Phase::Serving),
@@ -328,6 +333,7 @@ impl Master {
                 self.release_replaced(index, now);
                 self.acme.introduce(index, &self.workers);
                 self.documents.introduce(index, &self.workers);
+                self.handoff_agent.introduce(index, &self.workers);
                 if self.phase == Phase::Starting && self.workers.serving().count() == self.workers.count() {
                     self.begin_serving();
                 }

@@ -114,7 +114,7 @@ impl Master {
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
             "mover": self.handoff_agent.report(),
-            "cluster": cluster_report::report(&self.config, &self.members, &self.origins),
+            "cluster": cluster_report::report(&self.config, &self.members, self.handoff_agent.drains(), &self.origins),
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.reloads.report(),

@@ -180,6 +180,7 @@ impl CommandThread {
                 }
             }
             ToWorker::Wake => self.steering.wake(),
+            ToWorker::GiveBack { gives_back } => self.steering.give_back(gives_back),
             ToWorker::Why { ticket, topic, asked } => {
                 let told = match topic {
                     RouteTopic::Node => why::node(&self.plan, &asked),

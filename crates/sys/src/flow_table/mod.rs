@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   flows: hash, addresses → slot        next hops: interface, address
-//!   slots: array that this process maps: next hop or 0 (held) | packets | bytes | last | what was seen | own packets
+//!   slots: array that this process maps: next hop or 0 (held) | packets | bytes | last | what was seen | own packets | over
 //! ```
 //!
 //! Turning a flow from held to forward, and looking at it, is a store or a load in the mapped array: no call, and no
@@ -25,7 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::bpf::{Hook, Map, MapKind, MappedNumbers, Program};
 use program::{
     KEY_BYTES, Maps, NEXT_HOP_BYTES, SEEN_FIN, SEEN_RST, SEEN_SYN, SLOT_BYTES, SLOT_LAST_NS, SLOT_NEXT_HOP,
-    SLOT_NUMBERS, SLOT_OWN_PACKETS, SLOT_PACKETS, SLOT_SEEN, arriving, leaving,
+    SLOT_NUMBERS, SLOT_OVER, SLOT_OWN_PACKETS, SLOT_PACKETS, SLOT_SEEN, arriving, leaving,
 };
 
 /// The addresses of a connection, as packets of the client have them.
@@ -171,6 +171,13 @@ impl FlowTable {
         self.next_hops.taken(number);
         self.point(slot, number);
         Ok(())
+    }
+
+    /// The connection of a flow is over. Its last packets are sent on as before, but the client may begin another one.
+    pub fn end(&self, flow: Flow) {
+        if let Some(slot) = self.flows.get(&flow) {
+            self.slots[*slot as usize * SLOT_NUMBERS + SLOT_OVER].store(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes a flow out of the table: its packets go to the own stack. Whether it was here.

@@ -3,13 +3,18 @@
 //! ```text
 //! arriving:
 //!   no TCP for this host, or not in the table   → on to the own stack
-//!   SYN without ACK                             → out of the table, on to the own stack: a new connection
+//!   SYN without ACK, the flow is over           → out of the table, on to the own stack: a new connection
+//!   SYN without ACK behind a FIN or a reset     → dropped until it is known to be over; TCP repeats it
 //!   held                                        → dropped; TCP repeats it
 //!   else                                        → to the node, by its address on the link
 //! leaving:
 //!   TCP of a connection in the table            → dropped
 //!   else                                        → out
 //! ```
+//!
+//! A SYN on a flow that is not over may be forged. The node's stack asks back (RFC 5961, section 4.2): a client that has really begun
+//! anew answers by a reset that fits, which ends the connection there. Without a socket the node would take the SYN for its own
+//! listener, so one behind an end waits.
 //!
 //! The second one closes a gap. A packet that was already past the first when its flow was held still comes to the own stack.
 //! Behind the end of the socket there, the stack would reset a connection that lives elsewhere; just before it, the stack
@@ -53,6 +58,9 @@ pub(super) const SLOT_SEEN: usize = 4;
 /// Packets of the own stack that were dropped.
 pub(super) const SLOT_OWN_PACKETS: usize = 5;
 
+/// Not 0: the connection is over, and a SYN begins another one.
+pub(super) const SLOT_OVER: usize = 6;
+
 /// The client has closed its half.
 pub(super) const SEEN_FIN: u64 = FLAG_FIN as u64;
 /// The client has reset the connection.
@@ -77,8 +85,14 @@ pub(super) fn arriving(maps: &Maps) -> Vec<Instruction> {
 
     a.copy(R1, R9);
     a.apply(Operation::And, R1, FLAG_SYN | FLAG_ACK);
-    a.jump_if(R1, Condition::Equal, FLAG_SYN, "another connection");
+    a.jump_if(R1, Condition::NotEqual, FLAG_SYN, "no beginning");
+    a.load(Size::Eight, R1, R7, in_slot(SLOT_OVER));
+    a.jump_if(R1, Condition::NotEqual, 0, "another connection");
+    a.load(Size::Eight, R1, R7, in_slot(SLOT_SEEN));
+    a.apply(Operation::And, R1, FLAG_FIN | FLAG_RST);
+    a.jump_if(R1, Condition::NotEqual, 0, "drop");
 
+    a.label("no beginning");
     a.call(HELPER_KTIME_GET_COARSE_NS);
     a.store(Size::Eight, R7, in_slot(SLOT_LAST_NS), R0);
     a.set(R1, 1);

@@ -3,6 +3,7 @@
 use super::program::{VERDICT_DROP, VERDICT_PASS, VERDICT_REDIRECT};
 use super::*;
 
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
@@ -94,6 +95,31 @@ fn ends_are_seen() {
     }
 }
 
+/// Goal: a SYN on a living connection may be forged, so the node is asked; behind an end, it waits.
+#[test]
+fn a_syn_alone_replaces_no_flow() {
+    let Some(mut table) = table(8) else { return };
+    for (flow, node) in [(v4(1), "10.77.0.4"), (v6(1), "fd77::4")] {
+        let verdict = |table: &FlowTable, flags| table.arriving.try_out(&packet(flow, flags, 0)).unwrap();
+        table.hold(flow).unwrap();
+        assert_eq!(verdict(&table, SYN), VERDICT_DROP);
+        table.forward(flow, to(node)).unwrap();
+        assert_eq!(verdict(&table, SYN), VERDICT_REDIRECT);
+        assert_eq!(verdict(&table, FIN | ACK), VERDICT_REDIRECT);
+        assert_eq!(verdict(&table, SYN), VERDICT_DROP);
+        assert!(!table.report(flow).unwrap().replaced);
+        table.end(flow);
+        assert_eq!(verdict(&table, ACK), VERDICT_REDIRECT, "last packets");
+        assert_eq!(verdict(&table, SYN), VERDICT_PASS);
+        assert!(table.report(flow).unwrap().replaced);
+        table.remove(flow);
+        // The slot is used again.
+        table.hold(flow).unwrap();
+        assert_eq!(verdict(&table, SYN), VERDICT_DROP);
+        table.remove(flow);
+    }
+}
+
 /// Goal: a client that uses its port anew gets a new connection, and the flow can be added again. A SYN with ACK is no
 /// beginning.
 #[test]
@@ -101,6 +127,7 @@ fn a_syn_replaces_the_flow() {
     let Some(mut table) = table(8) else { return };
     for flow in [v4(1), v6(1)] {
         table.hold(flow).unwrap();
+        table.end(flow);
         assert_eq!(table.arriving.try_out(&packet(flow, SYN | ACK, 0)).unwrap(), VERDICT_DROP);
         assert!(!table.report(flow).unwrap().replaced);
         for flags in [SYN, ACK] {
@@ -134,6 +161,7 @@ fn the_own_stack_is_silent_on_flows() {
         let report = table.report(flow).unwrap();
         assert_eq!((report.own_packets, report.packets, report.rst), (2, 0, false));
         // Once the client has begun anew, the own stack answers.
+        table.end(flow);
         table.arriving.try_out(&packet(flow, SYN, 0)).unwrap();
         assert_eq!(verdict(&table, flow, SYN | ACK), VERDICT_PASS);
         table.remove(flow);

@@ -18,9 +18,10 @@ mod state;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::check;
 use crate::socket_option::{get, set, set_bytes};
@@ -116,10 +117,8 @@ pub fn thaw(socket: impl AsFd) -> io::Result<()> {
 /// [`CannotMove`]: [`thaw`] it then, and go on with it here.
 pub fn dump(socket: impl AsFd) -> Result<TcpState, CannotMove> {
     let socket = socket.as_fd();
-    if sockopt::socket_protocol(socket)? != Some(ipproto::TCP) {
-        return Err(CannotMove::NotTcp);
-    }
-    let info = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, [0_u8; TCP_INFO_BYTES])?;
+    // No other kind of socket can be frozen, but may be shown to this function.
+    let info = info(socket).map_err(|_| CannotMove::NotTcp)?;
     let (state, options, scales) = (info[TCP_INFO_STATE], info[TCP_INFO_OPTIONS], info[TCP_INFO_SCALES]);
     if state != ESTABLISHED {
         return Err(CannotMove::NotEstablished(state));
@@ -131,17 +130,16 @@ pub fn dump(socket: impl AsFd) -> Result<TcpState, CannotMove> {
     let peer = rustix::net::getpeername(socket)?.ok_or(CannotMove::NotTcp)?;
     let peer = portable(peer.try_into()?)?;
 
-    // Ends before lengths: at the last lines, both show what has come in between.
     let (received_up_to, sent_up_to) = (queue_end(socket, RECEIVE_QUEUE)?, queue_end(socket, SEND_QUEUE)?);
     let unread_bytes = rustix::io::ioctl_fionread(socket)? as usize;
     if unread_bytes > QUEUE_BYTES_MAX {
         return Err(CannotMove::Unread(unread_bytes));
     }
-    let unsent_bytes = bytes_to_send(socket, libc::SIOCOUTQNSD as u32)?;
+    let unsent_bytes = u32::from_ne_bytes(info[TCP_INFO_UNSENT].try_into().unwrap_or_default());
     if unsent_bytes > 0 {
-        return Err(CannotMove::Unsent(unsent_bytes));
+        return Err(CannotMove::Unsent(unsent_bytes as usize));
     }
-    let unacked_bytes = bytes_to_send(socket, libc::TIOCOUTQ as u32)?;
+    let unacked_bytes = unacked_bytes(socket)?;
     if unacked_bytes > QUEUE_BYTES_MAX {
         return Err(CannotMove::Unacked(unacked_bytes));
     }
@@ -155,10 +153,9 @@ pub fn dump(socket: impl AsFd) -> Result<TcpState, CannotMove> {
         get(socket, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW, [0_u32; 5])?;
     let unread = queue_bytes(socket, RECEIVE_QUEUE, unread_bytes)?;
     let unacked = queue_bytes(socket, SEND_QUEUE, unacked_bytes)?;
-    let unchanged = queue_end(socket, RECEIVE_QUEUE)? == received_up_to
-        && queue_end(socket, SEND_QUEUE)? == sent_up_to
-        && bytes_to_send(socket, libc::TIOCOUTQ as u32)? == unacked_bytes;
-    if !unchanged {
+    // A frozen socket sends nothing: what has changed was received, or acknowledged.
+    let after = self::info(socket)?;
+    if after[TCP_INFO_STATE] != state || after[TCP_INFO_RECEIVED] != info[TCP_INFO_RECEIVED] {
         return Err(CannotMove::Changed);
     }
     Ok(TcpState {
@@ -227,7 +224,7 @@ pub fn restore(state: &TcpState) -> io::Result<OwnedFd> {
     if let Some(timestamp) = state.timestamp {
         set(&socket, libc::IPPROTO_TCP, libc::TCP_TIMESTAMP, &timestamp)?;
     }
-    for (queue, _, bytes) in ends {
+    for (queue, _, bytes) in ends.into_iter().filter(|(_, _, bytes)| !bytes.is_empty()) {
         set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE, &queue)?;
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -235,7 +232,6 @@ pub fn restore(state: &TcpState) -> io::Result<OwnedFd> {
             rest = &rest[taken..];
         }
     }
-    set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE, &NO_QUEUE)?;
     let Window { snd_wl1, snd_wnd, max_window, rcv_wnd, rcv_wup } = state.window;
     let window = [snd_wl1, snd_wnd, max_window, rcv_wnd, rcv_wup];
     set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW, &window)?;
@@ -273,16 +269,20 @@ fn queue_bytes(socket: impl AsFd, queue: i32, length: usize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
+fn info(socket: impl AsFd) -> io::Result<[u8; TCP_INFO_BYTES]> {
+    get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, [0_u8; TCP_INFO_BYTES])
+}
+
 /// Chooses a queue, and asks for the sequence number behind it.
 fn queue_end(socket: impl AsFd, queue: i32) -> io::Result<u32> {
     set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE, &queue)?;
     get(&socket, libc::IPPROTO_TCP, libc::TCP_QUEUE_SEQ, 0_u32)
 }
 
-fn bytes_to_send(socket: impl AsFd, request: u32) -> io::Result<usize> {
+fn unacked_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: both requests that are passed here store one int.
-    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request as _, &raw mut bytes) })?;
+    // SAFETY: the request stores one int.
+    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, &raw mut bytes) })?;
     Ok(bytes.max(0) as usize)
 }
 
@@ -290,14 +290,17 @@ fn bytes_to_send(socket: impl AsFd, request: u32) -> io::Result<usize> {
 const REPAIR_ON: i32 = 1;
 /// Ends repair as 0 does, but without its window probe.
 const REPAIR_OFF_WITHOUT_PROBE: i32 = -1;
-const NO_QUEUE: i32 = 0;
 const RECEIVE_QUEUE: i32 = 1;
 const SEND_QUEUE: i32 = 2;
 const TCP_INFO_STATE: usize = 0;
 const TCP_INFO_OPTIONS: usize = 5;
 const TCP_INFO_SCALES: usize = 6;
+/// Two numbers of 64 bits: bytes that were acknowledged, and bytes that were received.
+const TCP_INFO_RECEIVED: Range<usize> = 120..136;
+/// A number of 32 bits.
+const TCP_INFO_UNSENT: Range<usize> = 144..148;
 /// The part of `struct tcp_info` that is read.
-const TCP_INFO_BYTES: usize = 8;
+const TCP_INFO_BYTES: usize = 148;
 const ESTABLISHED: u8 = 1;
 const OPTION_TIMESTAMPS: u8 = 1;
 const OPTION_SELECTIVE_ACKS: u8 = 2;

@@ -93,6 +93,27 @@ fn options_stay() {
     assert_eq!(TcpState { timestamp: before.timestamp, window: before.window, ..after }, before);
 }
 
+/// Goal: what is received or acknowledged while a state is read is noticed.
+#[test]
+fn what_arrives_is_counted() {
+    if is_left_out() {
+        return;
+    }
+    let (mut client, mut server) = pair(Ipv4Addr::LOCALHOST);
+    let seen = |server: &TcpStream| info(server).unwrap()[TCP_INFO_RECEIVED].to_vec();
+    let begun = seen(&server);
+    client.write_all(b"abc").unwrap();
+    server.read_exact(&mut [0; 3]).unwrap();
+    let received = seen(&server);
+    server.write_all(b"de").unwrap();
+    client.read_exact(&mut [0; 2]).unwrap();
+    let limit = Instant::now() + Duration::from_secs(60);
+    while seen(&server) == received {
+        assert!(Instant::now() < limit, "the client does not acknowledge");
+    }
+    assert_ne!(begun, received);
+}
+
 /// Goal: what must not or cannot move says why, and goes on where it is.
 #[test]
 fn what_cannot_move_says_why() {

@@ -13,7 +13,7 @@ use crate::rig::loopback;
 ///
 /// # Errors
 /// If `h2load` is missing, a request fails, or the server speaks another protocol or cipher or sends another length.
-pub(super) fn load(requests: &H2loadText, bytes: u64, port: u16, duration: Duration) -> Result<Made> {
+pub(super) fn load(requests: &H2loadText, bytes: Option<u64>, port: u16, duration: Duration) -> Result<Made> {
     let Ended { output, elapsed, cpu } = program::run("h2load", &arguments(requests, port, duration))?;
     let report = Report::parse(&String::from_utf8_lossy(&output)).context("an unknown report of h2load")?;
     report.check(requests, bytes)?;
@@ -34,7 +34,10 @@ fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String
     if requests.protocol != ProtocolName::Http1Tls {
         arguments.push(format!("--connection-window-bits={WINDOW_BITS}"));
     }
-    arguments.push(format!("{}://{}{}", scheme(requests.protocol), loopback(port), requests.path));
+    arguments.extend(requests.fields.iter().map(|(name, value)| format!("--header={name}: {value}")));
+    let (scheme, host) = (scheme(requests.protocol), loopback(port));
+    // Each client asks for them in turn.
+    arguments.extend(requests.path.paths().into_iter().map(|path| format!("{scheme}://{host}{path}")));
     arguments
 }
 
@@ -75,7 +78,7 @@ impl Report {
         })
     }
 
-    fn check(&self, requests: &H2loadText, bytes: u64) -> Result<()> {
+    fn check(&self, requests: &H2loadText, bytes: Option<u64>) -> Result<()> {
         ensure!(self.done > 0 || self.failed > 0, "nothing was answered in time");
         ensure!(
             self.failed == 0 && self.succeeded > 0,
@@ -91,6 +94,7 @@ impl Report {
             ProtocolName::Http2Clear => (None, None),
         };
         ensure!(encrypted == wanted, "the server speaks {encrypted:?}, not {wanted:?}");
+        let Some(bytes) = bytes else { return Ok(()) };
         // Not counted are bytes that came before its clock began. Counted are those of requests under way at the end.
         let under_way = (requests.connections * requests.streams) as u64;
         let expected = self.succeeded * bytes;
@@ -110,7 +114,10 @@ const WINDOW_BITS: u32 = 30;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::experiment::Ask;
     use crate::experiment::ProtocolName::{Http2Clear, Http2Tls};
 
     const OUTPUT: &str = "\
@@ -131,13 +138,19 @@ traffic: 218.03MB (228616928) total, 30.74MB (32228712) headers (space savings 2
 time for request:      253us     92.84ms      2.30ms      5.28ms    95.04%
 ";
     fn requests(protocol: ProtocolName) -> H2loadText {
-        H2loadText { protocol, connections: 8, streams: 100, path: "/1k.html".into() }
+        H2loadText {
+            protocol,
+            connections: 8,
+            streams: 100,
+            path: Ask::One("/1k.html".into()),
+            fields: BTreeMap::new(),
+        }
     }
 
     fn said(from: &str, to: &str, protocol: ProtocolName) -> String {
         let report = Report::parse(&OUTPUT.replace(from, to)).unwrap();
         report
-            .check(&requests(protocol), 1024)
+            .check(&requests(protocol), Some(1024))
             .map_or_else(|error| error.to_string(), |()| "right".to_owned())
     }
 
@@ -157,6 +170,18 @@ time for request:      253us     92.84ms      2.30ms      5.28ms    95.04%
         assert_eq!(report, expected);
         assert_eq!(said("", "", Http2Tls), "right");
         assert_eq!(Report::parse("h2load: cannot resolve"), None);
+    }
+
+    #[test]
+    fn a_mix_is_asked_for_with_its_fields() {
+        let mix = H2loadText {
+            path: Ask::Paths(vec!["/a".into(), "/b?c".into()]),
+            fields: BTreeMap::from([("Accept-Encoding".into(), "gzip".into())]),
+            ..requests(Http2Tls)
+        };
+        let arguments = arguments(&mix, 443, Duration::from_secs(1));
+        assert!(arguments.contains(&"--header=Accept-Encoding: gzip".into()), "{arguments:?}");
+        assert!(arguments.ends_with(&["https://127.0.0.1:443/a".into(), "https://127.0.0.1:443/b?c".into()]));
     }
 
     #[test]

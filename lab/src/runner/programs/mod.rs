@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 pub(super) use self::protocol::Made;
 use self::protocol::SMALL;
 use super::site::of_path;
-use crate::experiment::{LoadText, ProtocolName};
+use crate::experiment::{H2loadText, LoadText, ProtocolName, accepts_codings};
 use crate::rig::Certificate;
 use crate::servers::RunningServer;
 
@@ -35,9 +35,7 @@ pub(super) fn load(
     let port = server.address.port();
     match load {
         LoadText::H2load(requests) => {
-            let bytes = of_path(&requests.path)?.bytes;
-            let bytes = bytes.with_context(|| format!("the length of {} is not known", requests.path))?;
-            Ok((h2load::load(requests, bytes, port, duration)?, None))
+            Ok((h2load::load(requests, body_bytes(requests)?, port, duration)?, None))
         }
         LoadText::Handshakes { resumed } => Ok((handshakes::load(*resumed, port, duration)?, None)),
         LoadText::IdleTls { connections } => {
@@ -45,6 +43,20 @@ pub(super) fn load(
             Ok((made, Some(bytes)))
         }
         _ => bail!("this is no load of another program"),
+    }
+}
+
+/// The length of each body; none if bodies differ, or a coding changes it.
+///
+/// # Errors
+/// All are of one length, which is not known.
+fn body_bytes(requests: &H2loadText) -> Result<Option<u64>> {
+    match requests.path.paths()[..] {
+        [path] if !accepts_codings(&requests.fields) => {
+            let bytes = of_path(path)?.bytes;
+            Ok(Some(bytes.with_context(|| format!("the length of {path} is not known"))?))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -63,9 +75,10 @@ pub(super) fn check(
     certificate: &Certificate,
     root: &Path,
 ) -> Result<()> {
-    let (protocol, path) = match load {
-        LoadText::H2load(requests) => (requests.protocol, requests.path.as_str()),
-        _ => (ProtocolName::Http1Tls, SMALL.0),
+    let (protocol, paths) = match load {
+        LoadText::H2load(requests) => (requests.protocol, requests.path.paths()),
+        _ => (ProtocolName::Http1Tls, vec![SMALL.0]),
     };
-    answers::check(protocol, server.address.port(), certificate, root, path)
+    let port = server.address.port();
+    paths.into_iter().try_for_each(|path| answers::check(protocol, port, certificate, root, path))
 }

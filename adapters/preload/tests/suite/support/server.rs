@@ -63,6 +63,10 @@ pub(crate) struct Outcome {
     pub(crate) stderr: Vec<u8>,
     pub(crate) answered: Option<Answered>,
     pub(crate) rest: Option<Rest>,
+    /// It has said that bodies may come by reference.
+    pub(crate) takes_bodies: bool,
+    /// Bytes of the pool that it has returned before its end.
+    pub(crate) freed: usize,
     /// Application status and protocol status; None: the connection ended without.
     pub(crate) end: Option<(u32, ProtocolStatus)>,
 }
@@ -102,7 +106,7 @@ impl Request {
         self
     }
 
-    fn push_params(&self, block: &mut Vec<u8>) {
+    pub(crate) fn push_params(&self, block: &mut Vec<u8>) {
         let name = format!("/{}", self.script.rsplit('/').next().unwrap_or_default());
         let mut push = |name: &str, value: &str| params::push(block, name.as_bytes(), value.as_bytes());
         push("SCRIPT_FILENAME", &self.script);
@@ -196,13 +200,18 @@ impl Server {
         request::push_params(&mut bytes, request.request_id, &[]);
         request::push_stdin(&mut bytes, request.request_id, &request.body);
         request::push_stdin_end(&mut bytes, request.request_id);
+        self.send_with(&bytes, descriptors);
+    }
+
+    /// Sends bytes, and these descriptors with the first.
+    pub(crate) fn send_with(&mut self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)));
         }
         let sent =
-            rustix::net::sendmsg(&self.stream, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
+            rustix::net::sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
         self.stream.write_all(&bytes[sent.expect("sent")..]).expect("sent");
     }
 
@@ -239,6 +248,8 @@ impl Server {
                     outcome.end = Some((*app_status, *protocol_status));
                 }
                 Part::Slices => self.take_slices(outcome),
+                Part::TakesBodies => outcome.takes_bodies = true,
+                Part::Freed(bytes) => outcome.freed += *bytes as usize,
                 other => panic!("unexpected: {other:?}"),
             }
             self.ahead = input[consumed..].to_vec();

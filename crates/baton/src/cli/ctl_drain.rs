@@ -1,0 +1,136 @@
+//! `baton ctl cluster drain`: shows what is left at the node, until it is empty.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use baton_master::control::{self, Command};
+use baton_report::counted;
+use serde_json::Value;
+
+use super::output::{Failure, print};
+use super::status::elements;
+
+/// What a server knows of a node that is drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// It has not heard that the node is drained, or the node has not.
+    Unheard,
+    /// Connections of front-ends at the node, and requests of this server there.
+    Some { connections: u64, requests: u64 },
+    /// Only front-ends know: the order is in etcd, and this server is none.
+    Elsewhere,
+}
+
+const NOTHING: Left = Left::Some { connections: 0, requests: 0 };
+
+/// Asks the server again and again, prints what has changed, and fails if the node is not empty in time.
+pub(super) fn follow(
+    control: &Path,
+    node: &str,
+    is_in_etcd: bool,
+    wait: Duration,
+) -> Result<ExitCode, Failure> {
+    let until = Instant::now() + wait;
+    let mut told = None;
+    loop {
+        let status: Value = serde_json::from_str(&control::request(control, Command::Status)?)?;
+        let left = match is_in_etcd && status["cluster"].is_null() {
+            true => Left::Elsewhere,
+            false => left_at(&status, node),
+        };
+        if told.replace(left) != Some(left) {
+            print(&words(node, left))?;
+        }
+        if matches!(left, NOTHING | Left::Elsewhere) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if Instant::now() >= until {
+            return Err(late(node, left, wait));
+        }
+        sleep(PAUSE);
+    }
+}
+
+fn words(node: &str, left: Left) -> String {
+    match left {
+        Left::Unheard => format!("{node}: nothing heard of it yet\n"),
+        Left::Elsewhere => format!("{node}: `baton ctl cluster` on a front-end says what is left\n"),
+        NOTHING => format!("{node} is empty\n"),
+        Left::Some { connections, requests } => {
+            let [connections, requests] =
+                [(connections, "connection"), (requests, "request")].map(|(count, one)| counted(count, one));
+            format!("{node}: {connections} of front-ends and {requests} of this server left\n")
+        }
+    }
+}
+
+fn late(node: &str, left: Left, wait: Duration) -> Failure {
+    let remedy = match left {
+        Left::Unheard => "  is the name right, and does its handoff agent run?",
+        Left::Some { .. } | Left::Elsewhere => {
+            "  the node stays drained, and the rest ends in its own time; `baton ctl drain` on the node sets it a limit"
+        }
+    };
+    Failure(format!("{node} is not empty after {} s\n{remedy}", wait.as_secs()))
+}
+
+/// What is left of a node, by the status of a server.
+fn left_at(status: &Value, node: &str) -> Left {
+    let named = |list: &Value, key: &str| elements(list).iter().find(|one| one[key] == node).cloned();
+    let listed = named(&status["cluster"]["nodes"], "name");
+    // All front-ends' connections, if the node has said how many these are.
+    let connections = match (named(&status["mover"]["drains"], "node"), &listed) {
+        (Some(drain), _) if drain["is_drained"] == true => {
+            drain["left"].as_u64().filter(|_| drain["reports"] != 0)
+        }
+        (_, Some(listed)) => Some(listed["connections"].as_u64().unwrap_or(0)),
+        (_, None) => None,
+    };
+    let is_drained = listed.as_ref().is_none_or(|listed| listed["state"] == "drained");
+    match connections.filter(|_| is_drained) {
+        Some(connections) => {
+            let requests = listed.and_then(|listed| listed["load"].as_u64()).unwrap_or(0);
+            Left::Some { connections, requests }
+        }
+        None => Left::Unheard,
+    }
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Goal: the node's own word counts more than what this server knows of its own connections, and no word is not zero.
+    #[test]
+    fn a_node_is_empty_when_it_says_so() {
+        let status = |reports: u64, left: u64| {
+            json!({
+                "mover": { "drains": [{ "node": "a", "is_drained": true, "reports": reports, "left": left }] },
+                "cluster": { "nodes": [{ "name": "a", "state": "drained", "connections": 0, "load": 1 }] },
+            })
+        };
+        assert_eq!(left_at(&status(0, 0), "a"), Left::Unheard);
+        assert_eq!(left_at(&status(2, 7), "a"), Left::Some { connections: 7, requests: 1 });
+        let elsewhere = json!({ "mover": status(1, 0)["mover"], "cluster": null });
+        assert_eq!(left_at(&elsewhere, "a"), NOTHING, "on another node");
+        assert_eq!(left_at(&elsewhere, "b"), Left::Unheard, "no such node");
+        let of_etcd =
+            |state: &str| json!({ "cluster": { "nodes": [{ "name": "a", "state": state, "load": 0 }] } });
+        assert_eq!(left_at(&of_etcd("up"), "a"), Left::Unheard, "the order is on its way");
+        assert_eq!(left_at(&of_etcd("drained"), "a"), NOTHING);
+    }
+
+    #[test]
+    fn what_is_left_is_said() {
+        let left = Left::Some { connections: 1, requests: 2 };
+        assert_eq!(words("a", left), "a: 1 connection of front-ends and 2 requests of this server left\n");
+        assert!(late("a", Left::Unheard, Duration::from_secs(3)).0.contains("not empty after 3 s"));
+    }
+}

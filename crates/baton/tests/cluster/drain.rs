@@ -1,0 +1,134 @@
+//! `baton ctl cluster drain`, said to any member: all front-ends spare the node, and it gives back the connections that it has.
+
+use baton_lab::network::{ClusterHosts, Network};
+use serde_json::Value;
+
+use crate::architectures::under_every_architecture;
+use crate::clients::long_file;
+use crate::common::client::Client;
+use crate::common::folder::{Folder, pattern};
+use crate::common::server::{Server, wait_until};
+use crate::front::FILES;
+use crate::handoff::{Cluster, make_key, reached};
+
+/// Kept connections: of more than one round of those that go back.
+const CONNECTIONS: usize = 40;
+
+fn state(front: &Server, node: &str) -> String {
+    let told: Value = serde_json::from_str(&front.ctl(&["cluster", "--json"])).expect("JSON");
+    let nodes = told["nodes"].as_array().expect("nodes");
+    let node = nodes.iter().find(|one| one["name"] == node).expect("the node");
+    node["state"].as_str().expect("a state").to_owned()
+}
+
+fn wait_for_state(fronts: [&Server; 2], node: &str, expected: &str) {
+    wait_until(&format!("{node} is {expected}"), || {
+        fronts.iter().all(|front| state(front, node) == expected)
+    });
+}
+
+/// Goal: the word gets from a node to all front-ends and to the node that it is about, which has no list of nodes itself; kept
+/// connections move to the other node, and none is closed; the command waits for that. Method: clients that keep their
+/// connections; a second front-end, which begins anew meanwhile.
+#[test]
+fn a_node_is_drained_from_wherever_that_is_said() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new("stay", "handoff");
+    let second_host = cluster.another_host();
+    let second = cluster.front_at(&second_host, &cluster.key());
+    wait_until("both nodes take its connections, too", || reached(&second) == 2);
+    let address = (ClusterHosts::VIP_V4, 80).into();
+    let mut clients: Vec<_> =
+        cluster.hosts.client.run(|| (0..CONNECTIONS).map(|_| Client::connect(address)).collect());
+    let mut of_nodes = [0, 0];
+    for (number, client) in clients.iter_mut().enumerate() {
+        of_nodes[usize::from(long_file(client, number % FILES) == "n1")] += 1;
+    }
+    assert!(of_nodes.iter().all(|count| *count > 0), "{of_nodes:?}");
+    let [drained, spared] = if of_nodes[0] > of_nodes[1] { [0, 1] } else { [1, 0] };
+    let names = [drained, spared].map(|node| format!("n{node}"));
+
+    let said = cluster.nodes[spared].ctl(&["cluster", "drain", &names[0]]);
+    assert!(said.contains("drained, by all members of the cluster"), "{said}");
+    assert!(said.ends_with(&format!("{} is empty\n", names[0])), "{said}");
+    wait_for_state([&cluster.front, &second], &names[0], "drained");
+    assert_eq!(cluster.nodes[drained].status()["mover"]["connections_of_front_ends"], 0);
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(long_file(client, (number + 1) % FILES), names[1], "on the same connection");
+    }
+
+    // A front-end that begins now learns it from nodes.
+    drop(second);
+    let second = cluster.front_at(&second_host, &cluster.key());
+    wait_for_state([&cluster.front, &second], &names[0], "drained");
+    let said = second.ctl(&["cluster"]);
+    assert!(said.contains("by `baton ctl cluster drain`: 0 connections of front-ends left"), "{said}");
+
+    let said = cluster.nodes[drained].ctl(&["cluster", "undrain", &names[0]]);
+    assert!(said.contains("not drained, by all members"), "{said}");
+    wait_for_state([&cluster.front, &second], &names[0], "up");
+    wait_until("it gets connections again", || (0..FILES).any(|file| cluster.curl(&[file])[0].1 == names[0]));
+}
+
+/// Goal: the same under every architecture, on both sides.
+fn a_kept_connection_leaves_a_drained_node(architecture: &str) {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::under(architecture, "stay", "handoff");
+    let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
+    let node = long_file(&mut client, 1);
+    assert!(cluster.front.ctl(&["cluster", "drain", &node]).ends_with("is empty\n"));
+    assert_ne!(long_file(&mut client, 2), node);
+}
+
+under_every_architecture!(by name: a_kept_connection_leaves_a_drained_node);
+
+/// Goal: an answer under way at the node is completed, the command waits no longer than it is told, and the connection moves behind
+/// the answer.
+#[test]
+fn what_is_under_way_ends_first() {
+    if Network::is_left_out() {
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let body = pattern(LARGE_BYTES, 7);
+    for node in &cluster.nodes {
+        node.folder().write("large.bin", body);
+    }
+    let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
+    let node = long_file(&mut client, 1);
+    client.send("GET /large.bin HTTP/1.1\r\nHost: front\r\n\r\n");
+    let refusal = cluster.front.ctl_fails(&["cluster", "drain", &node, "--wait", "1"]);
+    assert!(refusal.contains(&format!("{node} is not empty after 1 s")), "{refusal}");
+    assert!(client.response().body == body, "other bytes");
+    assert!(cluster.front.ctl(&["cluster", "drain", &node]).ends_with("is empty\n"));
+    assert_ne!(long_file(&mut client, 2), node);
+}
+
+/// More than sockets hold while a client does not read.
+const LARGE_BYTES: usize = 32 << 20;
+
+/// Goal: a name that no front-end has is not taken for an empty node; and a host with another key than the members' drains
+/// nothing.
+#[test]
+fn only_members_drain_and_only_nodes_are_drained() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = Cluster::new("stay", "auto");
+    let refusal = cluster.front.ctl_fails(&["cluster", "drain", "n7"]);
+    assert!(refusal.contains("nodes: n0, n1"), "{refusal}");
+    let refusal = cluster.nodes[0].ctl_fails(&["cluster", "drain", "n7", "--wait", "1"]);
+    assert!(refusal.contains("is the name right"), "{refusal}");
+
+    let (host, folder) = (cluster.another_host(), Folder::new());
+    let stranger = cluster.front_at(&host, &make_key(&folder));
+    wait_until("its agent runs", || stranger.status()["mover"]["pid"].as_u64() > Some(0));
+    let refusal = stranger.ctl_fails(&["cluster", "drain", "n0", "--wait", "2"]);
+    assert!(refusal.contains("n0 is not empty"), "{refusal}");
+    assert_eq!(state(&stranger, "n0"), "drained", "it spares the node itself");
+    assert_eq!(state(&cluster.front, "n0"), "up");
+}

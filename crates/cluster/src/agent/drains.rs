@@ -1,0 +1,102 @@
+//! What operators have said of nodes: the latest word about a node counts, on all members.
+//!
+//! Each agent tells its peers what is news to it. So a word that is said at one member reaches all of them, and a member that was
+//! cut off hears of it with its next connection. It lives as long as one member does.
+
+use std::collections::BTreeMap;
+
+use crate::local::{Drain, NAME_BYTES_MAX, NODES_MAX};
+
+/// All that an agent knows.
+#[derive(Debug, Default)]
+pub(super) struct Drains {
+    known: BTreeMap<String, Drain>,
+    /// Whether the server is to be told.
+    pub(super) is_news: bool,
+}
+
+impl Drains {
+    /// An operator's word, said at this host. `None`: the name is none, or there are too many.
+    pub(super) fn say(&mut self, node: &str, is_drained: bool, clock_ms: u64) -> Option<Drain> {
+        // On a host whose clock is behind it would not be the latest.
+        let later_ms = self.known.get(node).map_or(0, |known| known.said_ms.saturating_add(1));
+        let said_ms = clock_ms.max(later_ms);
+        let drain = Drain { node: node.to_owned(), said_ms, is_drained, reports: 0, left: 0 };
+        self.take(&drain).then_some(drain)
+    }
+
+    /// What a peer knows. Whether it is news.
+    pub(super) fn take(&mut self, drain: &Drain) -> bool {
+        let is_news = match self.known.get(&drain.node) {
+            Some(known) => drain.rank() > known.rank(),
+            None => self.known.len() < NODES_MAX && (1..=NAME_BYTES_MAX).contains(&drain.node.len()),
+        };
+        if is_news {
+            self.known.insert(drain.node.clone(), drain.clone());
+            self.is_news = true;
+        }
+        is_news
+    }
+
+    /// The node itself says how many connections it has left.
+    pub(super) fn report(&mut self, node: &str, left: u64) -> Option<Drain> {
+        let known = self.known.get_mut(node)?;
+        known.reports += 1;
+        known.left = left;
+        self.is_news = true;
+        Some(known.clone())
+    }
+
+    /// The last word about a node, if it is drained.
+    pub(super) fn drained(&self, node: &str) -> Option<&Drain> {
+        self.known.get(node).filter(|known| known.is_drained)
+    }
+
+    /// All of them, by name.
+    pub(super) fn list(&self) -> Vec<Drain> {
+        self.known.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn word() -> impl Strategy<Value = Drain> {
+        (0..3_u8, 0..4_u64, any::<bool>(), 0..3_u64).prop_map(|(node, said_ms, is_drained, reports)| Drain {
+            node: node.to_string(),
+            said_ms,
+            is_drained,
+            reports,
+            left: reports,
+        })
+    }
+
+    proptest! {
+        /// Goal: members that have heard the same agree, in whatever order and how often they heard it.
+        #[test]
+        fn the_order_does_not_matter(words in prop::collection::vec(word(), 0..12), seed in any::<usize>()) {
+            let (mut one, mut other) = (Drains::default(), Drains::default());
+            words.iter().for_each(|word| _ = one.take(word));
+            let turned = words.iter().cycle().skip(seed % words.len().max(1)).take(2 * words.len());
+            turned.for_each(|word| _ = other.take(word));
+            prop_assert_eq!(one.list(), other.list());
+        }
+    }
+
+    /// Goal: the operator's last word counts, also on a host whose clock is behind, and names are bounded.
+    #[test]
+    fn a_word_is_later_than_what_was_known() {
+        let mut drains = Drains::default();
+        assert!(drains.say("a", true, 1_000).is_some());
+        assert!(drains.report("a", 7).is_some_and(|drain| drain.left == 7));
+        assert_eq!(drains.drained("a").map(|drain| drain.left), Some(7));
+        assert!(drains.say("a", false, 10).is_some_and(|drain| drain.said_ms == 1_001));
+        assert!(drains.drained("a").is_none() && drains.report("b", 1).is_none());
+        assert!(drains.say("", true, 1).is_none() && drains.say(&"x".repeat(65), true, 1).is_none());
+        (1..NODES_MAX).for_each(|node| assert!(drains.say(&node.to_string(), true, 1).is_some()));
+        assert!(drains.say("one more", true, 1).is_none());
+    }
+}
