@@ -99,7 +99,11 @@ impl Cluster {
         let key = Folder::new();
         let key_file = make_key(&key);
         let path = key_file.display();
-        let listed = listed(&hosts);
+        let listed = match kept {
+            "stay" | "return" => String::new(),
+            // What fetches has to know the other nodes.
+            _ => format!("nodes = [{}]\n", listed(&hosts)),
+        };
         let nodes: Vec<_> = hosts.nodes.iter().enumerate().map(|(number, host)| {
             let folder = Folder::new();
             for file in 0..FILES {
@@ -112,7 +116,7 @@ impl Cluster {
             }
             let root = folder.root().display().to_string();
             let configuration = format!(
-                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\nnodes = [{listed}]\n[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
+                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n{listed}[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
                  headers = {{ X-Node = 'n{number}' }}\n\
                  [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
                 host.v4()
