@@ -45,6 +45,10 @@ words! {
         Stay = "stay",
         /// there if the answer is in its memory; else the front-end chooses a node anew
         Return = "return",
+        /// there if the answer is in its memory; a file of another node is fetched from that node
+        Fetch = "fetch",
+        /// as by `fetch` where that is faster than reading the file, else as by `stay`
+        Auto = "auto",
     }
 }
 
@@ -75,8 +79,9 @@ settings! {
         /// Whether requests wait in this server while all nodes together have as many under way as they can take without delay:
         /// `t_high` each, but `t_low` one of them. `false`: nodes get all requests at once.
         admission: bool = true, Flag;
-        /// On a node: where connections that were handed over are served after their first request.
-        kept: Kept = Kept::Stay, Word::<Kept>::new();
+        /// On a node: where connections that were handed over are served after their first request. To fetch, a node needs the
+        /// `nodes`, of which it is the one whose `mover` is its own `listen`, or that it registers as.
+        kept: Kept = Kept::Auto, Word::<Kept>::new();
         /// How requests are relayed: the keys of `proxy`, but for `to` and `policy`. `queue_max` and `queue_ms` also bound the
         /// requests that wait for any node.
         relay: Proxy = Proxy::default(), Relay;

@@ -4,6 +4,7 @@ use baton_site::plan::ClusterWay;
 
 use super::application::Target;
 use super::check::{Conflicts, of_site};
+use super::cluster::Kept;
 use super::error::Complaint;
 use super::raw::Step;
 
@@ -14,6 +15,7 @@ impl Conflicts<'_> {
         self.thresholds();
         self.agents();
         self.members();
+        self.homes();
         if !self.is_sound(&nodes) {
             return;
         }
@@ -81,6 +83,21 @@ impl Conflicts<'_> {
             };
             self.found.push(complaint);
         }
+    }
+
+    /// Files that are to be fetched from homes that are not known.
+    fn homes(&mut self) {
+        let (cluster, kept) = (&self.config.cluster, [Step::Key("cluster"), Step::Key("kept")]);
+        let may_come = cluster.etcd.as_ref().is_some_and(|etcd| etcd.register.is_some());
+        if cluster.kept != Kept::Fetch || cluster.fetch_rule().is_some() || may_come || !self.is_sound(&kept)
+        {
+            return;
+        }
+        let complaint = Complaint::new("files are to be fetched from nodes that are not known");
+        let complaint = complaint.at(self.raw.span(&kept), "this host is to be one of several nodes");
+        let help =
+            "list all nodes in `nodes`, and let this one's `mover` be its own `listen`: `10.0.0.11:7946`";
+        self.found.push(complaint.help(help));
     }
 
     /// What etcd cannot be asked, and what has no addresses.
@@ -173,6 +190,7 @@ mod tests {
             ),
             ("nodes = ['http://a']\nt_low = 9\nt_high = 9", "cluster = true", "is not less than"),
             ("nodes = ['http://a']\nt_high = 'high'", "cluster = true", "cannot be a string"),
+            (&format!("{nodes}\nkept = 'fetch'"), "cluster = true", "nodes that are not known"),
             ("nodes = ['http://a']\npolicy = 'lard-x'", "cluster = true", "did you mean `lard-"),
         ] {
             let said = checked(cluster, route).expect_err(cluster);

@@ -49,9 +49,9 @@ impl Config {
         origins.chain(self.nodes())
     }
 
-    /// The nodes of the cluster, if any route leads there: all routes share what is known of them.
+    /// The nodes of the cluster, if they are asked: all that ask share what is known of them.
     fn nodes(&self) -> impl Iterator<Item = ConfiguredOrigin<'_>> {
-        let (relay, is_used) = (&self.cluster.relay, self.has_cluster_routes());
+        let (relay, is_used) = (&self.cluster.relay, self.asks_nodes());
         self.cluster.known_nodes().filter(move |_| is_used).map(|node| ConfiguredOrigin {
             name: node.origin_name(),
             node: Some(node.name()),

@@ -39,6 +39,7 @@ mod documents_plan;
 mod duration;
 mod error;
 mod error_pages;
+mod fetch_plan;
 mod fields;
 mod files;
 mod guards;

@@ -30,6 +30,7 @@ use super::config::Config;
 use super::cors::Cors;
 use super::documents_plan;
 use super::error_pages::Intercept;
+use super::fetch_plan;
 use super::files::Files;
 use super::guards::Guards;
 use super::kind::count;
@@ -91,6 +92,12 @@ impl Config {
         let plan = Plan::new(sites, self.engine_limits(), self.server.server_header).with_tls(tls);
         let plan = plan.with_balancers(self.balancers(listener_ids)).with_proxies(self.proxies_in_front());
         let plan = plan.returning_connections(self.cluster.kept == Kept::Return);
+        let plan = plan.fetching_files(fetch_plan::fetching(
+            &self.cluster,
+            listener_ids,
+            resources,
+            &planner.bounds,
+        )?);
         let has_acme = self.sites.iter().any(Site::has_acme);
         Ok(if has_acme { plan.with_proofs(Arc::clone(&proofs.http)) } else { plan })
     }
@@ -371,7 +378,7 @@ impl Planner<'_> {
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
-        let nodes = proxy_plan::nodes(self.cluster, self.resources, &self.bounds)?;
+        let nodes = proxy_plan::nodes(self.cluster, Cluster::ROUTE, self.resources, &self.bounds)?;
         Ok(self.nodes.get_or_init(|| nodes))
     }
 

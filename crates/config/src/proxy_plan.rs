@@ -70,12 +70,24 @@ pub(super) fn cluster_delegate(
     to_origins(site, route, proxy, terms, application, temporary(proxy, bounds))
 }
 
-/// The nodes of the cluster.
+/// How nodes are asked for files by another node; `proxy`: the cluster as a proxy.
+pub(super) fn homes_delegate(
+    route: &Route,
+    proxy: &Proxy,
+    nodes: &Arc<Peers>,
+    bounds: &ResponseBounds,
+) -> Delegate {
+    let application = Arc::clone(nodes.first());
+    to_origins(Cluster::SITE, route, proxy, terms(route, proxy), application, temporary(proxy, bounds))
+}
+
+/// The nodes of the cluster. `route`: under which those are known that they follow.
 ///
 /// # Errors
 /// See [`delegate`].
 pub(super) fn nodes(
     cluster: &Cluster,
+    route: &str,
     resources: &Resources,
     bounds: &ResponseBounds,
 ) -> io::Result<Arc<Peers>> {
@@ -104,7 +116,7 @@ pub(super) fn nodes(
         peers.iter().for_each(|peer| peer.application.settings().record.set_drained(true));
         balance.check = None;
     }
-    let made = resources.peers.make(Cluster::SITE, Cluster::ROUTE, peers, &balance);
+    let made = resources.peers.make(Cluster::SITE, route, peers, &balance);
     made.ok_or_else(|| io::Error::other("a cluster without a node"))
 }
 

@@ -191,7 +191,7 @@ impl Config {
             own.chain(clients).chain(origins).chain(documents).map(PathBuf::as_path)
         });
         let of_sites = of_sites.chain(self.password_files());
-        let speaks_tls = self.has_cluster_routes() && self.cluster.nodes.iter().any(|node| node.to.tls);
+        let speaks_tls = self.asks_nodes() && self.cluster.nodes.iter().any(|node| node.to.tls);
         let nodes = speaks_tls.then(|| of_origins(&self.cluster.relay.tls)).into_iter().flatten();
         of_sites.chain(nodes.map(PathBuf::as_path))
     }

@@ -57,6 +57,18 @@ impl Cache {
             Err(DiskError::Errno(errno)) => Ok(Found::Failed(errno)),
         }
     }
+
+    /// Whether [`find`](Self::find) has the answer with its bytes in memory, as far as the cache itself knows. It asks no file
+    /// system: to ask whether pages are in memory makes the kernel read them.
+    pub fn has_at_hand(&self, tree: &Tree, query: &Query<'_>, now: &Stamp) -> bool {
+        let question = self.question(tree, query);
+        let is_at_hand = |name: &Arc<Name>| match &name.answer {
+            CachedResult::File { .. } => name.stored().is_some_and(|stored| stored.is_at_hand(now)),
+            _ => true,
+        };
+        let answers = |name: &Name| name.answers(&question);
+        self.names.find(question.hash, answers, is_at_hand).unwrap_or(false)
+    }
 }
 
 /// One question that takes system calls to answer.

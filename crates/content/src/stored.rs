@@ -113,6 +113,12 @@ impl Stored {
         !matches!(self.body, Body::File)
     }
 
+    /// Whether the bytes are in memory, or were all seen in the page cache in this second.
+    pub(crate) fn is_at_hand(&self, now: &Stamp) -> bool {
+        let was_seen = |file: &Arc<OpenFile>| file.was_resident(0..self.len(), now.unix_seconds);
+        self.in_memory() || self.file.as_ref().is_some_and(was_seen)
+    }
+
     /// How often it was used, about.
     pub(crate) fn uses(&self) -> u64 {
         self.seat.uses()

@@ -32,8 +32,10 @@
 //! ```
 
 mod admission;
+mod approach;
 mod cluster;
 mod decision;
+mod fetch_choice;
 mod fitted;
 mod hash;
 mod mapping;
@@ -50,6 +52,7 @@ mod way_choice;
 pub use admission::{Admission, admission_limit};
 pub use cluster::{Cluster, NodeId, NodeState, STANDARD_WEIGHT, Time, WEIGHT_MAX};
 pub use decision::{Decision, Why};
+pub use fetch_choice::{FetchChoice, FetchRule};
 pub use fitted::Fitted;
 pub use hash::target_hash;
 pub use policies::home;

@@ -14,6 +14,8 @@
 //! Prices are measured all the time, and change in steps: one that is measured to be a tenth off takes the place of the one
 //! that decides. So ways of equal cost do not take turns.
 
+use crate::approach::approach;
+
 /// What the ways cost in CPU time of the hosts of a cluster, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
@@ -201,21 +203,21 @@ impl WayChoice {
     pub fn note_relayed(&mut self, work: RelayWork, ns: u64) {
         let (kb, ns) = (work.bytes as f64 / 1024.0, ns as f64);
         if work.begun > 0 && work.answers == 0 && work.bytes == 0 {
-            approach(&mut self.measured.begin_ns, ns / f64::from(work.begun));
+            approach(&mut self.measured.begin_ns, ns / f64::from(work.begun), RECENT);
         } else if work.begun > 0 {
             // Whose part is whose is not known.
         } else if work.answers > 0 {
             let apart_ns = (ns - self.measured.kb_ns * kb).max(0.0);
-            approach(&mut self.measured.answer_ns, apart_ns / f64::from(work.answers));
+            approach(&mut self.measured.answer_ns, apart_ns / f64::from(work.answers), RECENT);
         } else if work.bytes >= PURE_BYTES_MIN {
-            approach(&mut self.measured.kb_ns, ns / kb);
+            approach(&mut self.measured.kb_ns, ns / kb, RECENT);
         }
         self.settle();
     }
 
     /// This process has given a connection away in so long.
     pub fn note_given(&mut self, ns: u64) {
-        approach(&mut self.measured.give_ns, ns as f64);
+        approach(&mut self.measured.give_ns, ns as f64, RECENT);
         self.settle();
     }
 
@@ -243,12 +245,6 @@ impl WayChoice {
             self.used = self.measured;
         }
     }
-}
-
-/// Follows what is measured, slowly. An interruption counts for a few times the usual at most.
-fn approach(price: &mut f64, sample: f64) {
-    *price += (sample.min(*price * OUTLIER) - *price) / RECENT;
-    *price = price.max(1.0);
 }
 
 /// Sizes of answers by target: in each place the one that was seen last.
@@ -336,9 +332,6 @@ const RECENT: f64 = 32.0;
 
 /// Answers that the usual size remembers, about.
 const RECENT_ANSWERS: f64 = 256.0;
-
-/// A sample counts for so many times the price at the most.
-const OUTLIER: f64 = 4.0;
 
 /// A turn that brings fewer bytes than this tells of the turn, and not of bytes.
 const PURE_BYTES_MIN: u64 = 16 << 10;

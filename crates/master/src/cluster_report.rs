@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use super::members::Members;
 use super::origins::{Figures, Origins};
 
-/// The cluster; `None`: no route leads to one.
+/// The cluster; `None`: no node is asked.
 pub(super) fn report(
     config: &Config,
     members: &Members,
     drains: &[Drain],
     origins: &Origins,
 ) -> Option<Value> {
-    if !config.has_cluster_routes() {
+    if !config.asks_nodes() {
         return None;
     }
     let cluster = &config.cluster;

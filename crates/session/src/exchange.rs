@@ -17,6 +17,7 @@ mod cached;
 mod coded_file;
 mod delegated;
 mod env;
+mod fetched;
 mod find;
 mod guarded;
 mod https_address;
@@ -61,6 +62,7 @@ use crate::upload::Upload;
 use application::AnswerNotes;
 use cached::Looked;
 use delegated::{Delegated, Reaction, RequestDetails};
+use fetched::{Fetch, FileSupply};
 use find::tell_hidden_link;
 use guarded::{AccessRequest, Authentication, Identity, Rejection};
 use routed::{RouteIndex, Routed, body_refused};
@@ -83,6 +85,10 @@ pub(crate) struct Exchange {
     rewrites: Rewrites,
     /// What an extended CONNECT wants to speak.
     protocol: Option<Box<[u8]>>,
+    /// Its file may be fetched from another node.
+    may_fetch: bool,
+    /// When its file was looked for on this node's disk, if that is to be known.
+    reading_since_us: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -125,7 +131,14 @@ impl Exchange {
             redirects: 0,
             rewrites: Rewrites::default(),
             protocol: None,
+            may_fetch: false,
+            reading_since_us: None,
         }
+    }
+
+    /// The request, which has not begun, comes behind others on a connection that a front-end has handed over for the first one.
+    pub(crate) fn allow_fetch(&mut self) {
+        self.may_fetch = true;
     }
 
     /// The request, which has not begun, is an extended CONNECT for this protocol (RFC 8441).
@@ -315,7 +328,19 @@ impl Exchange {
         head: &RequestHead<'_>,
         found: Option<Found>,
     ) {
+        if self.may_fetch && found.is_none() && self.redirects == 0 && self.rewrites.count() == 0 {
+            match fetched::supply(env.ctx, plan, routed, head, self.client(env.client)) {
+                FileSupply::Own => {}
+                FileSupply::Disk => self.reading_since_us = Some(env.ctx.clock.exact_us()),
+                FileSupply::Home(fetch) => return self.fetch(env, plan, routed, head, fetch),
+            }
+        }
         let source = routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found);
+        if let Ok(Source::Found(Found::File(stored))) = &source
+            && let Some(since_us) = self.reading_since_us.take().filter(|_| stored.in_memory())
+        {
+            fetched::note_read(env.ctx, plan, since_us);
+        }
         let source = source.and_then(|source| match source {
             Source::Found(Found::File(stored)) => coded_file::coded(env.ctx, env.stream, head, stored)
                 .map(|stored| Source::Found(Found::File(stored))),
@@ -329,11 +354,7 @@ impl Exchange {
                     Looked::Ask(ask) => ask,
                     Looked::Answer(response, rules) => return self.send(env, &rules, Some(head), response),
                 };
-                let identity = self.record.identity.clone();
-                let mark = self.record.mark.clone();
-                let notes = AnswerNotes { cache: self.record.cache, ..AnswerNotes::default() };
-                let asked =
-                    RequestDetails { program, protocol: self.protocol.take(), ask, identity, mark, notes };
+                let asked = RequestDetails { program, protocol: self.protocol.take(), ask, ..self.details() };
                 let delegated = Delegated::new(env, plan, routed.index, head, delegate, asked);
                 self.state = State::Delegated(Box::new(delegated));
                 return;
@@ -357,6 +378,40 @@ impl Exchange {
         }
         let response = routed.respond(head, source, &self.facts(env.client, head, routed.rules.matcher));
         self.answer(env, plan, routed, head, response);
+    }
+
+    /// What is known of the request for what answers it elsewhere.
+    fn details(&self) -> RequestDetails {
+        RequestDetails {
+            identity: self.record.identity.clone(),
+            mark: self.record.mark.clone(),
+            notes: AnswerNotes { cache: self.record.cache, ..AnswerNotes::default() },
+            ..RequestDetails::default()
+        }
+    }
+
+    /// Has the home of the file answer.
+    fn fetch(
+        &mut self,
+        env: &mut Env<'_>,
+        plan: &Arc<Plan>,
+        routed: &Routed<'_>,
+        head: &RequestHead<'_>,
+        fetch: Box<Fetch>,
+    ) {
+        let delegate = Arc::clone(&fetch.fetching().delegate);
+        let asked = RequestDetails { fetch: Some(fetch), ..self.details() };
+        let delegated = Delegated::new(env, plan, routed.index, head, &delegate, asked);
+        self.state = State::Delegated(Box::new(delegated));
+    }
+
+    /// Answers from here what its home has not answered.
+    fn answer_here(&mut self, env: &mut Env<'_>) {
+        let State::Delegated(delegated) = std::mem::replace(&mut self.state, State::Answered) else { return };
+        let (plan, index, head) = delegated.into_request();
+        let head = head.get();
+        self.may_fetch = false;
+        self.go_on(env, &plan, &Routed::of(&plan, index, &head), &head, None);
     }
 
     /// Ends the connection, or the stream, in place of an answer.
@@ -631,6 +686,7 @@ impl Exchange {
                     Err(ready) => self.finish(env, ready),
                 }
             }
+            (Reaction::Here, _) => self.answer_here(env),
             (Reaction::More | Reaction::Redirect(_), _) => {}
         }
         None

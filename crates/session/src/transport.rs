@@ -397,9 +397,10 @@ impl Transport {
         self.flow.is_some() && !self.was_passed()
     }
 
-    /// Whether the handoff agent counts the next request already.
-    pub(crate) fn has_counted_request(&self) -> bool {
-        self.has_request
+    /// Whether the next request comes behind the one with which a front-end has handed the connection over: the handoff agent
+    /// counts that one already.
+    pub(crate) fn is_further_request(&self) -> bool {
+        self.flow.is_some() && !self.has_request
     }
 
     /// A request begins. Returns whether the handoff agent has to be told.

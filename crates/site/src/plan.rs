@@ -15,9 +15,10 @@ use baton_http::origin::{Forwarding, ResponseRules};
 use baton_http::{
     FieldRules, Method, PathRefusal, RequestHead, VariableText, decode_any_path, decode_path, without_root,
 };
+use baton_shares::Shares;
 use baton_telemetry::figures::Row;
 use baton_telemetry::log::SiteLog;
-use baton_upstream::{Application, Peers, TemporaryFiles};
+use baton_upstream::{Application, Homes, Peers, TemporaryFiles};
 
 use crate::address_range::AddressSet;
 use crate::cluster_key::ClusterKey;
@@ -48,6 +49,8 @@ pub struct Plan {
     rehearses_tls: bool,
     /// Whether connections of a cluster's front-ends go back for what is not in this node's memory.
     returns_connections: bool,
+    /// Where files come from that such connections ask for and that are not in this node's memory.
+    fetching: Option<Arc<Fetching>>,
     /// What a client may ask for, and for how long.
     pub limits: Limits,
     /// Whether responses name the server (`Server: baton`).
@@ -280,6 +283,19 @@ pub struct ClusterTerms {
     pub key: ClusterKey,
 }
 
+/// Where a node of a cluster gets files that are not in its memory, for further requests on connections that were handed over.
+#[derive(Debug)]
+pub struct Fetching {
+    /// How their homes are asked.
+    pub delegate: Arc<Delegate>,
+    /// Which node is the home of a file.
+    pub homes: Homes,
+    /// The listener at which a node is asked, by its id. Only the site that answers there is the one that answers at the home.
+    pub door: usize,
+    /// Requests that are under way at homes, by their clients.
+    pub under_way: Shares,
+}
+
 /// How requests get to the nodes of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterWay {
@@ -291,6 +307,19 @@ pub enum ClusterWay {
     Relay,
     /// The client is sent to the node's own URL, if the request is harmless and the node has one; else through this server.
     Redirect,
+}
+
+impl Fetching {
+    /// Where those stand that have passed a request on (RFC 8586).
+    pub const LOOPS: &'static str = "CDN-Loop";
+
+    /// What a node adds there when it fetches. A client that says so has its files read here, no more.
+    pub const MARK: &'static str = "baton-fetch";
+
+    /// Of these nodes.
+    pub fn new(delegate: Arc<Delegate>, homes: Homes, door: usize) -> Self {
+        Self { delegate, homes, door, under_way: Shares::default() }
+    }
 }
 
 impl AsRef<Matcher> for Route {
@@ -390,6 +419,7 @@ impl Plan {
             proofs: None,
             rehearses_tls: false,
             returns_connections: false,
+            fetching: None,
             limits,
             server_header,
         }
@@ -457,6 +487,16 @@ impl Plan {
         self.returns_connections
     }
 
+    /// The plan where files of further requests on such connections are fetched from their homes.
+    pub fn fetching_files(self, fetching: Option<Fetching>) -> Self {
+        Self { fetching: fetching.map(Arc::new), ..self }
+    }
+
+    /// How such files are fetched; `None`: they are not.
+    pub fn fetching(&self) -> Option<&Arc<Fetching>> {
+        self.fetching.as_ref()
+    }
+
     /// What a certificate authority that asks so gets.
     pub fn proof(&self, head: &RequestHead<'_>) -> Option<Arc<str>> {
         let proofs = self.proofs.as_ref().filter(|_| matches!(head.method, Method::Get | Method::Head))?;
@@ -475,7 +515,8 @@ impl Plan {
 
     /// The origins of each route that has several.
     pub fn peers(&self) -> impl Iterator<Item = &Arc<Peers>> {
-        self.proxies().filter_map(|proxy| proxy.peers.as_ref())
+        let homes = self.fetching.iter().map(|fetching| fetching.homes.peers());
+        self.proxies().filter_map(|proxy| proxy.peers.as_ref()).chain(homes)
     }
 
     /// The nodes of the cluster, if a route leads there.

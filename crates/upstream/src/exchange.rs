@@ -11,7 +11,7 @@ use crate::peers::Turn;
 use crate::pending_response::PendingResponse;
 use crate::spool::Bounds;
 use crate::trail::TrailSoFar;
-use crate::{Application, Request, Settings, Way};
+use crate::{Application, Request, Settings};
 
 /// A request and its response.
 #[derive(Debug)]
@@ -93,8 +93,8 @@ impl Exchange {
     pub(crate) fn note_relayed(&mut self) {
         let choice = self.turn.as_ref().and_then(Turn::choice);
         self.trail.note_choice(choice);
-        if let (Some(turn), Some(_)) = (&self.turn, choice) {
-            turn.application().settings().record.note_way(Way::Relay);
+        if let (Some(turn), Some(choice)) = (&self.turn, choice) {
+            turn.application().settings().record.note_way(choice.way);
         }
     }
 }

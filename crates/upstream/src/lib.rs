@@ -87,7 +87,7 @@ pub use address::{Address, NamedAddress};
 pub use admission::{Admission, StreamedBodies};
 pub use answer_transport::AnswerTransport;
 pub use backlog_notice::{BacklogNotice, BacklogNotices};
-pub use baton_dispatch::{Compared, HandOffSeen};
+pub use baton_dispatch::{Compared, FetchRule, HandOffSeen};
 pub use chosen::Chosen;
 pub use client_socket::ClientSocket;
 pub use failure::{Failure, FailureReason};
@@ -97,8 +97,8 @@ pub use origins::{
     WayPrices,
 };
 pub use peers::{
-    BalanceSettings, CheckSettings, ClusterSettings, Ejection, JudgedBy, OfferedHandOff, OfferedWays,
-    OriginState, PEERS_MAX, Peer, PeerEvent, Peers, Rehearsed, Turn, TurnSought,
+    BalanceSettings, CheckSettings, ClusterSettings, Ejection, Homes, JudgedBy, OfferedHandOff, OfferedWays,
+    OriginState, PEERS_MAX, Peer, PeerEvent, Peers, Rehearsed, RehearsedFetch, Turn, TurnSought,
 };
 pub use proxy_header::{ClientEnds, ProxyVersion};
 pub use request::{BodyRest, Request, RequestId, SocketPass};

@@ -79,6 +79,12 @@ impl Request {
         }
     }
 
+    /// Gives it to the peer that was chosen for it.
+    pub fn set_turn(&mut self, turn: Turn) {
+        self.application = Arc::clone(turn.application());
+        self.turn = Some(turn);
+    }
+
     /// The length of the whole body, with what is still to come.
     pub fn body_len(&self) -> u64 {
         self.body.len() + self.rest.as_ref().and_then(BodyRest::left).unwrap_or(0)

@@ -67,11 +67,18 @@ pub enum Way {
     Redirect,
     /// The connection was handed over to the node, which answers itself.
     HandOff,
+    /// This node, which has the client's connection, gets the answer from the file's home.
+    Fetch,
 }
 
 impl Way {
     /// All ways.
-    pub const ALL: [Self; 3] = [Self::Relay, Self::Redirect, Self::HandOff];
+    pub const ALL: [Self; 4] = [Self::Relay, Self::Redirect, Self::HandOff, Self::Fetch];
+
+    /// Whether it leads through the gateway of this server.
+    pub(crate) const fn is_through_gateway(self) -> bool {
+        matches!(self, Self::Relay | Self::Fetch)
+    }
 
     /// The word in logs and metrics.
     pub const fn word(self) -> &'static str {
@@ -79,6 +86,7 @@ impl Way {
             Self::Relay => "relay",
             Self::Redirect => "redirect",
             Self::HandOff => "handoff",
+            Self::Fetch => "fetch",
         }
     }
 }

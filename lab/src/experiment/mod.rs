@@ -419,7 +419,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [(&str, &str); 70] = files![
+static FILES: [(&str, &str); 71] = files![
     "affinity",
     "applications",
     "architectures",
@@ -451,6 +451,7 @@ static FILES: [(&str, &str); 70] = files![
     "idle",
     "instructions",
     "iolite",
+    "kept",
     "knot-cache",
     "log",
     "media",

@@ -95,6 +95,7 @@ impl Cluster {
     pub(super) fn for_humans(&self, told: &Value) -> String {
         match &self.request {
             None => nodes(told),
+            Some(Request::Why { .. }) if told["is_fetched"].is_boolean() => home(told),
             Some(Request::Why { .. }) => {
                 let [path, node, to, why] = ["path", "node", "to", "why"].map(|key| plain(&told[key]));
                 format!("{path}: node {node} at {to}\n  {why}\n  {}\n{}", key(told), ways(&told["ways"]))
@@ -112,6 +113,20 @@ impl Cluster {
     }
 }
 
+/// The home of a file, as another node sees it.
+fn home(told: &Value) -> String {
+    let [path, home, to, read, fetch] =
+        ["path", "home", "to", "read_us", "fetch_us"].map(|key| plain(&told[key]));
+    if told["home"].is_null() {
+        return format!("{path}: this node is the home\n");
+    }
+    let way = if told["is_fetched"] == true { "fetched from there" } else { "read here" };
+    format!(
+        "{path}: home {home} at {to}\n  on a connection that was handed over, and not in memory: {way}; lately reading took {read} µs, \
+         fetching {fetch} µs\n"
+    )
+}
+
 /// What the node was chosen by.
 fn key(told: &Value) -> String {
     let [key, logged] = ["key", "logged"].map(|name| plain(&told[name]));
@@ -123,7 +138,7 @@ fn key(told: &Value) -> String {
 }
 
 /// The columns of the nodes.
-const COLUMNS: [(&str, &str); 11] = [
+const COLUMNS: [(&str, &str); 12] = [
     ("node", "name"),
     ("url", "to"),
     ("source", "source"),
@@ -135,6 +150,7 @@ const COLUMNS: [(&str, &str); 11] = [
     ("moved here", "moved"),
     ("had it", "had"),
     ("handed over", "handed"),
+    ("fetched from", "fetched"),
 ];
 
 /// The reasons for which a node is chosen that has had the target before, as far as the policy knows.
@@ -142,7 +158,7 @@ const HAD: [&str; 2] = ["mapped", "hashed"];
 
 fn nodes(cluster: &Value) -> String {
     if cluster.is_null() {
-        return "no route leads to a cluster\n".into();
+        return "no node of a cluster is asked\n".into();
     }
     let moves = ["moved", "replicated"];
     let rows: Vec<Value> = elements(&cluster["nodes"])
@@ -154,6 +170,7 @@ fn nodes(cluster: &Value) -> String {
             row["moved"] = chosen(&moves).into();
             row["had"] = share(chosen(&HAD), node["choices"].as_object()).into();
             row["handed"] = node["ways"]["handoff"].as_u64().unwrap_or_default().into();
+            row["fetched"] = node["ways"]["fetch"].as_u64().unwrap_or_default().into();
             row
         })
         .collect();

@@ -36,21 +36,21 @@ pub(crate) struct Cluster {
 
 /// A front-end's configuration: where it listens, and the key of its cluster.
 fn front_configuration(hosts: &ClusterHosts, listen: Ipv4Addr, key: &Path, way: &str) -> String {
-    let listed: Vec<_> = hosts
-        .nodes
-        .iter()
-        .enumerate()
-        .map(|(number, host)| {
-            format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
-        })
-        .collect();
     format!(
         "[cluster]\nkey = '{}'\nway = '{way}'\nrelay = {{ eject = {{ failures = 1 }}, connect_ms = 1000 }}\nnodes = [{}]\n\
          [[site]]\nname = 'front'\nlisten = '{listen}:80'\n[[site.route]]\npath = '/'\ncluster = true\n\
          [[site.route]]\nexact = '/here'\nrespond = {{ status = 200, body = 'here' }}\n",
         key.display(),
-        listed.join(", ")
+        listed(hosts)
     )
+}
+
+/// The nodes, as all members know them.
+fn listed(hosts: &ClusterHosts) -> String {
+    let listed = hosts.nodes.iter().enumerate().map(|(number, host)| {
+        format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
+    });
+    listed.collect::<Vec<_>>().join(", ")
 }
 
 /// A key for a cluster.
@@ -99,6 +99,11 @@ impl Cluster {
         let key = Folder::new();
         let key_file = make_key(&key);
         let path = key_file.display();
+        let listed = match kept {
+            "stay" | "return" => String::new(),
+            // What fetches has to know the other nodes.
+            _ => format!("nodes = [{}]\n", listed(&hosts)),
+        };
         let nodes: Vec<_> = hosts.nodes.iter().enumerate().map(|(number, host)| {
             let folder = Folder::new();
             for file in 0..FILES {
@@ -111,7 +116,7 @@ impl Cluster {
             }
             let root = folder.root().display().to_string();
             let configuration = format!(
-                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
+                "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n{listed}[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
                  headers = {{ X-Node = 'n{number}' }}\n\
                  [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
                 host.v4()

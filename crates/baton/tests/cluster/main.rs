@@ -10,6 +10,7 @@ mod auto_way;
 mod check;
 mod clients;
 mod drain;
+mod fetch;
 mod forged;
 mod front;
 mod handoff;

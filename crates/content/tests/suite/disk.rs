@@ -2,7 +2,9 @@
 
 use std::fs::{self, File};
 
-use baton_content::{Blocking, CacheSettings, Found, NeedsDisk};
+use baton_buf::Piece;
+use baton_content::{Blocking, CacheSettings, Found, NeedsDisk, Query, View};
+use baton_http::AcceptedCodings;
 use baton_sys::residency::is_in_core;
 use rustix::fs::{Advice, fadvise};
 
@@ -71,6 +73,34 @@ fn a_change_that_needs_the_disk_is_not_forgotten_on_the_way_to_the_helper() {
     };
     let Some(site) = asked_in_vain(prepare, &[b'n'; 50_000]) else { return };
     assert_eq!(site.content("/a.bin"), [b'n'; 50_000]);
+}
+
+/// Goal: what the cache has in memory is at hand, and nothing else, however warm the page cache is. The question reads nothing, and
+/// brings nothing into the cache.
+#[test]
+fn what_is_in_memory_is_at_hand() {
+    let site = Site::with(CacheSettings { memory_file_bytes_max: 1_000, ..CacheSettings::default() });
+    let is_at_hand = |path: &str| {
+        let query =
+            Query { path: path.as_bytes(), accepted: AcceptedCodings::default(), view: View::default() };
+        site.cache.has_at_hand(&site.tree, &query, &site.now())
+    };
+    site.write("small.bin", &[b's'; 100]);
+    site.write("large.bin", &[b'l'; 50_000]);
+    for _ in 0..2 {
+        assert!(["/small.bin", "/large.bin", "/none"].iter().all(|path| !is_at_hand(path)));
+    }
+    for path in ["/small.bin", "/large.bin", "/none"] {
+        site.ask(path, Blocking::Allowed).expect("an answer");
+    }
+    assert!(is_at_hand("/small.bin") && is_at_hand("/none"));
+    let Ok(Found::File(large)) = site.ask("/large.bin", Blocking::Allowed) else { panic!("a file") };
+    assert!(!is_at_hand("/large.bin"), "it is open, and its pages may be anywhere");
+    let Piece::File(slice) = large.body(0, large.len()) else { panic!("not in memory") };
+    slice.file().note_resident(0..large.len(), site.now().unix_seconds);
+    assert!(is_at_hand("/large.bin"));
+    site.wait(1);
+    assert!(!is_at_hand("/large.bin"), "a second later they may be gone");
 }
 
 /// Large files are only opened, which needs no page of theirs; whether those are resident is a question of sending.

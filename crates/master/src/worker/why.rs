@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use baton_cache::{Arrival, Scheme, SharedCache};
 use baton_http::{HeadLimits, RequestHead};
 use baton_site::condition::RequestView;
-use baton_site::plan::{Action, Delegate, Plan};
+use baton_site::plan::{Action, Delegate, Fetching, Plan};
 use baton_upstream::{ChoiceKey, Way};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -20,10 +20,32 @@ use crate::control::RouteQuestion;
 pub(super) fn node(plan: &Plan, asked: &RouteQuestion) -> Result<Value, String> {
     let (_, text) = request(asked)?;
     let head = parsed(&text)?;
+    if let (None, Some(fetching)) = (plan.cluster(), plan.fetching()) {
+        return Ok(home(fetching, &head));
+    }
     plan.cluster().ok_or("no route leads to the cluster")?;
     let leads_there = |delegate: &Delegate| delegate.cluster().is_some();
     let delegate = route(plan, &head, leads_there).ok_or("the route of this URL is not to the cluster")?;
     choice(delegate, &head, asked.body.as_bytes())
+}
+
+/// Which node has the file of this request in its memory, and whether it is fetched from there.
+fn home(fetching: &Fetching, head: &RequestHead<'_>) -> Value {
+    let told = fetching.homes.rehearse(head.path, now_ms());
+    json!({
+        "path": String::from_utf8_lossy(head.path),
+        "home": told.home.as_ref().map(|home| home.settings().node.clone()),
+        "to": told.home.as_ref().map(|home| home.name()),
+        "is_fetched": told.is_fetched,
+        "read_us": told.read_us.round(),
+        "fetch_us": told.fetch_us.round(),
+    })
+}
+
+/// By the clock of the loops.
+fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
 }
 
 /// What is here of the responses to this request.
@@ -100,12 +122,9 @@ fn choice(delegate: &Delegate, head: &RequestHead<'_>, body: &[u8]) -> Result<Va
     else {
         return Err("no route leads to the cluster".into());
     };
-    // The clock of the loops.
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    let now_ms = now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000;
     let choice = cluster.key.choice(head, body);
     let told = nodes
-        .ask(head.path, choice, now_ms)
+        .ask(head.path, choice, now_ms())
         .ok_or("no node gets requests: all are drained, or there is none")?;
     let found = cluster.key.of(head, body).filter(|_| choice != ChoiceKey::Path);
     let shown = found.map(|key| String::from_utf8_lossy(&key[..key.len().min(SHOWN_BYTES)]).into_owned());

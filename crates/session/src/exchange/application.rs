@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use baton_buf::Aggregate;
 use baton_cache::Ask;
-use baton_content::{Tree, TreeConfig};
+use baton_content::{Found, Tree, TreeConfig};
 use baton_fcgi::environment::{self, Script, Variables};
 use baton_fcgi::params;
 use baton_http::origin::{Claims, RequestKind, ResponseHead, is_claim, is_told_anew};
@@ -27,10 +27,12 @@ use baton_telemetry::log::Outcome;
 use baton_upstream::{Admission, Application, BodyRest, ClientEnds, Request};
 
 use super::env::{Delegation, Env};
+use super::find::find;
 use super::guarded::Identity;
 use super::routed::{RouteIndex, Routed, bypasses_cache, intercepts};
 use super::{lent, tls_parameters};
 use crate::context::Context;
+use crate::job::Job;
 use crate::transport::{PassTerms, Transport};
 
 /// A delegated request with its plan, site and application.
@@ -79,6 +81,15 @@ impl DelegatedRequest {
         let request = versions.iter().find_map(|version| line.strip_suffix(*version)).unwrap_or(line);
         let request = as_uri(&request[..request.len().min(REMARKED_BYTES_MAX)]);
         String::from_utf8_lossy(&request).into_owned()
+    }
+
+    /// What this node has at the path, or the job that finds out.
+    pub(super) fn look_here(&self, env: &Env<'_>) -> Result<Found, Job> {
+        let head = self.head.get();
+        match Routed::of(&self.plan, self.index, &head).files() {
+            Some(tree) => find(env.ctx, env.stream, tree, &head, head.path),
+            None => Ok(Found::Missing),
+        }
     }
 
     /// An error page.

@@ -17,6 +17,7 @@
 //!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
 //!
 //!   (*) A body that is digested is held until all of it is there, or too much.
+//!   Of a file's home: Failed, or Declined ── End ─► this node answers. After the head: Resuming ─► the rest, from here
 //! ```
 
 mod coding;
@@ -32,7 +33,7 @@ use baton_fcgi::{AnswerOutcome, Answered, Rest};
 use baton_http::origin::{ResponseHead, Trailers};
 use baton_http::{BodyFraming, KeptHead, RequestHead, Status, Version};
 use baton_pool::Chunk;
-use baton_response::{Author, Body, Coder, Ready, Response, TURN_BYTES, is_digested};
+use baton_response::{Author, Body, Coder, Ready, Reply as _, Response, TURN_BYTES, is_digested, range};
 use baton_site::documents::Instead;
 use baton_site::mark::Mark;
 use baton_site::plan::{Delegate, Digest, Plan, Terms};
@@ -44,6 +45,7 @@ use super::application::{AnswerNotes, DelegatedRequest, Program};
 use super::assembly::Assembly;
 use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
+use super::fetched::Fetch;
 use super::guarded::Identity;
 use super::record::Record;
 use super::routed::{RouteIndex, body_refused};
@@ -63,6 +65,8 @@ pub(super) struct Delegated {
     trailers: Option<Trailers>,
     /// What codes the body, if it is coded.
     coder: Option<Box<Coder>>,
+    /// If a file's home is asked, and this node can answer besides.
+    fetch: Option<Box<Fetch>>,
 }
 
 /// The state of the request and its answer.
@@ -90,6 +94,10 @@ enum Progress {
     Sending,
     /// What has responded is not passed on. Its body is dropped; this answers at the end.
     Replaced(Instead),
+    /// The same, and this node answers from its own disk.
+    Declined,
+    /// The home of a file has sent a part of it. The rest is sent from here, once a job has found it.
+    Resuming(Option<Found>),
     /// The application has ended, and its body is still being coded.
     Finishing { trailers: Option<Trailers> },
     /// The application has ended; the server assembles the answer from files that it named.
@@ -97,8 +105,10 @@ enum Progress {
 }
 
 /// What is asked, besides the head.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RequestDetails {
+    /// The file's home, if that is asked.
+    pub(super) fetch: Option<Box<Fetch>>,
     /// The program; `None`: an origin is asked.
     pub(super) program: Option<Program>,
     /// What an extended CONNECT wants to speak.
@@ -128,6 +138,8 @@ pub(super) enum Reaction {
     Redirect(Box<[u8]>),
     /// The client and the origin exchange bytes of another protocol from now on.
     Tunnel(Shown),
+    /// The home of a file has not answered: this node does.
+    Here,
 }
 
 impl Delegated {
@@ -172,7 +184,14 @@ impl Delegated {
             let upload = Upload::new(delegate.upload.clone(), application, client, begins);
             Progress::Receiving { upload: Box::new(upload) }
         };
-        Self { origin, asked, progress, quiet: false, trailers: None, coder: None }
+        let fetch = asked.fetch.take();
+        Self { origin, asked, progress, quiet: false, trailers: None, coder: None, fetch }
+    }
+
+    /// The request, of which nothing has been answered.
+    pub(super) fn into_request(self) -> (Arc<Plan>, RouteIndex, KeptHead) {
+        let DelegatedRequest { plan, index, head, .. } = self.origin;
+        (plan, index, head)
     }
 
     pub(super) fn body_timeout_ms(&self) -> Option<u64> {
@@ -193,8 +212,8 @@ impl Delegated {
     }
 
     pub(super) fn is_with_application(&self) -> bool {
-        use Progress::{Collecting, Held, Replaced, Sending, Waiting};
-        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending | Replaced(_))
+        use Progress::{Collecting, Declined, Held, Replaced, Sending, Waiting};
+        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending | Replaced(_) | Declined)
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -222,10 +241,12 @@ impl Delegated {
         self.origin.finish(env, response)
     }
 
-    /// A job has found a file that the application named.
+    /// A job has found a file that the application named, or of which a home has sent a part.
     pub(super) fn handle_found(&mut self, found: Found) {
-        if let Progress::Assembly(assembly) = &mut self.progress {
-            assembly.handle_found(found);
+        match &mut self.progress {
+            Progress::Assembly(assembly) => assembly.handle_found(found),
+            Progress::Resuming(known) => *known = Some(found),
+            _ => {}
         }
     }
 
@@ -263,6 +284,10 @@ impl Delegated {
         match &mut self.progress {
             Progress::Receiving { .. } => return Ok(Wants::Body),
             Progress::Assembly(assembly) => return assembly.go_on(env, &self.origin).map(Wants::Job),
+            Progress::Resuming(found) => {
+                let found = found.take();
+                return Ok(self.send_rest(env, found, record));
+            }
             Progress::Ready { .. } | Progress::Again(_) => {}
             _ if std::mem::take(&mut self.quiet) => return Ok(Wants::ResponseAwaited),
             _ => return Ok(Wants::ResponseEvents),
@@ -280,7 +305,7 @@ impl Delegated {
         };
         let delegate = Arc::clone(&self.origin.delegate);
         let ask = self.asked.ask.as_ref();
-        let delegation = match (&delegate.terms, &self.asked) {
+        let mut delegation = match (&delegate.terms, &self.asked) {
             (Terms::Cgi(terms), RequestDetails { program: Some(program), .. }) => {
                 self.origin.delegation(env, terms, program, ask, (body, admission))
             }
@@ -294,6 +319,9 @@ impl Delegated {
                 return Err(self.origin.finish(env, response));
             }
         };
+        if let Some(turn) = self.fetch.as_mut().and_then(|fetch| fetch.take_turn()) {
+            delegation.request.set_turn(turn);
+        }
         match delegation.ask {
             None => record.note_asked(&delegation.request, env.ctx),
             Some(_) => record.note_cache_asked(&env.ctx.clock),
@@ -334,7 +362,7 @@ impl Delegated {
                 // Some clients that have not asked for `100 Continue` take it for the response.
                 let is_unasked =
                     head.status() == Status::CONTINUE && !self.origin.head.get().expects_continue;
-                if !is_unasked && self.origin.delegate.copies().is_none() {
+                if !is_unasked && self.origin.delegate.copies().is_none() && self.fetch.is_none() {
                     env.reply.send_interim(&mut env.ctx.heads, &head);
                 }
             }
@@ -376,6 +404,10 @@ impl Delegated {
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
         self.origin.notes.status = Some(head.status());
+        if self.fetch.as_mut().is_some_and(|fetch| !fetch.take_head(&mut head, &env.ctx.clock)) {
+            self.progress = Progress::Declined;
+            return;
+        }
         let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
         if let Some(terms) = delegate.proxy() {
             terms.responses.apply(&mut head, &request);
@@ -402,6 +434,9 @@ impl Delegated {
     }
 
     fn take_body(&mut self, env: &mut Env<'_>, body: Aggregate, record: &mut Record) -> Reaction {
+        if let Some(fetch) = &mut self.fetch {
+            fetch.note_passed(body.len());
+        }
         match &mut self.progress {
             Progress::Held { head, body: held } => {
                 held.append(body);
@@ -430,7 +465,7 @@ impl Delegated {
                     }
                 }
             }
-            Progress::Replaced(_) => {}
+            Progress::Replaced(_) | Progress::Declined => {}
             _ => debug_assert!(false, "a body before its head"),
         }
         Reaction::More
@@ -516,6 +551,7 @@ impl Delegated {
                 let response = self.origin.answer_instead(env.ctx, instead);
                 return self.answer(env, response);
             }
+            Progress::Declined => return Reaction::Here,
             // It ended without an answer.
             other => {
                 self.progress = other;
@@ -611,6 +647,9 @@ impl Delegated {
             FailureReason::BodyTooLong | FailureReason::BodyBroken => Outcome::Refused,
             _ => self.origin.failed(),
         };
+        if self.fetch.is_some() && outcome == self.origin.failed() && !failure.client_lost {
+            return self.fail_fetch(env, failure, record);
+        }
         if outcome == self.origin.failed() {
             let name = record.origin_name().unwrap_or_else(|| self.origin.delegate.application.name());
             self.origin.warn_of(name, env.ctx, format_args!("{}", failure.why));
@@ -630,6 +669,41 @@ impl Delegated {
         }
         let response = self.origin.page(status).ending(outcome);
         self.answer(env, response)
+    }
+
+    /// The home of a file has failed. What is missing comes from here, if it can.
+    fn fail_fetch(&mut self, env: &mut Env<'_>, failure: &Failure, record: &mut Record) -> Reaction {
+        record.note_failure(failure.why.label());
+        let Some(fetch) = &self.fetch else { return Reaction::Here };
+        fetch.note_failed();
+        if !matches!(self.progress, Progress::Sending) {
+            return Reaction::Here;
+        }
+        if self.coder.is_some() || !fetch.can_go_on() {
+            return self.cut(env, self.origin.failed(), record);
+        }
+        self.progress = Progress::Resuming(None);
+        Reaction::More
+    }
+
+    /// Sends the rest of a file from here, once that is found.
+    fn send_rest(&mut self, env: &mut Env<'_>, found: Option<Found>, record: &mut Record) -> Wants {
+        let found = match found.map_or_else(|| self.origin.look_here(env), Ok) {
+            Ok(found) => found,
+            Err(job) => return Wants::Job(job),
+        };
+        let rest = self.fetch.as_ref().and_then(|fetch| fetch.rest_of(&found));
+        let Some((stored, first, len)) = rest else {
+            self.cut(env, self.origin.failed(), record);
+            return Wants::Nothing;
+        };
+        let by_reference = env.reply.may_send_by_reference();
+        let (piece, _) = range(&mut env.ctx.supplies(), &stored, first, len, by_reference);
+        let mut body = Aggregate::new();
+        body.push(piece);
+        env.reply.send_part(body);
+        self.end_reply(env, None, record);
+        Wants::Nothing
     }
 
     /// The rest of a response will not come. The client gets what there is of it, and then the connection ends.

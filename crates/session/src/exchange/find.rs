@@ -17,14 +17,20 @@ pub(super) fn find(
     head: &RequestHead<'_>,
     path: &[u8],
 ) -> Result<Found, Job> {
-    let query = Query {
-        path,
-        accepted: AcceptedCodings::parse(head.accept_encoding),
-        view: if tree.lists() { view(head) } else { View::default() },
-    };
+    let query = query(tree, head, path);
     let found = ctx.find(tree, &query);
     tell_hidden_link(ctx, tree);
     found.map_err(|NeedsDisk| Job::find(ctx, stream, tree, &query))
+}
+
+/// Whether the answer is in memory, as far as that is known without a look at the file system.
+pub(super) fn is_at_hand(ctx: &Context, tree: &Tree, head: &RequestHead<'_>) -> bool {
+    ctx.cache.has_at_hand(tree, &query(tree, head, head.path), ctx.clock.stamp())
+}
+
+fn query<'a>(tree: &Tree, head: &RequestHead<'a>, path: &'a [u8]) -> Query<'a> {
+    let accepted = AcceptedCodings::parse(head.accept_encoding);
+    Query { path, accepted, view: if tree.lists() { view(head) } else { View::default() } }
 }
 
 /// How a client wants its listings: browsers as HTML, programs as JSON.

@@ -1,5 +1,8 @@
 //! A request with its site and route.
 
+use std::sync::Arc;
+
+use baton_content::Tree;
 use baton_http::{Method, PathRefusal, RequestHead, Status};
 use baton_response::{Page, Response, Rules};
 use baton_site::condition::RequestView;
@@ -74,6 +77,14 @@ impl<'a> Routed<'a> {
     /// Whether the connection ends in place of an answer.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.route.map(|route| &route.action), Some(Action::Respond { status: UNANSWERED, .. }))
+    }
+
+    /// The folder of a route that is nothing but its files.
+    pub(super) fn files(&self) -> Option<&'a Arc<Tree>> {
+        match self.route.map(|route| &route.action) {
+            Some(Action::Files(tree)) => Some(tree),
+            _ => None,
+        }
     }
 
     /// What is done where the folder of the route has nothing for the request.

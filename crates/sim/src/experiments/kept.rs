@@ -1,4 +1,5 @@
-//! Kept connections: relaying, `stay`, `return`, and fetching from the home of a file, on machines of which another part is the limit.
+//! Kept connections: relaying, `stay`, `return`, fetching from the home of a file, and `auto`, on machines of which another part is the
+//! limit.
 
 use baton_dispatch::PolicyName;
 use baton_figures::{Axis, Claim, Figure, Line};
@@ -9,11 +10,12 @@ use crate::report::{Run, SimulationReport};
 
 const NODES: usize = 8;
 const REQUESTS: [u32; 4] = [2, 8, 32, 128];
-const WAYS: [(KeptWay, &str); 4] = [
+const WAYS: [(KeptWay, &str); 5] = [
     (KeptWay::Relay, "relay"),
     (KeptWay::Stay, "stay"),
     (KeptWay::Return, "return"),
     (KeptWay::Fetch, "fetch"),
+    (KeptWay::Auto, "auto"),
 ];
 
 /// Nodes with memory for all files; for a third of them together, beside a drive of today; and beside a hard disk.
@@ -29,7 +31,7 @@ pub(super) fn ways(lab: &mut Lab<'_>, mut report: SimulationReport) -> Simulatio
         "{NODES} nodes with eight processors, one front-end with one, at the prices with which a server begins; `lard-h`. \
          Connections bring 2 to 128 requests, each for any file of the Rice trace."
     ));
-    let mut best_of_fetch = f64::NEG_INFINITY;
+    let (mut best_of_fetch, mut worst_of_auto) = (f64::NEG_INFINITY, f64::INFINITY);
     for (profile, name, title) in machines() {
         let results =
             WAYS.map(|(way, _)| REQUESTS.map(|requests| run(lab, profile, title, Kept { requests, way })));
@@ -37,6 +39,7 @@ pub(super) fn ways(lab: &mut Lab<'_>, mut report: SimulationReport) -> Simulatio
         for (at, requests) in REQUESTS.iter().enumerate() {
             let others = (0..3).map(|way| throughput(way, at)).fold(0.0, f64::max);
             best_of_fetch = best_of_fetch.max(throughput(3, at) / others);
+            worst_of_auto = worst_of_auto.min(throughput(4, at) / throughput(1, at).max(throughput(3, at)));
             let each =
                 WAYS.iter().enumerate().map(|(way, (_, word))| format!("{word} {:.0}", throughput(way, at)));
             let each = each.collect::<Vec<_>>().join(", ");
@@ -49,6 +52,12 @@ pub(super) fn ways(lab: &mut Lab<'_>, mut report: SimulationReport) -> Simulatio
         "(our question) fetching is the best way somewhere",
         format!("at best {best_of_fetch:.2} times the best of the others"),
         best_of_fetch > 1.0,
+        "",
+    ));
+    report.findings.claims.push(Claim::new(
+        "(our target) `auto` has nine tenths of the better of `stay` and fetch, everywhere",
+        format!("{worst_of_auto:.2} of it at worst"),
+        worst_of_auto >= 0.9,
         "",
     ));
     report

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{
     CacheOrder, Cluster, Decision, HandOffSeen, NodeId, Policy, PolicySettings, Prices, Target, Thresholds,
-    WayChoice, home,
+    WayChoice,
 };
 
 #[cfg(test)]
@@ -112,9 +112,9 @@ impl FrontEnds {
         GettingThere { front_end_ns: self.cost_ns + front_end_ns as u64, node_ns: node_ns as u64 }
     }
 
-    /// The home of a target, as each node can say by itself.
-    pub(crate) fn home(&self, front_end: usize, target: Target) -> Option<NodeId> {
-        home(target, &self.clusters[front_end % self.clusters.len()])
+    /// The nodes as a front-end sees them, and each node as well.
+    pub(crate) fn cluster(&self, front_end: usize) -> &Cluster {
+        &self.clusters[front_end % self.clusters.len()]
     }
 
     pub(crate) fn begin(&mut self, front_end: usize, node: NodeId) {

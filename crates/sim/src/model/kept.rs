@@ -3,7 +3,7 @@
 //! Requests are dealt to clients in turn, so that each has one at a time; a client's connection ends behind so many. Prices are
 //! those with which a server begins. A connection without a request costs nothing, and nodes that fail are not modelled.
 
-use baton_dispatch::{NodeId, Prices};
+use baton_dispatch::{FetchRule, NodeId, Prices};
 
 use super::connection::{CLIENTS, Connection, Placed};
 use super::front_end::GettingThere;
@@ -59,9 +59,18 @@ impl Simulation<'_> {
         if way == KeptWay::Stay || self.has(here.0, request.target()) {
             return Some(Placed::at(here));
         }
-        if way == KeptWay::Fetch {
-            let home = self.front_ends.home(front_end, target_of(self.trace, request))?;
-            return Some(Placed { relayed_by: Some(here).filter(|here| *here != home), ..Placed::at(home) });
+        let fetches = match way {
+            KeptWay::Fetch => Some(FetchRule::Always),
+            KeptWay::Auto => Some(FetchRule::IfFaster),
+            KeptWay::Relay | KeptWay::Stay | KeptWay::Return => None,
+        };
+        if let Some(rule) = fetches {
+            let (target, cluster) = (target_of(self.trace, request), self.front_ends.cluster(front_end));
+            let home = self.nodes[here.index()].fetches.source(rule, here, target, cluster);
+            return Some(match home {
+                Some(home) => Placed { relayed_by: Some(here), ..Placed::at(home) },
+                None => Placed::at(here),
+            });
         }
         let placed = self.place_first(way, front_end, request)?;
         let ns = Prices::GUESSED.node_ns() as u64;
@@ -73,6 +82,8 @@ impl Simulation<'_> {
     pub(crate) fn handle_finished(&mut self, id: RequestId) {
         let active = &mut self.active[id as usize];
         let Some(relay) = active.relayed_by.take() else { return self.handle_answered(id) };
+        let us = (self.now_ns - active.admitted_ns) / 1_000;
+        self.nodes[relay.index()].fetches.note_fetched(us);
         let ns = Prices::GUESSED.relay_ns(self.bytes_of(self.active[id as usize].request)) as u64;
         self.offer(relay.0, StationId::Cpu, Work { job: Job::Relay(id), ns });
     }
@@ -82,7 +93,7 @@ impl Simulation<'_> {
 mod tests {
     use baton_dispatch::PolicyName;
 
-    use crate::model::{Kept, KeptWay, Outcome, Scenario, simulate};
+    use crate::model::{Kept, KeptWay, NodeProfile, Outcome, Scenario, simulate};
     use crate::trace::Zipf;
 
     /// Goal: fetching keeps each file at its home, as relaying does, while connections that stay read it everywhere; and connections
@@ -103,5 +114,24 @@ mod tests {
         let per_answer = |outcome: &Outcome| outcome.front_end_busy / outcome.throughput;
         assert!(per_answer(&fetch) < 0.2 * per_answer(&relay));
         assert!(per_answer(&back) > per_answer(&relay), "a hand-off for nearly each request");
+    }
+
+    /// Goal: `auto` is as good as the better of both ways, where disks are slow and where they are fast.
+    #[test]
+    fn the_faster_way_is_found() {
+        let trace = Zipf { targets: 6_000, alpha: 0.8, kb: 16.0, requests: 80_000 }.trace(1);
+        let short_of_memory = NodeProfile { cache_bytes: 24 << 20, ..NodeProfile::nvme() };
+        let slow = NodeProfile { disk_latency_us: 8_000.0, reads_per_disk: 4, ..short_of_memory };
+        for (profile, fetching_is_better) in [(slow, true), (short_of_memory, false)] {
+            let run = |way| {
+                let kept = Some(Kept { requests: 256, way });
+                let published = Scenario::published(PolicyName::LardH, 4);
+                let scenario = Scenario { profile, kept, measured_from: 0.5, ..published };
+                simulate(&scenario, &trace, &mut |_| ()).throughput
+            };
+            let [stay, fetch, auto] = [KeptWay::Stay, KeptWay::Fetch, KeptWay::Auto].map(run);
+            assert_eq!(fetch > 1.2 * stay, fetching_is_better, "stay {stay}, fetch {fetch}");
+            assert!(auto > 0.85 * stay.max(fetch), "stay {stay}, fetch {fetch}, auto {auto}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A back-end node: processors and disks with a queue each, and memory for files.
 
+use baton_dispatch::FetchChoice;
 use hashbrown::HashMap;
 
 use super::NodeProfile;
@@ -44,6 +45,8 @@ pub(crate) struct Reading {
     pub(crate) blocks: u32,
     /// The first request asks for each next block when it has sent the last one.
     pub(crate) readers: Vec<RequestId>,
+    /// When it was asked for.
+    pub(crate) since_ns: u64,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) disks: Vec<Station<Job>>,
     pub(crate) cache: Cache,
     pub(crate) reading: HashMap<TargetId, Reading, foldhash::fast::FixedState>,
+    /// Whether it reads a file or fetches it.
+    pub(crate) fetches: FetchChoice,
     /// Requests here.
     pub(crate) load: u32,
     /// Grows when the node fails, which invalidates its scheduled events.
@@ -100,6 +105,7 @@ impl Node {
             disks: (0..profile.disks).map(|_| disk()).collect(),
             cache: Cache::new(profile.replacement, profile.cache_bytes, file_bytes_max),
             reading: HashMap::default(),
+            fetches: FetchChoice::default(),
             load: 0,
             life: 0,
             is_up: true,

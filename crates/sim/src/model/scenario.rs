@@ -169,6 +169,8 @@ pub enum KeptWay {
     /// There, if it has the answer in memory; else it gets the answer from the file's home, which follows from names, and
     /// relays it.
     Fetch,
+    /// There, if it has the answer in memory, or reads it as fast as it fetches it; else as by `Fetch`.
+    Auto,
 }
 
 /// When requests come.

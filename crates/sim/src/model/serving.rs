@@ -58,7 +58,9 @@ impl Simulation<'_> {
         self.measures.handle_found(Found::Miss);
         let known = &mut self.nodes[node as usize];
         let blocks = known.profile.blocks(target.bytes);
-        known.reading.insert(target_id, Reading { blocks_read: 0, blocks, readers: vec![id] });
+        known
+            .reading
+            .insert(target_id, Reading { blocks_read: 0, blocks, readers: vec![id], since_ns: now_ns });
         self.read(node, target_id, 0);
     }
 
@@ -71,6 +73,7 @@ impl Simulation<'_> {
 
     /// A block is in memory: all requests that wait for it send it.
     fn handle_read(&mut self, node: u32, target: TargetId) {
+        let now_ns = self.now_ns;
         let known = &mut self.nodes[node as usize];
         let Some(reading) = known.reading.get_mut(&target) else { return };
         reading.blocks_read += 1;
@@ -84,6 +87,7 @@ impl Simulation<'_> {
             return;
         }
         let Some(reading) = known.reading.remove(&target) else { return };
+        known.fetches.note_read((now_ns - reading.since_ns) / 1_000);
         self.keep(node, target);
         for reader in reading.readers {
             if !self.active[reader as usize].is_sending {

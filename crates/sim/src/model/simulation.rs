@@ -74,7 +74,7 @@ pub(crate) struct Active {
     pub(crate) node: Option<u32>,
     front_end: u32,
     arrived_ns: u64,
-    admitted_ns: u64,
+    pub(crate) admitted_ns: u64,
     /// Blocks that were sent, or are being sent.
     pub(crate) blocks_sent: u32,
     /// Whether the node sends for it now.

@@ -133,7 +133,7 @@ impl OriginRecord {
     /// Counts a request that got to it as a node of the cluster. One that is relayed counts as a request elsewhere.
     pub(crate) fn note_way(&self, way: Way) {
         self.add(WAYS + way as usize, 1);
-        if way != Way::Relay {
+        if !way.is_through_gateway() {
             self.add(REQUESTS, 1);
         }
     }

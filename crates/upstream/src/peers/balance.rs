@@ -4,7 +4,8 @@
 //! and its targets.
 
 use baton_dispatch::{
-    Cluster, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target, WayChoice, Why,
+    Cluster, FetchChoice, Fit, Fits, NodeId, Policy, PolicyName, PolicySettings, STANDARD_WEIGHT, Target,
+    WayChoice, Why,
 };
 
 use super::cause::Cause;
@@ -96,6 +97,8 @@ pub(super) struct Balance {
     pub(super) retry_budget: RetryBudget,
     /// How requests get to the nodes of a cluster.
     pub(super) ways: WayChoice,
+    /// Whether one of the nodes, which this host is, reads a file or fetches it.
+    pub(super) fetches: FetchChoice,
 }
 
 /// What loads and targets depend on.
@@ -139,6 +142,7 @@ impl Balance {
             told: None,
             retry_budget: RetryBudget::default(),
             ways: WayChoice::default(),
+            fetches: FetchChoice::default(),
         };
         let crew = balance.enroll(members, settings);
         balance.adopt(&crew);
@@ -226,6 +230,12 @@ impl Balance {
                 None => Decided::Nowhere,
             },
         }
+    }
+
+    /// The peers that serve, and whether one of them reads a file or fetches it. `None`: all are drained.
+    pub(super) fn homes(&mut self, crew: &Crew, now_ms: u64) -> Option<(&mut Cluster, &mut FetchChoice)> {
+        self.adopt(crew);
+        self.settle(now_ms).then_some((&mut self.cluster, &mut self.fetches))
     }
 
     /// Lets the status know thresholds that are new.

@@ -15,6 +15,7 @@ mod checks;
 mod crew;
 mod event;
 mod failure_window;
+mod homes;
 mod offered;
 mod standing;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub(crate) use cause::Cause;
 pub use checks::CheckSettings;
 pub use event::PeerEvent;
 pub(crate) use event::PeerEventQueue;
+pub use homes::{Homes, RehearsedFetch};
 pub use offered::{OfferedHandOff, OfferedWays};
 pub use standing::Ejection;
 pub(crate) use turn::Begun;

@@ -113,10 +113,23 @@ impl Turn {
         };
         let way = way(peers, peer, *path_hash, *offered);
         let choice = peers.is_cluster().then(|| Choice { why: why.word(), way, key: *key });
+        let (path_hash, asker) = (*path_hash, *asker);
+        Begun::Turn(Self::at(sought.peers, peer, path_hash, asker, choice, now_ms))
+    }
+
+    /// The turn at a peer that was chosen, and counts it for its load.
+    pub(super) fn at(
+        peers: Arc<Peers>,
+        peer: usize,
+        path_hash: u64,
+        asker: Asker,
+        choice: Option<Choice>,
+        now_ms: u64,
+    ) -> Self {
         let turn = Self {
-            asker: *asker,
-            path_hash: *path_hash,
-            peers: sought.peers,
+            asker,
+            path_hash,
+            peers,
             peer,
             tried: 1 << peer,
             begun_ms: now_ms,
@@ -128,7 +141,7 @@ impl Turn {
             size: None,
         };
         turn.note_choice();
-        Begun::Turn(turn)
+        turn
     }
 
     /// The request has become a tunnel, which may be there for ever: in a cluster it counts for no load any more, or tunnels would
@@ -146,7 +159,7 @@ impl Turn {
 
     /// Whether the request gets to the node by another way than through the gateway.
     pub(crate) fn leads_elsewhere(&self) -> bool {
-        self.choice.is_some_and(|choice| choice.way != Way::Relay)
+        self.choice.is_some_and(|choice| !choice.way.is_through_gateway())
     }
 
     /// The node, if it is one of a cluster.
@@ -218,6 +231,10 @@ impl Turn {
     /// Goes on to a peer that was not tried, if there is one and the budget of retries allows it. What our own bounds refuse
     /// has cost no peer anything, and takes nothing from the budget.
     pub(crate) fn move_on(&mut self, why: FailureReason, now_ms: u64) -> bool {
+        // Only the home has the file in memory: the node that fetches has its own disk besides.
+        if self.choice.is_some_and(|choice| choice.way == Way::Fetch) {
+            return false;
+        }
         let mut balance = self.peers.balance();
         let is_free = matches!(why, FailureReason::QueueFull | FailureReason::TunnelsFull);
         let all = u64::MAX >> (u64::BITS as usize - self.peers.peers.len());

@@ -165,6 +165,8 @@ impl Cluster {
         let host = &self.hosts.nodes[number];
         let mut place = self.place_on(host, &format!("node{number}"));
         place.address = Some((host.v4(), PORT).into());
+        // A node may ask the others.
+        place.origins = self.addresses(self.registry.iter().count());
         let mut settings = self.node.settings.clone();
         if registers {
             settings.needs.insert(Ability::Registry);

@@ -221,6 +221,9 @@ impl Explain {
             match representation::find(files, settings, &target, tag.as_bytes()) {
                 Some((name, size)) => {
                     explain_file(&mut lines, config, &name.display().to_string(), size);
+                    if let Some(fetching) = plan.fetching() {
+                        lines.add("home", origins::home(fetching, path));
+                    }
                     if let Some(compress) = &files.compress {
                         let word = compression::of_file(compress, &self.request(), &head, size);
                         lines.add("coding", word);

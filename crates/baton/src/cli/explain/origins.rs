@@ -8,7 +8,7 @@ use baton_engine::ListenAddress;
 use baton_http::RequestHead;
 use baton_master::control::{self, Command};
 use baton_site::cluster_key::ClusterKey;
-use baton_site::plan::{Action, ClusterWay};
+use baton_site::plan::{Action, ClusterWay, Fetching};
 use baton_upstream::{ChoiceKey, OriginTable, Rehearsed};
 use serde_json::Value;
 
@@ -24,6 +24,19 @@ pub(super) fn key(key: &ClusterKey, asked: &RequestHead<'_>) -> String {
         }
         None => format!("{key}, which is missing: the path"),
     }
+}
+
+/// Which node has a file of this path, for the other nodes.
+pub(super) fn home(fetching: &Fetching, path: &str) -> String {
+    let Some(home) = fetching.homes.rehearse(path.as_bytes(), 0).home else {
+        return "this node: others fetch it from here".into();
+    };
+    let node = home.settings().node.as_deref().unwrap_or_default();
+    format!(
+        "node {node} at {}, which is asked for it on connections that were handed over, if it is not in memory here \
+         (`baton ctl cluster why` says whether that is faster now)",
+        home.name()
+    )
 }
 
 /// What is known of an origin.

@@ -46,8 +46,10 @@ impl Http1Driver {
     /// Whether a request on a connection that a front-end has handed over is to go back there: it is not answered from memory. Then
     /// it is as if it had not been read.
     pub(super) fn is_for_front_end(&mut self, connection: &ClientConnection, ctx: &Context) -> bool {
-        let is_later = connection.transport.flow().is_some() && !connection.transport.has_counted_request();
-        if !is_later || !ctx.plan.returns_connections() || ctx.agent_link.is_none() {
+        if !connection.transport.is_further_request()
+            || !ctx.plan.returns_connections()
+            || ctx.agent_link.is_none()
+        {
             return false;
         }
         let is_alone = self.exchanges.len() == 1 && !connection.has_output() && connection.is_open();

@@ -54,7 +54,11 @@ impl Http1Driver {
                         let start = at;
                         at += head_len;
                         requests += 1;
-                        let own = self.exchanges.push(Exchange::new(self.protocol.stream(), &ctx.clock), ());
+                        let mut exchange = Exchange::new(self.protocol.stream(), &ctx.clock);
+                        if connection.transport.is_further_request() {
+                            exchange.allow_fetch();
+                        }
+                        let own = self.exchanges.push(exchange, ());
                         let ((), taken) = self.drive(own, &input[at..], connection, ctx, |exchange, env| {
                             exchange.begin(env, &plan, &head);
                         });
