@@ -316,6 +316,9 @@ impl Exchange {
         found: Option<Found>,
     ) {
         let source = routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found);
+        if let Some(counted) = env.ctx.counted.take() {
+            self.record.counted = Some(counted);
+        }
         let source = source.and_then(|source| match source {
             Source::Found(Found::File(stored)) => coded_file::coded(env.ctx, env.stream, head, stored)
                 .map(|stored| Source::Found(Found::File(stored))),
