@@ -129,7 +129,7 @@ fn a_cached_route_tells_its_key() {
     };
     let plain = told("http://WWW.example.org/kept/a?utm_x=1&b", &[]);
     assert!(plain.contains("\ncache     asked for http://www.example.org/kept/a?b\n"), "{plain}");
-    assert!(plain.contains("404 and 410 7 s") && plain.contains("; nothing with Set-Cookie\n"), "{plain}");
+    assert!(plain.contains("404 and 410 7 s") && plain.contains("; nothing with Set-Cookie; evicted by s3-fifo; video and sound of more than 8388608 bytes by reach\n"), "{plain}");
     let with_user = told("http://www.example.org/kept/a", &["Authorization: Basic YTpi", "Cookie: a=b"]);
     assert!(with_user.contains("; with Authorization only what says public"), "{with_user}");
     assert!(with_user.contains("; with Cookie only what says how long"), "{with_user}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RequestHead, is_same_field};
+use baton_http::{AcceptedCodings, HeadLimits, KeptHead, Method, RangeSpec, RequestHead, is_same_field};
 use baton_segment::next_segment;
 use baton_segment::rules::{
     Arrival, Bypass, CacheRequest, FieldUse, Key, KeySecret, KeyedFields, push_reduced_codings,
@@ -129,6 +129,14 @@ impl Ask {
     /// what no key has.
     pub fn forwarded(&self) -> RequestHead<'_> {
         self.forwarded.get()
+    }
+
+    /// The byte that the client wants first; 0 where that depends on the length.
+    pub(crate) fn first_byte(&self) -> u64 {
+        match self.head.get().range.and_then(RangeSpec::only) {
+            Some(RangeSpec::From { first, .. }) => first,
+            _ => 0,
+        }
     }
 
     /// The client's conditions and range, for a request that the cache only passes on.

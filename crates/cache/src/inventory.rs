@@ -20,6 +20,8 @@ pub struct StoredParts {
     pub length: Option<u64>,
     /// For how many seconds it is fresh; below 0 it is stale.
     pub ttl_s: i64,
+    /// The policy that keeps its segments, with its grouping: `s3-fifo`, `reach/uniform:4`.
+    pub policy: String,
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Segments of the whole body; `None`: its length is not known yet.
@@ -77,7 +79,7 @@ impl SharedCache {
 
 impl Blocks {
     fn parts_of(&self, object: &Object, now_s: u64) -> StoredParts {
-        let (layout, length) = (self.layout(), object.content.length());
+        let (layout, length) = (object.content.layout(), object.content.length());
         let blocks = length.map(|length| layout.blocks_in(length));
         let mut here: BTreeMap<SegmentNumber, SegmentParts> = BTreeMap::new();
         self.each_block(object.content.key, |is_disk, block| {
@@ -95,6 +97,7 @@ impl Blocks {
             status: object.stored.head().status().code(),
             length,
             ttl_s: object.stored.freshness().ttl_s(now_s),
+            policy: object.content.policy.to_string(),
             block_bytes: layout.block_bytes(),
             segments: blocks.map(|blocks| layout.segments_in(blocks)),
             more: here.len().saturating_sub(SEGMENTS_SHOWN_MAX),

@@ -39,6 +39,7 @@ mod object;
 mod opened;
 mod part_pump;
 mod parts;
+mod pauses;
 mod prefetch;
 mod pump;
 mod purge;
@@ -62,7 +63,8 @@ mod word;
 
 pub use answer::{CachedAnswer, Look};
 pub use ask::{Ask, AskKey};
-pub use baton_segment::policy::PolicyName;
+pub use baton_segment::layout::Grouping;
+pub use baton_segment::policy::{FILM_BLOCKS_MIN, PolicyChoice, PolicyName};
 pub use baton_segment::rules::{Arrival, Bypass, Key, QueryRule, RouteRules, Scheme};
 pub use baton_store::NotDurable;
 pub use counters::{CacheCounters, CacheStats, DiskStats};

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use baton_http::Status;
+use baton_segment::index::Facts;
+use baton_segment::layout::Layout;
+use baton_segment::policy::CachePolicy;
 use baton_segment::rules::{Label, RouteRules, Stored};
 
 use crate::blocks::Blocks;
@@ -27,10 +30,15 @@ impl Object {
     }
 
     /// A response that the store has found.
-    pub(crate) fn recovered(blocks: &Arc<Blocks>, content: u128, record: ResponseRecord) -> Self {
-        let ResponseRecord { generation, times, length, head, variant, labels, .. } = record;
+    pub(crate) fn recovered(
+        blocks: &Arc<Blocks>,
+        content: u128,
+        facts: Facts,
+        record: ResponseRecord,
+    ) -> Self {
+        let ResponseRecord { generation, times, head, variant, labels, .. } = record;
         let stored = Stored::restore(&RouteRules::default(), head, times, variant);
-        let content = Arc::new(Content::new(blocks, content, length));
+        let content = Arc::new(Content::new(blocks, content, facts));
         Self { is_unjudged: true, ..Self::new(stored, content, labels, generation) }
     }
 
@@ -65,16 +73,24 @@ impl Object {
 pub(crate) struct Content {
     blocks: Arc<Blocks>,
     pub(crate) key: u128,
+    /// Of what is asked for: its next version has the same.
+    pub(crate) handle: u64,
+    /// Which of its segments are kept.
+    pub(crate) policy: CachePolicy,
     length: OnceLock<u64>,
 }
 
 impl Content {
-    pub(crate) fn new(blocks: &Arc<Blocks>, key: u128, length: Option<u64>) -> Self {
-        let content = Self { blocks: Arc::clone(blocks), key, length: OnceLock::new() };
-        if let Some(length) = length {
-            content.set_length(length);
-        }
-        content
+    pub(crate) fn new(blocks: &Arc<Blocks>, key: u128, facts: Facts) -> Self {
+        let Facts { handle, length, .. } = facts;
+        let policy = facts.policy.unwrap_or(blocks.policy());
+        let length = length.map(OnceLock::from).unwrap_or_default();
+        Self { blocks: Arc::clone(blocks), key, handle, policy, length }
+    }
+
+    /// How it is divided.
+    pub(crate) fn layout(&self) -> Layout {
+        self.blocks.layout().grouped(self.policy.grouping)
     }
 
     /// Its length in bytes, if it is known yet.

@@ -4,6 +4,7 @@
 
 use baton_http::Status;
 use baton_http::origin::ResponseHead;
+use baton_segment::policy::{CachePolicy, PolicyChoice};
 use baton_segment::rules::{Key, Label, Purge, Purged, Times, VariantKey};
 
 /// The kinds of records in the store.
@@ -24,6 +25,8 @@ pub(crate) struct ResponseRecord {
     /// The last purge that did not concern it.
     pub(crate) generation: u64,
     pub(crate) times: Times,
+    /// Which of its segments are kept.
+    pub(crate) policy: CachePolicy,
     /// Bytes of the content; `None`: it had not come as a whole when this was written.
     pub(crate) length: Option<u64>,
     pub(crate) head: ResponseHead,
@@ -40,6 +43,7 @@ impl ResponseRecord {
         out.number(self.generation);
         out.number(self.times.requested_s);
         out.number(self.times.received_s);
+        out.bytes(self.policy.to_string().as_bytes());
         out.optional(self.length);
         out.number(self.head.status().code().into());
         out.bytes(self.head.reason());
@@ -59,6 +63,7 @@ impl ResponseRecord {
         let partition = String::from_utf8(input.bytes()?.to_vec()).ok()?;
         let generation = input.number()?;
         let times = Times { requested_s: input.number()?, received_s: input.number()? };
+        let policy = std::str::from_utf8(input.bytes()?).ok()?.parse::<PolicyChoice>().ok()?.of_object(false);
         let length = input.optional()?;
         let status = Status::new(u16::try_from(input.number()?).ok()?);
         let reason = input.bytes()?.to_vec();
@@ -67,7 +72,7 @@ impl ResponseRecord {
         let labels = (0..input.number()?).map(|_| input.number().map(Label)).collect::<Option<_>>()?;
         let text = input.bytes()?.to_vec();
         let head = ResponseHead::of_lines(text, status, reason, content_length, |_| true);
-        Some(Self { process, key, partition, generation, times, length, head, variant, labels })
+        Some(Self { process, key, partition, generation, times, policy, length, head, variant, labels })
     }
 }
 
@@ -158,10 +163,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Another form of records gets another number; those of the old one are forgotten then.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 #[cfg(test)]
 mod tests {
+    use baton_segment::layout::Grouping;
+    use baton_segment::policy::PolicyName;
     use baton_segment::rules::QueryRule;
     use proptest::prelude::*;
 
@@ -181,6 +188,7 @@ mod tests {
             partition: "site /route origin".into(),
             generation: 3 << 40,
             times: Times { requested_s: 1, received_s: 2 },
+            policy: CachePolicy { name: PolicyName::Wu, grouping: Grouping::Exponential },
             length,
             head,
             variant: VariantKey::from_bytes(format!("{vary}\n").as_bytes()).unwrap(),

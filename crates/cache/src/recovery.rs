@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use baton_segment::index::Facts;
 use baton_store::{NotDurable, WalkedObject};
 
 use crate::object::Object;
@@ -109,13 +110,15 @@ impl SharedCache {
         let key = record.key.clone();
         let hash = key.hash_within(&self.secret, partition.as_bytes()).0 as u64;
         let content = u128::from(found.key);
-        let object = Arc::new(Object::recovered(&self.blocks, content, record));
+        let facts =
+            Facts { length: Some(length), validator: None, handle: hash, policy: Some(record.policy) };
+        let object = Arc::new(Object::recovered(&self.blocks, content, facts, record));
         let needs_all = !object.is_combinable();
         // A client may ask for it from now on. The index comes second: what it refuses goes from both.
         if !self.directory.recover(hash, &key, partition, object) {
             return;
         }
-        if self.blocks.recover(content, (length, needs_all), hash, &found.blocks) {
+        if self.blocks.recover(content, facts, needs_all, &found.blocks) {
             CacheCounters::add(self.counters.recovered, 1);
         } else {
             self.directory.forget(hash, content);

@@ -17,8 +17,8 @@ pub struct Settings {
     pub objects_max: usize,
     /// Bytes of a block: a power of two of 4 KiB to 16 MiB.
     pub block_bytes: u32,
-    /// What is evicted first.
-    pub policy: PolicyName,
+    /// What is evicted first; `None`: by what it is, [`PolicyChoice`](baton_segment::policy::PolicyChoice).
+    pub policy: Option<PolicyName>,
     /// The name in `Cache-Status`.
     pub name: String,
 }
@@ -54,7 +54,7 @@ impl Default for Settings {
             disk: None,
             objects_max: 100_000,
             block_bytes: 256 << 10,
-            policy: PolicyName::S3Fifo,
+            policy: None,
             name: "baton".into(),
         }
     }

@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use baton_http::RequestHead;
 use baton_http::origin::ResponseHead;
 use baton_report::log;
+use baton_segment::index::Facts;
+use baton_segment::policy::CachePolicy;
 use baton_segment::rules::{
     Arrival, Bypass, CacheRequest, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged,
     Stored, decide, invalidated, labels_of,
@@ -342,24 +344,27 @@ impl SharedCache {
         let number = self.contents.fetch_add(1, Ordering::Relaxed);
         let content = self.secret.content(number, self.process).0;
         let length = stored.head().content_length().filter(|_| !stored.head().status().forbids_content());
+        let policy = self.blocks.policy_of(fill.ask.route.policy, stored.head(), length);
+        let facts = Facts { length, validator: None, handle: fill.ask.hash, policy: Some(policy) };
         let (begun, evicted) = match (&labels, stored.head().text().len() <= HEAD_BYTES_MAX) {
             (Err(_), _) => (Err("too-many-labels"), Evicted::default()),
             (_, false) => (Err("head-too-long"), Evicted::default()),
             (Ok(labels), true) => {
-                let record = self.record(&fill.ask, &stored, labels, length, fill.generation);
+                let record = self.record(&fill.ask, &stored, labels, (policy, length), fill.generation);
                 let first = self.blocks.layout().block_of(from);
-                self.blocks.begin(content, length, first, fill.ask.hash, record, now_ms)
+                self.blocks.begin(content, facts, (first, fill.ask.first_byte()), record, now_ms)
             }
         };
         self.forget(evicted);
-        let content = Arc::new(Content::new(&self.blocks, content, length));
+        let content = Arc::new(Content::new(&self.blocks, content, facts));
         (Arc::new(Object::new(stored, content, labels.unwrap_or_default(), fill.generation)), begun)
     }
 
     /// Writes down what has become of a response: another head, or its length.
     pub(crate) fn note_changed(&self, ask: &Ask, object: &Object) {
         let Object { stored, labels, content, .. } = object;
-        let record = self.record(ask, stored, labels, content.length(), object.generation());
+        let record =
+            self.record(ask, stored, labels, (content.policy, content.length()), object.generation());
         // With the earlier record it is stale sooner, or not found after a start.
         let _ = self.blocks.put_record(content.key, record);
     }
@@ -370,7 +375,7 @@ impl SharedCache {
         ask: &Ask,
         stored: &Stored,
         labels: &[Label],
-        length: Option<u64>,
+        (policy, length): (CachePolicy, Option<u64>),
         generation: u64,
     ) -> Vec<u8> {
         if !self.blocks.has_disk() {
@@ -382,6 +387,7 @@ impl SharedCache {
             partition: ask.route.partition.to_string(),
             generation,
             times: stored.times(),
+            policy,
             length,
             head: stored.head().clone(),
             variant: stored.variant().clone(),

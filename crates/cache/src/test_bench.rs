@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use baton_buf::Aggregate;
 use baton_http::origin::RequestKind;
 use baton_http::{HeadLimits, RequestHead};
+use baton_segment::policy::PolicyChoice;
 use baton_segment::rules::{Arrival, RouteRules, Scheme};
 use baton_upstream::{Address, Application, Endpoint, Gateway, Protocol, RequestId, ResponseEvent};
 use rustix::event::epoll;
@@ -70,7 +71,12 @@ impl Bench {
         let cache = LoopCache::new(&epoll, Arc::clone(&shared)).unwrap();
         let gateway = Gateway::new(epoll.try_clone().unwrap());
         let rules = RouteRules::default();
-        let route = Arc::new(CachedRoute { partition: "site".into(), rules, prefetch: 0 });
+        let route = Arc::new(CachedRoute {
+            partition: "site".into(),
+            policy: PolicyChoice::default(),
+            rules,
+            prefetch: 0,
+        });
         let application = Application::new(settings).unwrap();
         Self { cache, gateway, shared, route, application, listener, epoll, names: 0 }
     }

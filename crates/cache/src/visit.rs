@@ -1,4 +1,5 @@
-//! A reader of a content, as the policies of the indexes know it: which segments it reaches, and where it leaves.
+//! A reader of a content, as the policies of the indexes know it: which segments it reaches, and where it leaves. A request
+//! that goes on where another one has ended is the same [reader](crate::pauses).
 //!
 //! Policies that look at readers on their way have to hear that one leaves, or they keep bytes for it for as long as the
 //! content is here. So a visit ends with its value, however its request ends, and waits for an index that another loop has:
@@ -12,6 +13,7 @@ use baton_segment::layout::BlockNumber;
 
 use crate::blocks::Waiting;
 use crate::object::Content;
+use crate::pauses::Pause;
 
 /// A reader of a content.
 #[derive(Debug)]
@@ -19,6 +21,9 @@ pub(crate) struct Visit {
     content: Arc<Content>,
     /// The block that it has reached last, as far as the indexes were told.
     last: Option<BlockNumber>,
+    /// The byte behind the last one, and when the reader got that.
+    next: u64,
+    at_ms: u64,
     supply: Supply,
 }
 
@@ -34,12 +39,14 @@ pub(crate) enum Supply {
 impl Visit {
     /// A reader that has reached nothing yet.
     pub(crate) fn new(content: &Arc<Content>) -> Self {
-        Self { content: Arc::clone(content), last: None, supply: Supply::Cache }
+        Self { content: Arc::clone(content), last: None, next: 0, at_ms: 0, supply: Supply::Cache }
     }
 
     /// The reader for whom a content was [begun](crate::blocks::Blocks::begin) with this block.
     pub(crate) fn begun(content: &Arc<Content>, first: BlockNumber) -> Self {
-        Self { content: Arc::clone(content), last: Some(first), supply: Supply::Origin }
+        let mut visit = Self::new(content);
+        (visit.last, visit.supply) = (Some(first), Supply::Origin);
+        visit
     }
 
     pub(crate) fn supply(&self) -> Supply {
@@ -48,10 +55,11 @@ impl Visit {
 
     /// The reader gets these bytes.
     pub(crate) fn note_read(&mut self, bytes: &Range<u64>, now_ms: u64) {
-        let blocks = self.content.blocks().layout().blocks_over(bytes);
-        let from = self.last;
-        let Some(last) = blocks.clone().next_back().filter(|last| from != Some(*last)) else { return };
-        let waiting = if self.has_way() { Waiting::Yes } else { Waiting::No };
+        (self.next, self.at_ms) = (bytes.end, now_ms);
+        let blocks = self.content.layout().blocks_over(bytes);
+        let from = self.last.or_else(|| self.content.went_on(bytes.start));
+        let Some(last) = blocks.clone().next_back().filter(|last| self.last != Some(*last)) else { return };
+        let waiting = if self.content.has_way() { Waiting::Yes } else { Waiting::No };
         self.content.blocks().note(self.content.key, waiting, |index, object| {
             let mut from = from;
             for block in blocks.clone() {
@@ -65,33 +73,45 @@ impl Visit {
         self.last = Some(last);
     }
 
-    /// A reader gets these bytes of a content, all that it wants, at once. No client waits for that to be noted.
-    pub(crate) fn note_short(content: &Content, bytes: &Range<u64>, now_ms: u64) {
-        let blocks = content.blocks().layout().blocks_over(bytes);
-        content.blocks().note(content.key, Waiting::No, |index, object| {
-            let mut from = None;
-            for block in blocks.clone() {
-                index.handle_use(object, from, block, now_ms);
-                from = Some(block);
-            }
-            if let Some(last) = from {
-                index.handle_leave(object, last);
-            }
-        });
+    /// A reader gets these bytes of a content, all that it wants, at once. Where the content has one segment, no client waits
+    /// for that to be noted.
+    pub(crate) fn note_short(content: &Arc<Content>, bytes: &Range<u64>, now_ms: u64) {
+        Self::new(content).note_read(bytes, now_ms);
     }
 
-    /// Whether the content has more segments than one.
+    /// The reader may ask for more, if it has got something, and not all. Returns those that have left.
+    fn pause(&self, last: BlockNumber) -> Vec<Pause> {
+        let content = &self.content;
+        let pause = Pause { content: content.key, last, at_ms: self.at_ms };
+        let has_seen_all = content.length().is_some_and(|length| self.next >= length);
+        if has_seen_all || self.next == 0 {
+            return vec![pause];
+        }
+        content.blocks().note(content.key, Waiting::Yes, |index, object| index.handle_pause(object, last));
+        content.blocks().pauses().begin(content.handle, self.next, pause)
+    }
+}
+
+impl Content {
+    /// The block from which a reader goes on that asks for the bytes from here.
+    fn went_on(&self, start: u64) -> Option<BlockNumber> {
+        let pause = self.has_way().then(|| self.blocks().pauses().end(self.handle, start));
+        pause.flatten().map(|pause| pause.last)
+    }
+
+    /// Whether it has more segments than one.
     fn has_way(&self) -> bool {
-        let layout = self.content.blocks().layout();
-        self.content.length().is_none_or(|length| layout.segments_in(layout.blocks_in(length)) > 1)
+        let layout = self.layout();
+        self.length().is_none_or(|length| layout.segments_in(layout.blocks_in(length)) > 1)
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        if let Some(last) = self.last.filter(|_| self.has_way()) {
+        let Some(last) = self.last.filter(|_| self.content.has_way()) else { return };
+        for Pause { content, last, .. } in self.pause(last) {
             let blocks = self.content.blocks();
-            blocks.note(self.content.key, Waiting::Yes, |index, object| index.handle_leave(object, last));
+            blocks.note(content, Waiting::Yes, |index, object| index.handle_leave(object, last));
         }
     }
 }
@@ -99,6 +119,7 @@ impl Drop for Visit {
 #[cfg(test)]
 mod tests {
     use baton_buf::Slice;
+    use baton_segment::index::Facts;
     use baton_segment::policy::PolicyName;
 
     use super::*;
@@ -115,9 +136,10 @@ mod tests {
 
     impl Films {
         fn begin(&self, key: u128, blocks: u64) -> Arc<Content> {
-            let begun = self.blocks.begin(key, Some(blocks * BLOCK), 0, key as u64, Vec::new(), self.now_ms);
+            let facts = Facts { length: Some(blocks * BLOCK), handle: key as u64, ..Facts::default() };
+            let begun = self.blocks.begin(key, facts, (0, 0), Vec::new(), self.now_ms);
             assert_eq!(begun.0, Ok(()));
-            Arc::new(Content::new(&self.blocks, key, Some(blocks * BLOCK)))
+            Arc::new(Content::new(&self.blocks, key, facts))
         }
 
         /// Reads blocks one by one, a second each.
@@ -136,6 +158,36 @@ mod tests {
         }
     }
 
+    /// Goal: a film in parts is read by one reader, whoever stores what was not kept of it. Method: two films are read as often, one
+    /// as a whole, one in parts; then something else comes. As much is left of both.
+    #[test]
+    fn a_film_in_parts_is_worth_as_much_as_a_whole_one() {
+        for policy in [PolicyName::Reach, PolicyName::S3Fifo, PolicyName::Wu] {
+            let left_of_film = |part: u64| {
+                let settings = Settings {
+                    memory_bytes_max: 64 * BLOCK,
+                    block_bytes: BLOCK as u32,
+                    policy: Some(policy),
+                    ..Settings::default()
+                };
+                let blocks = Arc::new(Blocks::open(&settings, counters(), 1).expect("a cache"));
+                let mut films = Films { blocks, now_ms: 0 };
+                let film = films.begin(1, 49);
+                for _ in 0..2 {
+                    for first in (0..48).step_by(part as usize) {
+                        films.read(&mut Visit::new(&film), first..first + part);
+                    }
+                }
+                for key in 2..40 {
+                    let other = films.begin(key, 5);
+                    films.read(&mut Visit::new(&other), 0..5);
+                }
+                films.blocks_of(&film, 0..49)
+            };
+            assert_eq!(left_of_film(48), left_of_film(3), "{policy}");
+        }
+    }
+
     /// Goal: the policy keeps what a reader is about to want, and no longer than it reads. Method: two films that were begun as
     /// often; a reader is halfway through one, or was, and another film becomes popular.
     #[test]
@@ -144,7 +196,7 @@ mod tests {
             let settings = Settings {
                 memory_bytes_max: 192 * BLOCK,
                 block_bytes: BLOCK as u32,
-                policy: PolicyName::Reach,
+                policy: Some(PolicyName::Reach),
                 ..Settings::default()
             };
             let blocks = Arc::new(Blocks::open(&settings, counters(), 1).expect("a cache"));
@@ -158,6 +210,8 @@ mod tests {
             films.read(reader.as_mut().expect("a reader"), 0..60);
             reader = reader.filter(|_| !leaves);
             films.read(&mut Visit::new(&contents[1]), 0..60);
+            // So long that who has asked for no other part has left.
+            films.now_ms += 120_000;
             let popular = films.begin(3, 49);
             for _ in 0..12 {
                 films.read(&mut Visit::new(&popular), 0..48);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use baton_dcws::Origin;
+use baton_dispatch::migration::LoadMetric;
 use baton_pattern::Pattern;
 
 use super::duration::{Milliseconds, Seconds};
@@ -15,6 +16,18 @@ use super::schema::Schema;
 use super::setting::{Inline, settings};
 use super::shown::Shown;
 use super::text::{FilePath, Text};
+use super::words::{Word, words};
+
+words! {
+    for LoadMetric {
+        /// requests per second: for sites of small files
+        Requests = "requests",
+        /// bytes of bodies per second: for sites of large files
+        Bytes = "bytes",
+        /// bytes, and 64 KiB for each request: for any site
+        Both = "both",
+    }
+}
 
 settings! {
     /// Servers that share the load of their sites without a front-end: each lends documents to the others while it is the busier
@@ -52,6 +65,8 @@ settings! {
         recall_ms: u64 = 300_000, Milliseconds(100, 24 * HOUR_MS);
         /// How much busier one server must be for a document to move, in percent of the other's load.
         imbalance_percent: u64 = 120, Integer(100, 10_000);
+        /// What a load is. All servers have the same: the load of one that counts otherwise is not heard.
+        metric: LoadMetric = LoadMetric::Both, Word::<LoadMetric>::new();
         /// Part of its server's load from which a document is worth a move, in thousandths (T). Halved until a document has it.
         threshold_permille: u64 = 10, Integer(1, 1_000);
         /// Milliseconds between two looks at the folder. A document that has changed comes home then.
@@ -169,7 +184,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let given = "{ at = 'http://a:81', peers = ['http://b', 'https://c'], key = '/k', lends = false, pages = true, types = ['x/*'], \
                      entry_points = ['/e'], authorities = '/ca', copy_s = 9, statistics_ms = 101, ping_ms = 102, reply_ms = 103, \
-                     peer_ms = 104, recall_ms = 105, imbalance_percent = 106, threshold_permille = 109, scan_ms = 107, documents_max = 108 }";
+                     peer_ms = 104, recall_ms = 105, imbalance_percent = 106, metric = 'bytes', threshold_permille = 109, scan_ms = 107, documents_max = 108 }";
         let config = config(given).unwrap_or_else(|error| panic!("{error}"));
         let again = Config::from_toml(&config.to_toml()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(again.sites[0].settings.documents, config.sites[0].settings.documents);

@@ -177,6 +177,7 @@ impl Config {
                 peer_ms: configured.peer_ms,
                 recall_ms: configured.recall_ms,
                 imbalance_percent: u32::try_from(configured.imbalance_percent).unwrap_or(u32::MAX),
+                metric: configured.metric,
                 threshold_permille: u32::try_from(configured.threshold_permille).unwrap_or(u32::MAX),
                 documents_max: usize::try_from(configured.documents_max).unwrap_or(usize::MAX),
             });

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_cache::{CachedRoute, DiskSettings, PolicyName, QueryRule, RouteRules, Settings};
+use baton_cache::{
+    CachedRoute, DiskSettings, Grouping, PolicyChoice, PolicyName, QueryRule, RouteRules, Settings,
+};
 
 use super::condition::{When, WhenKind};
 use super::duration::Seconds;
@@ -50,8 +52,9 @@ settings! {
         objects_max: u64 = 100_000, Integer(1, 100_000_000);
         /// Bodies are kept in blocks of this size, a power of two from 4 KiB to 16 MiB.
         block_bytes: u64 = 256 << 10, BlockBytes;
-        /// Which response goes when there is no room for another.
-        policy: PolicyName = PolicyName::S3Fifo, Word::<PolicyName>::new();
+        /// What goes when there is no room for more. `auto`: `reach` for films (`video/…` and `audio/…` of more than 32 blocks),
+        /// `s3-fifo` for everything else. A route may have another one.
+        policy: Option<PolicyName> = None, Or("auto", Word::<PolicyName>::new());
         /// The name of this cache in `Cache-Status`.
         name: String = "baton".into(), Text;
     }
@@ -79,6 +82,12 @@ settings! {
         stale_if_error_s: u64 = 0, SECONDS;
         /// For how many seconds a stale response is served if the origin cannot be reached, if the response does not say.
         stale_if_unreachable_s: u64 = 60, SECONDS;
+        /// What goes first of the route's responses when there is no room for more. `auto`: as `policy` of `[shared_cache]`
+        /// says. Each policy has the share of the cache that it makes use of.
+        policy: Option<PolicyName> = None, Or("auto", Word::<PolicyName>::new());
+        /// How many blocks of a response come and go together, as a segment: `uniform:4` (4 each, at most 65536), `exponential`
+        /// (2, 4, 8 …) or `pyramid` (1, 1, 2, 4 …). `auto`: as suits the policy.
+        segments: Option<Grouping> = None, Or("auto", SegmentGrouping);
         /// How many of the segments behind the one that a client gets are fetched before it asks for them, where names
         /// count (`seg-12.m4s`); only with `proxy`.
         prefetch: u64 = 0, Integer(0, 16);
@@ -154,8 +163,12 @@ impl RouteCache {
             obeys_requests: self.obey_clients,
             ..RouteRules::default()
         };
-        let prefetch = u32::try_from(self.prefetch).unwrap_or(u32::MAX);
-        Arc::new(CachedRoute { partition: format!("{site} {route} {origin}").into(), rules, prefetch })
+        Arc::new(CachedRoute {
+            partition: format!("{site} {route} {origin}").into(),
+            policy: PolicyChoice { name: self.policy, grouping: self.segments },
+            rules,
+            prefetch: u32::try_from(self.prefetch).unwrap_or(u32::MAX),
+        })
     }
 }
 
@@ -188,6 +201,39 @@ impl Kind for CacheKind {
             Some(cache) => Inline::<RouteCache>::new().write(cache),
             None => false.into(),
         }
+    }
+}
+
+/// How blocks are grouped into segments. Not as a whole: that a viewer who leaves has the rest fetched the server does not do.
+struct SegmentGrouping;
+
+const GROUPINGS: &str = "\"uniform:BLOCKS\" (1 to 65536), \"exponential\" or \"pyramid\"";
+const SEGMENT_BLOCKS_MAX: u32 = 65_536;
+
+impl Kind for SegmentGrouping {
+    type Value = Grouping;
+
+    const SHOWN: Shown = Shown::Whole;
+
+    fn accepted(&self) -> String {
+        GROUPINGS.into()
+    }
+
+    fn read(&self, node: &Node, reading: &mut Reading<'_>) -> Option<Grouping> {
+        let Value::String(word) = node.get_ref() else { return reading.mismatch(node, GROUPINGS) };
+        let has_bound = |grouping: &Grouping| match grouping {
+            Grouping::Uniform(blocks) => blocks.get() <= SEGMENT_BLOCKS_MAX,
+            grouping => *grouping != Grouping::Whole,
+        };
+        let grouping = word.parse().ok().filter(has_bound);
+        if grouping.is_none() {
+            reading.refuse(node.span(), "is no grouping of blocks", format!("expected {GROUPINGS}"));
+        }
+        grouping
+    }
+
+    fn write(&self, value: &Grouping) -> toml::Value {
+        value.to_string().into()
     }
 }
 

@@ -21,7 +21,7 @@ mod trust;
 mod words;
 
 pub use cooperation::{AuthenticQuestion, Cooperation, DocumentFile, FileStamp};
-pub use map::{Book, Counts, Map, Requested, ServedCounts};
+pub use map::{Book, CountedRequest, Counts, Map, Requested, ServedCounts};
 pub use messages::{FromDocuments, ToDocuments};
 pub use origin::{COPIES, Origin};
 pub use process::run;

@@ -42,14 +42,57 @@ pub struct Book {
     counts: Arc<Counts>,
 }
 
-/// Requests since the last report.
+/// What was answered since the last report.
 #[derive(Debug, Default)]
 pub struct Counts {
     numbering: u64,
-    documents: Vec<AtomicU64>,
-    redirects: AtomicU64,
-    copies: AtomicU64,
-    others: AtomicU64,
+    documents: Vec<Answered>,
+    redirects: Answered,
+    copies: Answered,
+    others: Answered,
+}
+
+/// Requests that were answered, and bytes of bodies.
+#[derive(Debug, Default)]
+struct Answered {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Answered {
+    fn count(&self, bytes: u64) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> (u64, u64) {
+        (self.requests.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
+    }
+
+    /// One that begins with what this one has counted.
+    fn moved(&self) -> Self {
+        let (requests, bytes) = self.take();
+        Self { requests: requests.into(), bytes: bytes.into() }
+    }
+}
+
+/// A request that counts, once its response has ended.
+#[derive(Debug)]
+pub struct CountedRequest {
+    book: Arc<Book>,
+    requested: Requested,
+}
+
+impl CountedRequest {
+    /// A request that gets this.
+    pub fn new(book: &Arc<Book>, requested: Requested) -> Self {
+        Self { book: Arc::clone(book), requested }
+    }
+
+    /// Its response has ended, after so many bytes of the body.
+    pub fn end(self, bytes: u64) {
+        self.book.count(self.requested, bytes);
+    }
 }
 
 /// What a request got.
@@ -70,14 +113,16 @@ pub enum Requested {
 pub struct ServedCounts {
     /// [`Map::numbering`].
     pub numbering: u64,
-    /// Requests by document.
-    pub documents: Vec<(u32, u64)>,
+    /// By document: requests, and bytes of bodies.
+    pub documents: Vec<(u32, u64, u64)>,
     /// Requests that got the address where the document is.
     pub redirects: u64,
     /// Requests for copies of other servers' documents.
     pub copies: u64,
     /// Further requests that count for the load.
     pub others: u64,
+    /// Bytes of bodies of redirects, copies and others.
+    pub other_bytes: u64,
 }
 
 impl Book {
@@ -90,10 +135,10 @@ impl Book {
             true => Arc::clone(&last.counts),
             false => Arc::new(Counts {
                 numbering: map.numbering,
-                documents: map.documents.iter().map(|_| AtomicU64::new(0)).collect(),
-                redirects: AtomicU64::new(last.counts.redirects.swap(0, Ordering::Relaxed)),
-                copies: AtomicU64::new(last.counts.copies.swap(0, Ordering::Relaxed)),
-                others: AtomicU64::new(last.counts.others.swap(0, Ordering::Relaxed)),
+                documents: map.documents.iter().map(|_| Answered::default()).collect(),
+                redirects: last.counts.redirects.moved(),
+                copies: last.counts.copies.moved(),
+                others: last.counts.others.moved(),
             }),
         };
         let names = (0..).zip(&map.documents);
@@ -165,8 +210,8 @@ impl Book {
         gone.collect()
     }
 
-    /// Counts a request.
-    pub fn count(&self, requested: Requested) {
+    /// Counts a request whose response has so many bytes.
+    fn count(&self, requested: Requested, bytes: u64) {
         let cell = match requested {
             Requested::Document(number) => number
                 .and_then(|number| self.counts.documents.get(number as usize))
@@ -175,25 +220,28 @@ impl Book {
             Requested::Copy => &self.counts.copies,
             Requested::Fetch => &self.counts.others,
         };
-        cell.fetch_add(1, Ordering::Relaxed);
+        cell.count(bytes);
     }
 
     /// What has been counted since the last call, in parts of so many documents. Nothing: no parts.
     pub fn take_served(&self, documents_max: usize) -> Vec<ServedCounts> {
         let counted = (0..).zip(&self.counts.documents);
-        let counted: Vec<(u32, u64)> = counted
-            .map(|(number, count)| (number, count.swap(0, Ordering::Relaxed)))
-            .filter(|(_, count)| *count > 0)
+        let counted: Vec<(u32, u64, u64)> = counted
+            .map(|(number, answered)| (number, answered.take()))
+            .filter(|(_, (requests, _))| *requests > 0)
+            .map(|(number, (requests, bytes))| (number, requests, bytes))
             .collect();
         let numbering = self.counts.numbering;
         let part =
             |part: &[_]| ServedCounts { numbering, documents: part.to_vec(), ..ServedCounts::default() };
         let mut parts: Vec<_> = counted.chunks(documents_max.max(1)).map(part).collect();
         let Counts { redirects, copies, others, .. } = &*self.counts;
-        let [redirects, copies, others] =
-            [redirects, copies, others].map(|count| count.swap(0, Ordering::Relaxed));
-        if redirects + copies + others > 0 {
-            parts.push(ServedCounts { numbering, documents: Vec::new(), redirects, copies, others });
+        let others = [redirects, copies, others].map(Answered::take);
+        let [(redirects, _), (copies, _), (rest, _)] = others;
+        if redirects + copies + rest > 0 {
+            let other_bytes = others.iter().map(|(_, bytes)| bytes).sum();
+            let documents = Vec::new();
+            parts.push(ServedCounts { numbering, documents, redirects, copies, others: rest, other_bytes });
         }
         parts
     }
@@ -260,22 +308,25 @@ mod tests {
     fn counts_go_on_with_the_same_numbers_only() {
         let first = Book::new(&map(1, &[]), &Book::empty("http://a:8080".parse().unwrap()));
         let document = |number| Requested::Document(Some(number));
-        first.count(document(1));
-        first.count(Requested::Document(None));
-        first.count(document(7));
-        first.count(Requested::Redirect);
-        first.count(Requested::Fetch);
+        first.count(document(1), 10);
+        first.count(Requested::Document(None), 10);
+        first.count(document(7), 10);
+        first.count(Requested::Redirect, 10);
+        first.count(Requested::Fetch, 10);
         let second = Book::new(&map(1, &[(1, 0)]), &first);
-        second.count(document(1));
-        second.count(Requested::Copy);
+        second.count(document(1), 10);
+        second.count(Requested::Copy, 10);
         let parts = second.take_served(1);
         assert_eq!(
             parts[0],
-            ServedCounts { numbering: 1, documents: vec![(1, 2)], ..ServedCounts::default() }
+            ServedCounts { numbering: 1, documents: vec![(1, 2, 20)], ..ServedCounts::default() }
         );
-        assert_eq!((parts[1].redirects, parts[1].copies, parts[1].others), (1, 1, 3));
+        assert_eq!(
+            (parts[1].redirects, parts[1].copies, parts[1].others, parts[1].other_bytes),
+            (1, 1, 3, 50)
+        );
         assert_eq!((parts.len(), second.take_served(1).len()), (2, 0));
-        first.count(document(0));
+        first.count(document(0), 10);
         assert_eq!(Book::new(&map(2, &[]), &second).take_served(9), []);
     }
 }

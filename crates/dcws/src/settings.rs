@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use baton_dispatch::migration::MigrationSettings;
+use baton_dispatch::migration::{LoadMetric, MigrationSettings};
 use baton_pattern::Pattern;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,8 @@ pub struct SiteSettings {
     pub recall_ms: u64,
     /// How much busier one server must be, in percent of the other's load.
     pub imbalance_percent: u32,
+    /// What a load is.
+    pub metric: LoadMetric,
     /// Load of a document that is worth a move, in thousandths of its server's.
     pub threshold_permille: u32,
     /// Documents that are known.
@@ -81,6 +83,7 @@ impl SiteSettings {
             peer_us: self.peer_ms * 1000,
             recall_us: self.recall_ms * 1000,
             imbalance_percent: self.imbalance_percent,
+            metric: self.metric,
             threshold_permille: self.threshold_permille,
             documents_max: self.documents_max,
             ..MigrationSettings::default()

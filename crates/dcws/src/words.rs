@@ -1,5 +1,6 @@
 //! What two servers say to each other: a question, and its reply. Both tell a load, and which documents the other one has.
 
+use baton_dispatch::migration::LoadMetric;
 use serde::{Deserialize, Serialize};
 
 use crate::Origin;
@@ -46,8 +47,10 @@ pub struct Reply {
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// Requests per second.
+    /// Load per second.
     pub load: u64,
+    /// What it counts.
+    pub metric: LoadMetric,
     /// The version of the list of documents that the other server may serve.
     pub version: u64,
     /// The list itself, unless the other server has it: paths as in URLs, without the slash in front, and the version since
@@ -79,6 +82,8 @@ pub enum Distrust {
     Clock,
     /// The message was heard before, or does not answer what was asked.
     Replayed,
+    /// The server counts its load otherwise. All else that it says is heard.
+    Metric,
 }
 
 impl Distrust {
@@ -90,6 +95,7 @@ impl Distrust {
             Self::Stranger => "stranger",
             Self::Clock => "clock",
             Self::Replayed => "replayed",
+            Self::Metric => "metric",
         }
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use baton_dcws::{
-    Cooperation, Distrust, DocumentFile, Key, Map, Origin, Question, ServedCounts, SignedMessage, Stays,
+    Cooperation, Distrust, DocumentFile, Key, LoadReport, Map, Origin, Question, ServedCounts, SignedMessage,
+    Stays,
 };
-use baton_dispatch::migration::MigrationSettings;
+use baton_dispatch::migration::{LoadMetric, MigrationSettings};
 
 const SECOND: u64 = 1_000_000;
 
@@ -74,7 +75,7 @@ impl World {
                     server.map.as_ref().is_some_and(|map| map.away.iter().any(|(away, _)| away == number))
                 };
                 let documents: Vec<_> =
-                    (1..40).filter(|number| !away(number)).map(|number| (number, requests)).collect();
+                    (1..40).filter(|number| !away(number)).map(|number| (number, requests, 0)).collect();
                 server.site.handle_served(&ServedCounts {
                     numbering,
                     documents,
@@ -225,10 +226,32 @@ fn no_address_dies_whatever_the_network_does() {
     }
 }
 
+/// Loads that count different things say nothing about each other.
+#[test]
+fn the_load_of_a_peer_with_another_metric_is_not_heard() {
+    let mut site = Cooperation::new(origin(0), vec![origin(1)], key(), settings(), 0, WALL_US);
+    let mut hear = |metric, time_us| {
+        let news = LoadReport { load: 7, metric, version: 1, lent: None, obeys: None };
+        let signed = Question { from: origin(1), to: origin(0), time_us, news }.signed(&key());
+        let admitted = site.admit(&signed.signature, WALL_US).unwrap();
+        site.answer(admitted, &signed.body, 0).unwrap();
+        let report = site.report(0);
+        [report["peers"][0]["load"].as_u64(), report["refused"]["metric"].as_u64()]
+    };
+    assert_eq!(hear(LoadMetric::Bytes, WALL_US + 1), [None, Some(1)]);
+    assert_eq!(hear(LoadMetric::Both, WALL_US + 2), [Some(7), Some(1)]);
+}
+
 #[test]
 fn only_peers_with_the_key_and_a_right_clock_are_heard() {
     let mut site = Cooperation::new(origin(0), vec![origin(1)], key(), settings(), 0, WALL_US);
-    let news = baton_dcws::LoadReport { load: 1, version: 1, lent: Some(vec![("x".into(), 1)]), obeys: None };
+    let news = LoadReport {
+        load: 1,
+        metric: LoadMetric::Both,
+        version: 1,
+        lent: Some(vec![("x".into(), 1)]),
+        obeys: None,
+    };
     let question = |from: usize, to: usize, time_us| Question {
         from: origin(from),
         to: origin(to),

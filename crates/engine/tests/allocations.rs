@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use baton_cache::{CachedRoute, RouteRules, SharedCache};
+use baton_cache::{CachedRoute, PolicyChoice, RouteRules, SharedCache};
 use baton_content::{CacheSettings, Tree, TreeConfig};
 use baton_engine::heartbeat::Heartbeats;
 use baton_engine::{ArchitectureName, ListenAddress, ListenOptions, Listener, Steering, Tuning, Worker};
@@ -248,7 +248,12 @@ fn delegated(origin: SocketAddr, cache: Option<Arc<CachedRoute>>) -> Action {
 }
 
 fn cached_route() -> Arc<CachedRoute> {
-    Arc::new(CachedRoute { partition: "site".into(), rules: RouteRules::default(), prefetch: 0 })
+    Arc::new(CachedRoute {
+        partition: "site".into(),
+        policy: PolicyChoice::default(),
+        rules: RouteRules::default(),
+        prefetch: 0,
+    })
 }
 
 /// An origin that answers every request on a kept connection with so many bytes.

@@ -13,6 +13,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::str::FromStr;
 
 /// The number of a block within its object, from 0.
 pub type BlockNumber = u32;
@@ -36,9 +37,52 @@ pub enum Grouping {
 impl Grouping {
     /// Segments of four blocks: a megabyte of blocks of the default size, as caches that slice files have it.
     pub const UNIFORM: Self = Self::Uniform(NonZeroU32::new(4).unwrap());
+
+    /// What is accepted as a grouping.
+    pub const WORDS: &str = "uniform, uniform:BLOCKS, exponential, pyramid, whole";
 }
 
-/// The division of objects into blocks and segments; the same for all objects of a cache.
+/// `uniform:4`, `exponential`, `pyramid`, `whole`.
+impl fmt::Display for Grouping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform(blocks) => write!(f, "uniform:{blocks}"),
+            Self::Exponential => f.write_str("exponential"),
+            Self::Pyramid => f.write_str("pyramid"),
+            Self::Whole => f.write_str("whole"),
+        }
+    }
+}
+
+/// A word that is no grouping's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupingError(String);
+
+impl fmt::Display for GroupingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no grouping is called `{}`; there are {}", self.0, Grouping::WORDS)
+    }
+}
+
+impl std::error::Error for GroupingError {}
+
+impl FromStr for Grouping {
+    type Err = GroupingError;
+
+    fn from_str(word: &str) -> Result<Self, GroupingError> {
+        let blocks = word.strip_prefix("uniform:").map(str::parse::<NonZeroU32>);
+        match (word, blocks) {
+            (_, Some(Ok(blocks))) => Ok(Self::Uniform(blocks)),
+            ("uniform", _) => Ok(Self::UNIFORM),
+            ("exponential", _) => Ok(Self::Exponential),
+            ("pyramid", _) => Ok(Self::Pyramid),
+            ("whole", _) => Ok(Self::Whole),
+            _ => Err(GroupingError(word.into())),
+        }
+    }
+}
+
+/// The division of an object into blocks and segments. All objects of a cache have blocks of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     block_shift: u32,
@@ -81,6 +125,12 @@ impl Layout {
             return Err(BlockSizeError(block_bytes));
         }
         Ok(Self { block_shift: block_bytes.trailing_zeros(), grouping })
+    }
+
+    /// Blocks of the same size, grouped otherwise.
+    #[must_use]
+    pub fn grouped(self, grouping: Grouping) -> Self {
+        Self { grouping, ..self }
     }
 
     /// The size of a block in bytes; an object's last block may be shorter.

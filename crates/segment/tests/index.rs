@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::sync::LazyLock;
 
 use baton_segment::index::{Facts, Generation, Index, IndexSettings, NotStored, ObjectId, Removed};
 use baton_segment::layout::{BlockNumber, Grouping, Layout};
-use baton_segment::policy::{Aim, PolicyName};
+use baton_segment::policy::{Aim, CachePolicy, PolicyName};
 use baton_segment::rules::KeyHash;
 use proptest::prelude::*;
 
 const BLOCK: u64 = 4096;
 const BYTES_MAX: u64 = 40 * BLOCK;
 const OBJECTS_MAX: usize = 12;
+/// Blocks of all objects are alike, however they are grouped.
+static LAYOUT: LazyLock<Layout> = LazyLock::new(|| Layout::new(BLOCK, Grouping::Whole).unwrap());
 
 fn settings(policy: PolicyName, grouping: Grouping) -> IndexSettings {
     IndexSettings {
@@ -23,6 +26,12 @@ fn settings(policy: PolicyName, grouping: Grouping) -> IndexSettings {
         aim: Aim::Bytes,
         seed: 1,
     }
+}
+
+/// Objects of three classes: one has the index's own policy.
+fn policy_of(key: u128) -> Option<CachePolicy> {
+    let policies = [None, Some(PolicyName::Reach), Some(PolicyName::S3Fifo)];
+    policies[(key / 6 % 3) as usize].map(CachePolicy::from)
 }
 
 fn length_of(key: u128) -> u64 {
@@ -72,7 +81,7 @@ impl Model {
             }
             None => match self.index.insert(
                 KeyHash(key),
-                Facts { length, handle: key as u64, ..Facts::default() },
+                Facts { length, handle: key as u64, policy: policy_of(key), ..Facts::default() },
                 self.now,
             ) {
                 Ok(here) => {
@@ -91,7 +100,7 @@ impl Model {
 
     fn read(&mut self, reader: usize, at: f64, blocks: u32) {
         let (here, key, last) = self.readers[reader];
-        let all = self.index.layout().blocks_in(length_of(key));
+        let all = LAYOUT.blocks_in(length_of(key));
         let first = (at * f64::from(all)) as u32;
         let range = first..all.min(first + blocks);
         self.index.handle_use(here, last, first, self.now);
@@ -162,12 +171,12 @@ impl Model {
             }
             bytes += blocks
                 .iter()
-                .map(|block| self.index.layout().bytes_of(*block, length))
+                .map(|block| LAYOUT.bytes_of(*block, length))
                 .map(|range| range.end - range.start)
                 .sum::<u64>();
             assert_eq!(
                 self.index.is_complete(here),
-                length.is_some_and(|length| blocks.len() as u32 == self.index.layout().blocks_in(length))
+                length.is_some_and(|length| blocks.len() as u32 == LAYOUT.blocks_in(length))
             );
         }
         assert_eq!(self.index.bytes(), bytes);
@@ -212,7 +221,7 @@ fn run(policy: PolicyName, grouping: Grouping, calls: Vec<Call>) {
             }
             Call::Lose { reader, at } => {
                 let (here, key, _) = model.readers[reader % readers];
-                let block = (at * f64::from(model.index.layout().blocks_in(length_of(key)))) as u32;
+                let block = (at * f64::from(LAYOUT.blocks_in(length_of(key)))) as u32;
                 model.index.lose(here, block);
                 assert!(!model.index.contains(here, block));
             }
@@ -243,7 +252,8 @@ fn index(policy: PolicyName) -> Index {
 fn what_a_store_found_is_here_again_within_the_bounds() {
     for policy in PolicyName::ALL {
         let mut index = index(policy);
-        let facts = Facts { length: Some(9 * BLOCK), validator: Some(7), handle: 3 };
+        let facts =
+            Facts { length: Some(9 * BLOCK), validator: Some(7), handle: 3, policy: Some(policy.into()) };
         let here = index.recover(KeyHash(1), facts, 41, [0, 1, 8]).unwrap();
         assert_eq!((index.facts(here), index.generation(here), index.bytes()), (facts, 41, 3 * BLOCK));
         assert_eq!(index.recover(KeyHash(1), facts, 40, [2]), Err(NotStored::Purged), "an older generation");
@@ -264,7 +274,7 @@ fn what_a_store_found_is_here_again_within_the_bounds() {
 fn an_object_that_is_longer_than_the_layout_is_refused() {
     let mut index = index(PolicyName::Lru);
     let facts = |length| Facts { length, ..Facts::default() };
-    let too_long = index.layout().length_max() + 1;
+    let too_long = LAYOUT.length_max() + 1;
     assert_eq!(index.insert(KeyHash(1), facts(Some(too_long)), 0), Err(NotStored::OutOfRange));
     let here = index.insert(KeyHash(1), facts(None), 0).unwrap();
     assert_eq!(index.set_length(here, too_long), Err(NotStored::OutOfRange));
@@ -311,7 +321,7 @@ fn blocks_count_as_their_slots() {
         let before = index.bytes();
         let object =
             index.insert(KeyHash(key), Facts { length: Some(length), ..Facts::default() }, 0).unwrap();
-        let blocks = index.layout().blocks_in(length);
+        let blocks = LAYOUT.blocks_in(length);
         index.store(object, 0..blocks, 0).unwrap();
         assert_eq!(index.bytes() - before, expected, "{length} bytes");
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use baton_segment::index::{Facts, Index, IndexSettings, ObjectId};
 use baton_segment::layout::{BlockNumber, Grouping, Layout};
-use baton_segment::policy::{Aim, PolicyName};
+use baton_segment::policy::{Aim, CachePolicy, PolicyName};
 use baton_segment::rules::KeyHash;
 
 const BLOCK: u64 = 4096;
@@ -30,6 +30,10 @@ impl Cache {
     }
 
     fn open(&mut self, key: u128, blocks: u32) -> ObjectId {
+        self.open_with(key, blocks, None)
+    }
+
+    fn open_with(&mut self, key: u128, blocks: u32, policy: Option<CachePolicy>) -> ObjectId {
         match self.index.find(KeyHash(key)) {
             Some(here) => {
                 self.index.open(here);
@@ -37,10 +41,20 @@ impl Cache {
             }
             None => {
                 let length = Some(u64::from(blocks) * BLOCK);
-                let facts = Facts { length, handle: key as u64, ..Facts::default() };
+                let facts = Facts { length, handle: key as u64, policy, ..Facts::default() };
                 self.index.insert(KeyHash(key), facts, self.now).unwrap()
             }
         }
+    }
+
+    /// Something of one block is asked for; whether it was here.
+    fn ask(&mut self, key: u128, policy: PolicyName) -> bool {
+        let grouping = Grouping::Uniform(NonZeroU32::MIN);
+        let here = self.open_with(key, 1, Some(CachePolicy { name: policy, grouping }));
+        let was_here = self.index.contains(here, 0);
+        self.read_on(here, None, 1);
+        self.index.close(here);
+        was_here
     }
 
     /// Reads blocks one by one, a second each.
@@ -236,4 +250,48 @@ fn reach_lets_newcomers_come_twice() {
         cache.read(20, 1, 1);
     }
     assert!(cache.has(20));
+}
+
+/// Goal: two classes share a cache by what they make use of. Method: one is asked for the same again and again, the other for
+/// everything once; then their parts change. The share of each follows, however the cache was filled.
+#[test]
+fn room_goes_to_the_class_that_makes_use_of_it() {
+    let mut cache = Cache::new(PolicyName::Lru, 1000, true);
+    let mut once = 10_000..;
+    // The class that wants everything once fills the cache first.
+    (0..2000).for_each(|_| _ = cache.ask(once.next().unwrap(), PolicyName::Lru));
+    for (again, other) in [(PolicyName::S3Fifo, PolicyName::Lru), (PolicyName::Lru, PolicyName::S3Fifo)] {
+        let first = 1_000 * again as u128;
+        let mut hits = 0;
+        for round in 0..40 {
+            for key in first..first + 800 {
+                let was_here = cache.ask(key, again);
+                hits += u32::from(was_here && round == 39);
+                cache.ask(once.next().unwrap(), other);
+            }
+        }
+        assert!(hits > 700, "{again}: {hits} of 800");
+    }
+}
+
+/// Goal: what is asked for once moves no share, however much of it comes. Method: a film class in a part of the cache, then a
+/// scan through the other class of ten times the cache.
+#[test]
+fn a_scan_through_one_class_leaves_the_others() {
+    let mut cache = Cache::new(PolicyName::S3Fifo, 1000, true);
+    let films: Vec<u128> = (1..11).collect();
+    let view = |cache: &mut Cache, blocks: u32| {
+        for &film in &films {
+            let here = cache.open_with(film, 97, Some(PolicyName::Reach.into()));
+            cache.read_on(here, None, blocks);
+            cache.index.handle_leave(here, blocks - 1);
+            cache.index.close(here);
+        }
+    };
+    (0..3).for_each(|_| view(&mut cache, 20));
+    for key in 1000..11_000 {
+        cache.ask(key, PolicyName::S3Fifo);
+    }
+    let kept: usize = films.iter().map(|film| cache.blocks(*film).len()).sum();
+    assert_eq!(kept, 200);
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use baton_buf::Pool;
 use baton_cache::SharedCache;
 use baton_content::{Blocking, Cache, Found, NeedsDisk, Query, Tree};
+use baton_dcws::CountedRequest;
 use baton_http::{Stamp, h2};
 use baton_response::send_way::{SendWay, SendWays};
 use baton_response::{Digests, Supplies};
@@ -84,6 +85,8 @@ pub struct Context {
     pub head_text: h2::HeadText,
     /// Where paths are decoded into.
     pub path: Vec<u8>,
+    /// The document that was looked up last, for the record of its request.
+    pub counted: Option<CountedRequest>,
     /// Where sockets are read into. A waiting connection copies at most an incomplete head out of it.
     pub scratch: Vec<u8>,
 }
@@ -216,6 +219,7 @@ impl Context {
             packer: h2::Packer::new(),
             head_text: h2::HeadText::default(),
             path: Vec::new(),
+            counted: None,
             scratch: vec![0; SCRATCH_BYTES],
         }
     }

@@ -341,6 +341,9 @@ impl Exchange {
         {
             fetched::note_read(env.ctx, plan, since_us);
         }
+        if let Some(counted) = env.ctx.counted.take() {
+            self.record.counted = Some(counted);
+        }
         let source = source.and_then(|source| match source {
             Source::Found(Found::File(stored)) => coded_file::coded(env.ctx, env.stream, head, stored)
                 .map(|stored| Source::Found(Found::File(stored))),

@@ -1,8 +1,9 @@
 //! Cache policies side by side on one workload.
 
 use baton_figures::{Axis, Figure, Line, Report};
+use baton_segment::policy::PolicyChoice;
 
-use crate::caching::{CacheOutcome, CachePolicy, CacheScenario, Workload, replay};
+use crate::caching::{CacheOutcome, CacheScenario, Workload, replay};
 use crate::report::SimulationReport;
 use crate::runner::Runner;
 
@@ -12,7 +13,7 @@ pub fn compare_caches(
     runner: Runner<'_>,
     workload: &Workload,
     scenario: &CacheScenario,
-    policies: &[CachePolicy],
+    policies: &[PolicyChoice],
     shares: &[f64],
 ) -> SimulationReport {
     let each = |policy, share: f64| {

@@ -43,7 +43,7 @@ const EVEN: SiteParameters = SiteParameters {
 
 #[test]
 fn an_even_site_gains_nearly_what_servers_there_are() {
-    let report = run(&[EVEN], &[1, 2, 4], None, "", LoadMetric::Connections);
+    let report = run(&[EVEN], &[1, 2, 4], None, "", LoadMetric::Requests);
     let [one, two, four] = &report.documents[..] else { panic!("three runs") };
     assert!(two.connections_per_s > 1.8 * one.connections_per_s);
     assert!(four.connections_per_s > 3.5 * one.connections_per_s);
@@ -57,7 +57,7 @@ fn a_hot_document_bounds_the_gain() {
     let hot = SiteParameters { images: 0, shared: 1, ..EVEN };
     let entries = SiteParameters { entries: 60, images: 0, ..EVEN };
     for (made, bound) in [(hot, 3.1), (entries, 1.01)] {
-        let report = run(&[made], &[1, 8], None, "steps=2", LoadMetric::Connections);
+        let report = run(&[made], &[1, 8], None, "steps=2", LoadMetric::Requests);
         let gain = gain(&report.documents);
         assert!(gain < bound && gain > 0.99, "{gain} of {bound}: {:?}", report.documents);
         let hottest = report.documents[1].hottest;
@@ -69,7 +69,7 @@ fn a_hot_document_bounds_the_gain() {
 #[test]
 fn large_files_need_bytes() {
     let files = SiteParameters { pages: 1, images: 0, files: 40, file_kb: 400.0, ..EVEN };
-    let [bytes, connections] = [LoadMetric::Bytes, LoadMetric::Connections]
+    let [bytes, connections] = [LoadMetric::Bytes, LoadMetric::Requests]
         .map(|metric| gain(&run(&[files], &[1, 2], None, "", metric).documents));
     assert!(bytes > 1.3 * connections && bytes > 1.6, "{bytes} {connections}");
 }
@@ -77,7 +77,7 @@ fn large_files_need_bytes() {
 /// A page becomes hot: those who come by its old address are redirected, and throughput recovers.
 #[test]
 fn a_page_that_becomes_hot_is_served() {
-    let report = run(&[EVEN], &[1, 4], Some(1.0), "", LoadMetric::Connections);
+    let report = run(&[EVEN], &[1, 4], Some(1.0), "", LoadMetric::Requests);
     let [_, calm, _, hot] = &report.documents[..] else { panic!("four runs") };
     assert!(hot.redirected > 2.0 * calm.redirected, "{} {}", hot.redirected, calm.redirected);
     assert!(hot.connections_per_s > 0.75 * calm.connections_per_s);
@@ -87,7 +87,7 @@ fn a_page_that_becomes_hot_is_served() {
 /// The published shape is told of the published sites alone, and told truly: a run of ten minutes ends too soon.
 #[test]
 fn claims_are_held_against_the_numbers() {
-    assert!(run(&[EVEN], &[1, 2], None, "", LoadMetric::Connections).findings.claims.is_empty());
+    assert!(run(&[EVEN], &[1, 2], None, "", LoadMetric::Requests).findings.claims.is_empty());
     let scenario = DocumentScenario { seconds: 600, ..DocumentScenario::published() };
     let sites = ["lod", "sblog"].map(|name| SiteParameters::named(name).unwrap().site(name, 1));
     let report = compare_documents(Runner::new(2, &|_, _| ()), &sites, &scenario, &[1, 8], None);

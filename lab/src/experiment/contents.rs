@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use baton_dispatch::PolicyName;
 use baton_load::site::SiteKind;
-use baton_sim::caching::CachePolicy;
+use baton_segment::policy::PolicyChoice;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -150,7 +150,7 @@ pub(crate) struct ContenderText {
     pub(crate) simulated: Option<PolicyName>,
     /// The policy by which a simulated cache of the same size, with the same blocks, serves the same sessions.
     #[serde(default, deserialize_with = "policy")]
-    pub(crate) simulated_cache: Option<CachePolicy>,
+    pub(crate) simulated_cache: Option<PolicyChoice>,
     /// Loads that it gets; none: all.
     #[serde(default)]
     pub(crate) only: Vec<Spanned<String>>,

@@ -278,9 +278,11 @@ impl Run<'_> {
             (setting("shared_cache.memory_bytes_max")?, setting("shared_cache.block_bytes")?);
         let script = self.stage.site.script()?;
         let per_second = load.requests_per_second / script.mean_session();
-        let seconds = turn.effort.sessions_before(load) + turn.duration;
-        let sessions = (seconds.as_secs_f64() * per_second) as usize;
-        cluster::predict_media(policy, (cache, block), script, (sessions, per_second))
+        let warm_up = turn.effort.sessions_before(load);
+        let all = warm_up + turn.duration;
+        let sessions = (all.as_secs_f64() * per_second) as usize;
+        let warm_up = warm_up.as_secs_f64() / all.as_secs_f64();
+        cluster::predict_media(policy, (cache, block), script, (sessions, per_second, warm_up))
     }
 
     /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory

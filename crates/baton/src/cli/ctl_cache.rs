@@ -29,8 +29,9 @@ fn response(one: &Value, out: &mut String) {
     let here = elements(&one["here"]);
     let count = here.len() as u64 + number(&one["more"]);
     out.push_str(&format!(
-        "  {}, {length}, {age}; something of {count} of {segments} segments:\n",
-        one["status"]
+        "  {}, {length}, {age}, kept by {}; something of {count} of {segments} segments:\n",
+        one["status"],
+        one["policy"].as_str().unwrap_or_default()
     ));
     for segment in here {
         let [begin, end, blocks, memory, disk] =
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn segments_are_told_with_their_bytes() {
         let told = json!({ "url": "http://a/f.mp4", "responses": [{
-            "status": 200, "length": 1_000_000, "ttl_s": 60, "block_bytes": 4096, "segments": 16, "more": 0,
+            "status": 200, "length": 1_000_000, "ttl_s": 60, "policy": "reach", "block_bytes": 4096, "segments": 16, "more": 0,
             "here": [
                 { "segment": 0, "begin": 0, "end": 65_536, "blocks": 17, "in_memory": 17, "on_disk": 0 },
                 { "segment": 3, "begin": 196_608, "end": 262_144, "blocks": 16, "in_memory": 1, "on_disk": 2 },
@@ -69,7 +70,7 @@ mod tests {
         }]});
         assert_eq!(
             for_humans(&told),
-            "http://a/f.mp4: 1 stored response\n  200, 1000000 bytes, fresh for 60 s; something of 2 of 16 segments:\n    \
+            "http://a/f.mp4: 1 stored response\n  200, 1000000 bytes, fresh for 60 s, kept by reach; something of 2 of 16 segments:\n    \
              0: bytes 0-65535 and the last block; of 17 blocks, 17 in memory, 0 on disk\n    \
              3: bytes 196608-262143; of 16 blocks, 1 in memory, 2 on disk\n"
         );

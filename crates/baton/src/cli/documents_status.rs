@@ -40,7 +40,7 @@ fn document(one: &Value) -> String {
         "{}: {place}\n  {}{pages}\n  {} in this interval, of {} that a move needs; linked from {}\n",
         text("document"),
         text("why"),
-        counted(number("load"), "request"),
+        of_load(one, number("load")),
         number("threshold").max(1),
         counted(number("linked_from"), "page"),
     )
@@ -51,12 +51,21 @@ fn number(value: &Value) -> String {
     value.as_u64().map_or("?".into(), |number| number.to_string())
 }
 
+/// A load in the unit of its metric.
+fn of_load(of: &Value, load: u64) -> String {
+    match of["metric"].as_str() {
+        Some("requests") => counted(load, "request"),
+        Some("bytes") => counted(load, "byte"),
+        _ => format!("{} with 64 KiB a request", counted(load, "byte")),
+    }
+}
+
 fn site(site: &Value) -> String {
     let several = |value: &Value, one: &str| counted_as(number(value), value.as_u64().unwrap_or(0), one);
     let mut out = format!(
-        "{}: {}/s, {}, of which {} may move; {}, {}\n",
+        "{}: {} a second, {}, of which {} may move; {}, {}\n",
         site["at"].as_str().unwrap_or_default(),
-        several(&site["load"], "request"),
+        of_load(site, site["load"].as_u64().unwrap_or(0)),
         several(&site["documents"], "document"),
         number(&site["movable"]),
         several(&site["moved"], "move"),
@@ -67,7 +76,7 @@ fn site(site: &Value) -> String {
         let silences = peer["silences"].as_u64().unwrap_or(0);
         let load = match (peer["load"].as_u64(), silences) {
             (Some(load), 0) => {
-                format!("{}/s, heard {} ms before", counted(load, "request"), number(&peer["heard_ms"]))
+                format!("{} a second, heard {} ms before", of_load(site, load), number(&peer["heard_ms"]))
             }
             (_, 0) => "not heard of yet".into(),
             (_, silences) => format!("silent, {} unanswered", counted(silences, "question")),
@@ -103,7 +112,7 @@ mod tests {
     #[test]
     fn what_is_where_and_why() {
         let documents = json!({ "pid": 1, "sites": [{
-            "at": "http://a", "load": 9, "documents": 20, "movable": 7, "moved": 2, "recalled": 1,
+            "at": "http://a", "metric": "requests", "load": 9, "documents": 20, "movable": 7, "moved": 2, "recalled": 1,
             "peers": [
                 { "at": "http://b", "load": 3, "heard_ms": 40, "silences": 0, "holds": 1, "lends": 0 },
                 { "at": "http://c", "load": null, "heard_ms": null, "silences": 2, "holds": 0, "lends": null },
@@ -113,8 +122,8 @@ mod tests {
         }] });
         assert_eq!(
             for_humans(&documents),
-            "http://a: 9 requests/s, 20 documents, of which 7 may move; 2 moves, 1 recall
-  http://b: 3 requests/s, heard 40 ms before; has 1, lends 0
+            "http://a: 9 requests a second, 20 documents, of which 7 may move; 2 moves, 1 recall
+  http://b: 3 requests a second, heard 40 ms before; has 1, lends 0
   http://c: silent, 2 questions unanswered; has 0, lends ?
   /x.png -> http://b/~migrate/a/80/x.png, linked from 2 pages
   refused: 4 messages (signature)

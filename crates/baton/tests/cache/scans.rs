@@ -1,5 +1,7 @@
 //! What a run through many things that are asked for once leaves of a film, by each policy; and what an operator sees of it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::common::agent::Agent;
@@ -19,12 +21,26 @@ fn server(policy: &str) -> Server {
         Folder::new(),
         &format!(
             "processes = 1\n[shared_cache]\nmemory_bytes_max = '{} KiB'\nblock_bytes = '{} KiB'\npolicy = '{policy}'\n[[site]]\n{{listen}}\n\
-             [[site.route]]\npath = '/film'\nproxy = 'http://{}/'\ncache = true\n",
+             {}{}{}",
             (BLOCKS_MAX * BLOCK) >> 10,
             BLOCK >> 10,
-            FILMS.address()
+            route("/film", "true"),
+            route("/wu", "{ policy = 'wu', segments = 'uniform:8' }"),
+            route("/grouped", "{ segments = 'exponential' }")
         ),
     )
+}
+
+/// A route to the origin of films.
+fn route(path: &str, cache: &str) -> String {
+    format!("[[site.route]]\npath = '{path}'\nproxy = 'http://{}/'\ncache = {cache}\n", FILMS.address())
+}
+
+/// A film, and no file of MP4, whose index the cache would look for.
+fn show(test: &str, blocks: u64) -> Arc<Film> {
+    let film = Film::show(test, blocks * BLOCK, Manner::Honest);
+    film.change(|state| state.fields.push_str("Content-Type: video/webm\r\n"));
+    film
 }
 
 /// A viewer takes these blocks of a film.
@@ -35,11 +51,16 @@ fn view(agent: &mut Agent, film: &Film, blocks: std::ops::Range<u64>) -> String 
     status(&response)
 }
 
+/// What the operator is told of the response at a path.
+fn told_at(server: &Server, path: &str) -> Value {
+    let url = format!("http://localhost{path}");
+    let told: Value = serde_json::from_str(&server.ctl(&["cache", &url, "--json"])).expect("JSON");
+    told["responses"][0].clone()
+}
+
 /// The blocks in memory, by segment.
 fn told(server: &Server, film: &Film) -> Vec<(u64, u64)> {
-    let url = format!("http://localhost{}", film.address());
-    let told: Value = serde_json::from_str(&server.ctl(&["cache", &url, "--json"])).expect("JSON");
-    let here = told["responses"][0]["here"].as_array().cloned().unwrap_or_default();
+    let here = told_at(server, &film.address())["here"].as_array().cloned().unwrap_or_default();
     let number = |segment: &Value, key: &str| segment[key].as_u64().expect("a number");
     here.iter().map(|segment| (number(segment, "segment"), number(segment, "in_memory"))).collect()
 }
@@ -59,18 +80,20 @@ fn scan(agent: &mut Agent, scan: Scan) {
         Scan::Many => (BLOCKS_MAX, 2),
     };
     for _ in 0..count {
-        let other = Film::show("once", blocks * BLOCK, Manner::Honest);
+        let other = show("once", blocks);
         let response = agent.get(&other.address());
         assert_eq!((response.status, response.body.len() as u64), (200, blocks * BLOCK));
     }
 }
 
-/// Goal: the beginning of a film that some have begun survives what is asked for once: with `reach` and `s3-fifo` all of that; with
-/// `wu` films, whose beginnings have a share to themselves, but not the beginnings of many other things; with `lru` nothing.
+/// Goal: the beginning of a film that some have begun survives what is asked for once: with `auto`, `reach` and `s3-fifo` all of that;
+/// with `wu` films, whose beginnings have a share to themselves, but not the beginnings of many other things; with `lru` nothing.
 /// Method: three viewers take the first block, one of them more. The operator sees the blocks before and after.
 #[test]
 fn the_beginning_of_a_film_survives_a_scan() {
     for (policy, kind, survives) in [
+        ("auto", Scan::Long, true),
+        ("auto", Scan::Many, true),
         ("reach", Scan::Long, true),
         ("reach", Scan::Many, true),
         ("s3-fifo", Scan::Many, true),
@@ -80,7 +103,7 @@ fn the_beginning_of_a_film_survives_a_scan() {
         ("lru", Scan::Many, false),
     ] {
         let server = server(policy);
-        let film = Film::show("scanned", FILM_BLOCKS * BLOCK, Manner::Honest);
+        let film = show("scanned", FILM_BLOCKS);
         let mut agent = server.agent();
         view(&mut agent, &film, 0..10);
         for _ in 0..3 {
@@ -102,7 +125,7 @@ fn the_beginning_of_a_film_survives_a_scan() {
 #[test]
 fn an_operator_sees_segments() {
     let server = server("reach");
-    let film = Film::show("seen", FILM_BLOCKS * BLOCK, Manner::Honest);
+    let film = show("seen", FILM_BLOCKS);
     let mut agent = server.agent();
     let url = format!("http://localhost{}", film.address());
     assert!(server.ctl(&["cache", &url]).contains("nothing is here"));
@@ -110,11 +133,64 @@ fn an_operator_sees_segments() {
     view(&mut agent, &film, 18..20);
     wait_until("two blocks", || told(&server, &film) == [(1, 2)]);
     let said = server.ctl(&["cache", &url]);
-    for words in
-        ["1 stored response", "200, 2621440 bytes, fresh for", "1 of 3 segments", "1: bytes 1048576-2097151"]
-    {
+    for words in [
+        "1 stored response",
+        "200, 2621440 bytes, fresh for",
+        "kept by reach;",
+        "1 of 3 segments",
+        "1: bytes 1048576-2097151",
+    ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(server.ctl_fails(&["cache", "/film/a"]).contains("does not say which host"));
     assert!(server.ctl_fails(&["cache", "http://a/other"]).contains("has no cache"));
+}
+
+/// Goal: a route's policy counts first, then what the response is: a film or not. Method: responses on three routes, of which the
+/// operator is told.
+#[test]
+fn routes_and_films_have_policies_of_their_own() {
+    let server = server("auto");
+    let mut agent = server.agent();
+    let film = show("film", FILM_BLOCKS);
+    let short = show("short", 2);
+    let file = Film::show("file", FILM_BLOCKS * BLOCK, Manner::Honest);
+    for (route, film, policy) in [
+        ("/film", &film, "reach"),
+        ("/film", &short, "s3-fifo"),
+        ("/film", &file, "s3-fifo"),
+        ("/wu", &film, "wu/uniform:8"),
+        ("/wu", &file, "wu/uniform:8"),
+        ("/grouped", &film, "reach/exponential"),
+        ("/grouped", &file, "s3-fifo/exponential"),
+    ] {
+        let path = format!("{route}{}", film.path);
+        assert_eq!(agent.get(&path).status, 200);
+        assert_eq!(told_at(&server, &path)["policy"], policy, "{path}");
+    }
+    let films = server.explain("/film/x");
+    assert!(
+        films.contains("evicted by s3-fifo; video and sound of more than 2097152 bytes by reach\n"),
+        "{films}"
+    );
+    assert!(server.explain("/wu/x").contains("evicted by wu/uniform:8\n"));
+}
+
+/// Goal: a viewer who asks for a film in parts is one viewer. Method: with `s3-fifo` what is used once more in the small queue
+/// survives a scan. One viewer takes the first segment in four parts, which is one use; four viewers take it as well.
+#[test]
+fn parts_of_one_viewer_are_one_use() {
+    for (viewers, survives) in [(1, false), (4, true)] {
+        let server = server("s3-fifo");
+        let mut agent = server.agent();
+        let film = show("parts", FILM_BLOCKS);
+        for _ in 0..viewers {
+            for block in 0..4 {
+                view(&mut agent, &film, block..block + 1);
+            }
+        }
+        wait_until("all four blocks", || told(&server, &film) == [(0, 4)]);
+        scan(&mut agent, Scan::Many);
+        assert_eq!(!told(&server, &film).is_empty(), survives, "{viewers} viewers");
+    }
 }

@@ -773,3 +773,25 @@ error: `site.route.fastcgi.transport` has an unknown word
 "#,
     );
 }
+
+#[test]
+fn policies_of_a_cached_route() {
+    refused(
+        "[[site]]\n[[site.route]]\npath = \"/a\"\nproxy = \"http://a\"\ncache = { policy = \"lfu\", segments = \"uniform:0\" }\n",
+        r#"
+error: `site.route.cache.policy` has an unknown word
+ --> baton.toml:5:20
+  |
+5 | cache = { policy = "lfu", segments = "uniform:0" }
+  |                    ^^^^^ expected one of "lru", "gds", "s3-fifo", "wu", "reach"
+  |
+  = help: did you mean `lru`?
+
+error: `site.route.cache.segments` is no grouping of blocks
+ --> baton.toml:5:38
+  |
+5 | cache = { policy = "lfu", segments = "uniform:0" }
+  |                                      ^^^^^^^^^^^ expected "uniform:BLOCKS" (1 to 65536), "exponential" or "pyramid"
+"#,
+    );
+}

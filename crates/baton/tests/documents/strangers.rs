@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use baton_dcws::{Key, LoadReport, Question, SignedMessage};
+use baton_dispatch::migration::LoadMetric;
 
 use crate::common::client::Response;
 use crate::common::folder::Folder;
@@ -53,7 +54,7 @@ impl Pair {
             from: origin(self.home),
             to: origin(self.holder.address()),
             time_us: now_us() + later_us,
-            news: LoadReport { load: 1, version: 1, lent: Some(lent), obeys: None },
+            news: LoadReport { load: 1, metric: LoadMetric::Both, version: 1, lent: Some(lent), obeys: None },
         };
         question.signed(&Key::from_file(secret).expect("a key"))
     }

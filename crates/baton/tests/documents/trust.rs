@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use baton_dcws::{Key, LoadReport, Question, SIGNATURE_FIELD, SignedMessage};
+use baton_dispatch::migration::LoadMetric;
 
 use crate::common::agent::Body;
 use crate::common::client::{Client, Response};
@@ -37,6 +38,7 @@ fn question(servers: &Servers, time_us: u64) -> Question {
         time_us,
         news: LoadReport {
             load: 1,
+            metric: LoadMetric::Both,
             version: u64::MAX,
             lent: Some(vec![("evil.png".into(), 1)]),
             obeys: None,

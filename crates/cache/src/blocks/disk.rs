@@ -58,18 +58,17 @@ impl Blocks {
     pub(crate) fn recover(
         &self,
         content: u128,
-        (length, needs_all): (u64, bool),
-        handle: u64,
+        facts: Facts,
+        needs_all: bool,
         blocks: &[(u32, u32)],
     ) -> bool {
-        let facts = Facts { length: Some(length), validator: None, handle };
         let is_right = |&(block, len): &(u32, u32)| {
-            let bytes = self.layout.bytes_of(block, Some(length));
+            let bytes = self.layout.bytes_of(block, facts.length);
             bytes.end - bytes.start == u64::from(len)
         };
         let found = blocks.iter().filter(|block| is_right(block)).map(|(block, _)| *block);
         // An empty body has an empty block, which is on no disk.
-        let empty = (length == 0).then_some(0);
+        let empty = (facts.length == Some(0)).then_some(0);
         let key = KeyHash(content);
         let (is_kept, removed) = self.tiers.change(Tier::Disk, |index| {
             // What exceeds the bound is not kept; the rest is.

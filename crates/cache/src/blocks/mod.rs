@@ -20,15 +20,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_buf::Slice;
+use baton_http::origin::ResponseHead;
 use baton_segment::index::{Facts, Index, NotStored, ObjectId, Removed};
 use baton_segment::layout::{BlockNumber, Layout};
-use baton_segment::policy::Aim;
+use baton_segment::policy::{Aim, CachePolicy, PolicyChoice, is_film};
 use baton_segment::rules::KeyHash;
 use baton_store::{BlockId, DiskState, Store};
 
 pub(crate) use self::bytes::Available;
 use self::tiers::{Tier, Tiers};
 use crate::held::HeldBytes;
+use crate::pauses::Pauses;
 use crate::record::kind;
 use crate::{CacheCounters, Settings};
 
@@ -41,6 +43,10 @@ pub(crate) struct Blocks {
     layout: Layout,
     /// The range in which the bound of the memory is.
     memory_bytes: RangeInclusive<u64>,
+    /// The policy of most contents, and what decides about the others.
+    policy: CachePolicy,
+    choice: PolicyChoice,
+    pauses: Pauses,
     disk_bytes_max: u64,
     held: Arc<HeldBytes>,
     counters: CacheCounters,
@@ -65,13 +71,15 @@ impl Blocks {
     /// A block size that is none, or why the store cannot be opened.
     pub(crate) fn open(settings: &Settings, counters: CacheCounters, seed: u64) -> io::Result<Self> {
         let block_bytes = settings.block_bytes;
-        let layout = Layout::new(block_bytes.into(), settings.policy.grouping()).map_err(io::Error::other)?;
+        let choice = PolicyChoice { name: settings.policy, grouping: None };
+        let policy = choice.of_object(false);
+        let layout = Layout::new(block_bytes.into(), policy.grouping).map_err(io::Error::other)?;
         let index = |bytes_max: u64, aim| {
             Index::new(baton_segment::index::IndexSettings {
                 layout,
                 bytes_max: bytes_max.max(1),
                 objects_max: settings.objects_max.max(1),
-                policy: settings.policy,
+                policy: policy.name,
                 aim,
                 seed,
             })
@@ -104,6 +112,9 @@ impl Blocks {
             layout,
             memory_bytes: settings.memory_bytes_min.min(settings.memory_bytes_max)
                 ..=settings.memory_bytes_max,
+            policy,
+            choice,
+            pauses: Pauses::default(),
             disk_bytes_max,
             held: HeldBytes::new(if disk.is_some() { being_sent_bytes } else { settings.memory_bytes_max }),
             counters,
@@ -111,8 +122,30 @@ impl Blocks {
         })
     }
 
+    /// How contents are divided that have the policy of most.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// The policy of most contents.
+    pub(crate) fn policy(&self) -> CachePolicy {
+        self.policy
+    }
+
+    /// The policy of a response.
+    pub(crate) fn policy_of(
+        &self,
+        route: PolicyChoice,
+        head: &ResponseHead,
+        length: Option<u64>,
+    ) -> CachePolicy {
+        let media_type = head.field("Content-Type").unwrap_or_default();
+        route.or(self.choice).of_object(is_film(media_type, length, self.layout.block_bytes()))
+    }
+
+    /// Readers between two parts.
+    pub(crate) fn pauses(&self) -> &Pauses {
+        &self.pauses
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -140,24 +173,23 @@ impl Blocks {
         (memory.objects().max(on_disk), memory.bytes())
     }
 
-    /// Begins a content, of which this block comes first. It stays until [`end`](Self::end) even without a block.
+    /// Begins a content, of which this block comes first, for a reader that wants this byte first. It stays until [`end`](Self::end) even without a block.
     pub(crate) fn begin(
         &self,
         key: u128,
-        length: Option<u64>,
-        first: BlockNumber,
-        handle: u64,
+        facts: Facts,
+        (first, start): (BlockNumber, u64),
         record: Vec<u8>,
         now_ms: u64,
     ) -> (Result<(), &'static str>, Evicted) {
-        let facts = Facts { length, validator: None, handle };
+        let from = self.pauses.end(facts.handle, start).map(|pause| pause.last);
         let mut evicted = Evicted::default();
         let mut begun = Ok(());
         for tier in self.tiers.each() {
             let (inserted, removed) = self.tiers.change(tier, |index| {
                 let inserted = index.insert(KeyHash(key), facts, now_ms);
                 if let Ok(object) = inserted {
-                    index.handle_use(object, None, first, now_ms);
+                    index.handle_use(object, from, first, now_ms);
                 }
                 inserted.map(drop).map_err(NotStored::as_str)
             });

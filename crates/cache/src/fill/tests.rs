@@ -1,6 +1,7 @@
 //! A fill between a store that takes its blocks and readers at different places.
 
 use baton_http::Status;
+use baton_segment::index::Facts;
 use baton_segment::rules::{RouteRules, Stored, Times, VariantKey};
 use baton_upstream::FailureReason;
 
@@ -26,7 +27,7 @@ impl Filling {
         let variant = VariantKey::of(&ask.head.get(), &head).expect("it varies by nothing");
         let times = Times { requested_s: 0, received_s: 0 };
         let stored = Stored::restore(&RouteRules::default(), head, times, variant);
-        let content = Arc::new(Content::new(&bench.shared.blocks, 1, None));
+        let content = Arc::new(Content::new(&bench.shared.blocks, 1, Facts::default()));
         let object = Arc::new(Object::new(stored, content, Box::default(), 0));
         let fill = Fill {
             home: Arc::clone(&home),

@@ -108,7 +108,7 @@ impl Cooperation {
         }
     }
 
-    /// Requests per second in the last interval.
+    /// Load per second in the last interval, by the metric of the settings.
     pub fn load(&self) -> u64 {
         self.home.load()
     }
@@ -123,20 +123,15 @@ impl Cooperation {
 
     /// What workers have counted.
     pub fn handle_served(&mut self, served: &ServedCounts) {
-        for (number, count) in &served.documents {
-            let document = (served.numbering == self.documents.numbering())
-                .then(|| self.documents.id(*number))
-                .flatten();
-            for _ in 0..(*count).min(COUNT_MAX) {
-                self.home.handle_served(document, 0);
-            }
+        for &(number, requests, bytes) in &served.documents {
+            let document =
+                (served.numbering == self.documents.numbering()).then(|| self.documents.id(number)).flatten();
+            self.home.handle_served(document, requests, bytes);
         }
         self.redirected += served.redirects;
         self.copied += served.copies;
         let others = served.redirects.saturating_add(served.copies).saturating_add(served.others);
-        for _ in 0..others.min(COUNT_MAX) {
-            self.home.handle_served(None, 0);
-        }
+        self.home.handle_served(None, others, served.other_bytes);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) or a [question](Self::question) is due.
@@ -281,13 +276,23 @@ impl Cooperation {
             let names = |(id, since)| Some(self.documents.names(id)?.map(move |name| (name.clone(), since)));
             peer.listed_since().filter_map(names).flatten().collect()
         });
-        LoadReport { load: self.home.load(), version: peer.version(), lent, obeys: peer.theirs_version() }
+        LoadReport {
+            load: self.home.load(),
+            metric: self.settings.metric,
+            version: peer.version(),
+            lent,
+            obeys: peer.theirs_version(),
+        }
     }
 
     /// A peer has told its load and its lists.
     fn hear(&mut self, index: usize, news: LoadReport, now: Time) {
-        self.home.handle_load(id_of(index), news.load, now);
-        let changed = self.peers[index].hear(news, now);
+        if news.metric == self.settings.metric {
+            self.home.handle_load(id_of(index), news.load, now);
+        } else {
+            self.note_refused(Distrust::Metric);
+        }
+        let changed = self.peers[index].hear(news, self.settings.metric, now);
         self.map_is_due |= changed;
         self.take_moves(now);
     }
@@ -375,6 +380,7 @@ impl Cooperation {
         });
         json!({
             "at": self.at.to_string(),
+            "metric": self.settings.metric,
             "load": self.home.load(),
             "documents": self.documents.len(),
             "movable": self.documents.movable(),
@@ -407,6 +413,7 @@ impl Cooperation {
         };
         Some(json!({
             "site": self.at.to_string(),
+            "metric": self.settings.metric,
             "document": format!("/{name}"),
             "address": lent.map(address),
             "announced": lent.is_some_and(|peer| peer.away().any(|away| away == id)),
@@ -443,6 +450,3 @@ const SKEW_US_MAX: u64 = 300_000_000;
 
 /// Pages that are named which keep a document at home.
 const PAGES_SHOWN_MAX: usize = 16;
-
-/// Requests for a document in one report: more are not told apart.
-const COUNT_MAX: u64 = 1 << 20;

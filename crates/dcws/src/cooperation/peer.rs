@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_dispatch::Time;
-use baton_dispatch::migration::{DocumentId, MigrationSettings};
+use baton_dispatch::migration::{DocumentId, LoadMetric, MigrationSettings};
 use serde_json::{Value, json};
 
 use crate::Origin;
@@ -141,9 +141,9 @@ impl Peer {
     }
 
     /// Takes what it says. Says whether the map has changed.
-    pub(super) fn hear(&mut self, news: LoadReport, now: Time) -> bool {
+    pub(super) fn hear(&mut self, news: LoadReport, metric: LoadMetric, now: Time) -> bool {
         let mut changed = false;
-        self.load = Some((news.load, now));
+        self.load = (news.metric == metric).then_some((news.load, now));
         if std::mem::take(&mut self.silences) > 0 {
             self.ask_at = None;
         }

@@ -65,6 +65,8 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
+    use baton_dispatch::migration::LoadMetric;
+
     use super::*;
 
     #[test]
@@ -82,6 +84,7 @@ mod tests {
             peer_ms: 1,
             recall_ms: 1,
             imbalance_percent: 1,
+            metric: LoadMetric::Requests,
             threshold_permille: 1,
             documents_max: 1,
         };

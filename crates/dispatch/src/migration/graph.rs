@@ -1,7 +1,6 @@
 //! The local document graph: a home server's documents, who links to whom, where each one is, and its load.
 
 use super::PeerId;
-use super::settings::LoadMetric;
 use crate::Time;
 
 /// A document of a home server. The number of a removed document is given to a later one.
@@ -161,10 +160,10 @@ impl Graph {
         self.documents[id.index()].links_to = links_to;
     }
 
-    /// Counts a request that the home server has answered.
-    pub(super) fn count(&mut self, id: DocumentId, bytes: u64, metric: LoadMetric) {
+    /// Counts what the home server has answered, by its weight.
+    pub(super) fn count(&mut self, id: DocumentId, weight: u64) {
         if let Some(document) = self.get_mut(id) {
-            document.load = document.load.saturating_add(metric.of(bytes));
+            document.load = document.load.saturating_add(weight);
         }
     }
 
@@ -202,16 +201,6 @@ impl Graph {
 
     fn get_mut(&mut self, id: DocumentId) -> Option<&mut Document> {
         self.documents.get_mut(id.index()).filter(|document| document.exists)
-    }
-}
-
-impl LoadMetric {
-    /// What a response of so many bytes weighs.
-    pub(super) const fn of(self, bytes: u64) -> u64 {
-        match self {
-            Self::Connections => 1,
-            Self::Bytes => bytes,
-        }
     }
 }
 

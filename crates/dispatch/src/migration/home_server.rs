@@ -146,13 +146,13 @@ impl HomeServer {
         self.peers.join()
     }
 
-    /// The server has answered a request with so many bytes: with this document, or with something else that costs it a
-    /// connection, such as a redirect or what it holds for another server.
-    pub fn handle_served(&mut self, document: Option<DocumentId>, bytes: u64) {
-        let metric = self.settings.metric;
-        self.counted = self.counted.saturating_add(metric.of(bytes));
+    /// The server has answered so many requests with so many bytes together: with this document, or with something else that
+    /// costs it a connection, such as redirects or what it holds for another server.
+    pub fn handle_served(&mut self, document: Option<DocumentId>, requests: u64, bytes: u64) {
+        let weight = self.settings.metric.of(requests, bytes);
+        self.counted = self.counted.saturating_add(weight);
         if let Some(document) = document {
-            self.graph.count(document, bytes, metric);
+            self.graph.count(document, weight);
         }
     }
 

@@ -26,7 +26,7 @@
 //!
 //! home.handle_load(peer, 0, 0);
 //! for _ in 0..500 {
-//!     home.handle_served(Some(photo), 20_000);
+//!     home.handle_served(Some(photo), 1, 20_000);
 //! }
 //! home.handle_timeout(home.poll_timeout());
 //! assert_eq!(home.poll_move(), Some(Move::Migrate { document: photo, to: peer }));

@@ -1,5 +1,7 @@
 //! What can be set about migration, with the published values as defaults where there are any.
 
+use serde::{Deserialize, Serialize};
+
 /// Settings of a home server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationSettings {
@@ -30,19 +32,37 @@ pub struct MigrationSettings {
 }
 
 /// What a load is. All servers that cooperate must count the same thing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LoadMetric {
-    /// Connections per second (CPS): for sites of small files, where each request costs about the same.
-    #[default]
-    Connections,
-    /// Bytes per second (BPS): for sites of large files.
+    /// Requests per second, the source's connections (CPS): for sites of small files, where each costs about the same.
+    Requests,
+    /// Bytes of bodies per second (BPS): for sites of large files.
     Bytes,
+    /// Bytes, and [`Self::REQUEST_BYTES`] for each request.
+    #[default]
+    Both,
+}
+
+impl LoadMetric {
+    /// What a request weighs beside its bytes, by `both`: on the source's servers a request costs as much time as 62 KB.
+    pub const REQUEST_BYTES: u64 = 64 << 10;
+
+    /// What so many requests weigh whose responses have so many bytes together.
+    #[must_use]
+    pub const fn of(self, requests: u64, bytes: u64) -> u64 {
+        match self {
+            Self::Requests => requests,
+            Self::Bytes => bytes,
+            Self::Both => requests.saturating_mul(Self::REQUEST_BYTES).saturating_add(bytes),
+        }
+    }
 }
 
 impl Default for MigrationSettings {
     fn default() -> Self {
         Self {
-            metric: LoadMetric::Connections,
+            metric: LoadMetric::Both,
             // Baker, Moon, 1999, the table of parameters, at second hand (decision 0052).
             statistics_us: 10_000_000,
             ping_us: 20_000_000,

@@ -15,9 +15,14 @@ struct Site {
     now: Time,
 }
 
+/// Loads that are easily told.
+fn by_requests() -> MigrationSettings {
+    MigrationSettings { metric: LoadMetric::Requests, ..MigrationSettings::default() }
+}
+
 impl Site {
     fn new(documents: usize, peers: usize) -> Self {
-        Self::with(MigrationSettings::default(), documents, peers)
+        Self::with(by_requests(), documents, peers)
     }
 
     fn with(settings: MigrationSettings, documents: usize, peers: usize) -> Self {
@@ -33,7 +38,7 @@ impl Site {
     /// Serves this many requests for each document, by position.
     fn serve(&mut self, requests: &[u64]) {
         for (&document, &count) in self.documents.iter().zip(requests) {
-            (0..count).for_each(|_| self.home.handle_served(Some(document), 1000));
+            self.home.handle_served(Some(document), count, 1000 * count);
         }
     }
 
@@ -100,11 +105,11 @@ fn the_lightest_peer_gets_the_document() {
 
 #[test]
 fn entry_points_stay_however_busy_they_are() {
-    let mut home = HomeServer::new(MigrationSettings::default(), 0);
+    let mut home = HomeServer::new(by_requests(), 0);
     let entry = home.insert(true).unwrap();
     let peer = home.join().unwrap();
     home.handle_load(peer, 0, 0);
-    (0..10_000).for_each(|_| home.handle_served(Some(entry), 1));
+    home.handle_served(Some(entry), 10_000, 10_000);
     home.handle_timeout(10 * SECOND);
     assert_eq!((home.poll_move(), home.load()), (None, 1000));
 }
@@ -125,11 +130,15 @@ fn links_from_pages_away_count() {
 /// A few large files outweigh many small ones only if bytes count.
 #[test]
 fn the_metric_decides_what_is_heavy() {
-    for (metric, expected, load) in [(LoadMetric::Connections, 0, 101), (LoadMetric::Bytes, 1, 600)] {
+    for (metric, expected, load) in [
+        (LoadMetric::Requests, 0, 101),
+        (LoadMetric::Bytes, 1, 600),
+        (LoadMetric::Both, 0, 101 * 65_536 + 600),
+    ] {
         let settings = MigrationSettings { metric, threshold_permille: 500, ..MigrationSettings::default() };
         let mut site = Site::with(settings, 2, 1);
-        (0..1000).for_each(|_| site.home.handle_served(Some(site.documents[0]), 1));
-        (0..10).for_each(|_| site.home.handle_served(Some(site.documents[1]), 500));
+        site.home.handle_served(Some(site.documents[0]), 1000, 1000);
+        site.home.handle_served(Some(site.documents[1]), 10, 5000);
         assert_eq!(site.interval(&[0]), site.migrated(expected, 0));
         assert_eq!(site.home.load(), load);
     }

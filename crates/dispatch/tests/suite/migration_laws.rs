@@ -115,7 +115,7 @@ fn apply(home: &mut HomeServer, now: Time, event: &Event) -> Option<DocumentId> 
             home.set_links(DocumentId(*document), &links);
         }
         Event::Serve { document, requests } => {
-            (0..*requests).for_each(|_| home.handle_served(Some(DocumentId(*document)), 100));
+            home.handle_served(Some(DocumentId(*document)), *requests, 100 * requests);
         }
         Event::Join => drop(home.join()),
         Event::Tell { peer, load } => home.handle_load(PeerId(*peer), *load, now),

@@ -34,4 +34,4 @@ pub(super) fn served(documents: &DocumentsOfWorker) -> Vec<FromWorker> {
 }
 
 /// Documents in a message, which has room for twice as many.
-const PART: usize = 1_000;
+const PART: usize = 500;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key ──► object: length, validator, handle, blocks that are here, readers
-//!            └──► units: its segments that are here ──► policy: which one goes
+//!            └──► class: one policy and grouping ──► units: segments that are here; which one goes
 //! ```
 //!
 //! The index decides; the store acts. After each call that may remove something, [`Index::next_removed`] names blocks and
@@ -12,8 +12,10 @@
 //! An object stays while it has a block or a reader. After a crash, [`Index::recover`] is told what the store found.
 
 mod bitmap;
+mod class;
 mod object;
 mod outcome;
+mod shares;
 mod stock;
 
 use std::ops::Range;
@@ -21,9 +23,10 @@ use std::ops::Range;
 pub use object::{Facts, Generation};
 pub use outcome::{NotStored, Removed};
 
+use self::class::Classes;
 use self::stock::Stock;
 use crate::layout::{BlockNumber, Layout, SegmentNumber};
-use crate::policy::{Aim, Millis, PolicyName, Removal};
+use crate::policy::{Aim, CachePolicy, Millis, PolicyName, Removal, SegmentPlace};
 use crate::rules::KeyHash;
 pub use crate::units::ObjectId;
 use crate::units::UnitId;
@@ -31,17 +34,17 @@ use crate::units::UnitId;
 /// What an index is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexSettings {
-    /// How objects are divided.
+    /// The size of blocks, and how those of objects are grouped that come without a policy.
     pub layout: Layout,
     /// The most bytes of blocks, at least 1.
     pub bytes_max: u64,
     /// The most objects, 1 to 2^31.
     pub objects_max: usize,
-    /// Which segments are kept.
+    /// Which segments are kept of objects that come without a policy.
     pub policy: PolicyName,
-    /// What the policy makes the most of.
+    /// What policies make the most of.
     pub aim: Aim,
-    /// What the policy's random choices start from.
+    /// What the policies' random choices start from.
     pub seed: u64,
 }
 
@@ -61,9 +64,10 @@ impl Index {
     /// An empty index.
     #[must_use]
     pub fn new(settings: IndexSettings) -> Self {
-        let policy = settings.policy.machine(settings.aim, settings.bytes_max, settings.seed);
+        let IndexSettings { layout, aim, bytes_max, seed, .. } = settings;
+        let policy = CachePolicy { name: settings.policy, grouping: layout.grouping() };
         Self {
-            stock: Stock::new(settings.layout, policy),
+            stock: Stock::new(Classes::new(layout, policy, aim, bytes_max, seed)),
             bytes_max: settings.bytes_max,
             objects_max: settings.objects_max,
             next_generation: 1,
@@ -80,6 +84,7 @@ impl Index {
     /// Changes the bound of bytes. What is beyond a lower one goes when something is stored, or by [`evict`](Self::evict).
     pub fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
+        self.stock.classes.set_bytes_max(bytes_max);
     }
 
     /// The bound of bytes.
@@ -88,10 +93,10 @@ impl Index {
         self.bytes_max
     }
 
-    /// How objects are divided.
+    /// How an object is divided.
     #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.stock.layout
+    pub fn layout(&self, object: ObjectId) -> Layout {
+        self.stock.layout(object)
     }
 
     /// Bytes of all blocks that are here.
@@ -109,13 +114,13 @@ impl Index {
     /// Segments of which something is here.
     #[must_use]
     pub fn segments(&self) -> usize {
-        self.stock.units.len()
+        self.stock.classes.iter().map(|class| class.units.len()).sum()
     }
 
     /// Memory that the index itself takes, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.stock.objects.heap_bytes() + self.stock.units.heap_bytes() + self.stock.policy.heap_bytes()
+        self.stock.objects.heap_bytes() + self.stock.classes.heap_bytes()
     }
 
     /// The object of a key.
@@ -127,7 +132,8 @@ impl Index {
     /// What the caller said of an object.
     #[must_use]
     pub fn facts(&self, object: ObjectId) -> Facts {
-        self.stock.objects[object].facts()
+        let class = self.stock.objects[object].class;
+        Facts { policy: Some(self.stock.classes.policy_of(class)), ..self.stock.objects[object].facts() }
     }
 
     /// The generation of an object.
@@ -177,12 +183,12 @@ impl Index {
     /// # Errors
     /// [`NotStored::OutOfRange`] if it is too long, [`NotStored::TooManyObjects`].
     pub fn insert(&mut self, key: KeyHash, facts: Facts, now: Millis) -> Result<ObjectId, NotStored> {
-        if facts.length.is_some_and(|length| length > self.stock.layout.length_max()) {
+        if facts.length.is_some_and(|length| length > self.length_max()) {
             return Err(NotStored::OutOfRange);
         }
         self.purge(key);
         self.make_room_for_object(now)?;
-        let object = self.stock.objects.insert(key, facts, self.next_generation);
+        let object = self.insert_object(key, facts, self.next_generation);
         self.next_generation = self.next_generation.wrapping_add(1);
         self.open(object);
         Ok(object)
@@ -197,12 +203,12 @@ impl Index {
         if known == Some(length) {
             return Ok(());
         }
-        if known.is_some() || length > self.stock.layout.length_max() {
+        if known.is_some() || length > self.length_max() {
             self.stock.purge_object(object);
             return Err(NotStored::OutOfRange);
         }
         // The last block changes its segment, and maybe its size.
-        let last = self.stock.layout.blocks_in(length) - 1;
+        let last = self.stock.layout(object).blocks_in(length) - 1;
         let from_last: Vec<_> = self.stock.objects[object].blocks.blocks_back(last..u32::MAX).collect();
         for block in &from_last {
             self.stock.remove_block(object, *block, Removal::Invalid);
@@ -227,7 +233,7 @@ impl Index {
         block: BlockNumber,
         now: Millis,
     ) {
-        let unit = self.stock.units.find(object, self.stock.segment_of(object, block));
+        let unit = self.stock.class(object).units.find(object, self.stock.segment_of(object, block));
         self.note_reached(object, from, block, unit, now);
     }
 
@@ -243,10 +249,16 @@ impl Index {
         self.note_reached(object, from, block, None, now);
     }
 
+    /// A reader that has reached this block last may go on from there, or have left.
+    pub fn handle_pause(&mut self, object: ObjectId, last: BlockNumber) {
+        let place = self.stock.place_of(object, self.stock.segment_of(object, last));
+        self.stock.class_mut(object).machine.handle_pause(&place);
+    }
+
     /// A reader leaves, having reached this block last.
     pub fn handle_leave(&mut self, object: ObjectId, last: BlockNumber) {
         let place = self.stock.place_of(object, self.stock.segment_of(object, last));
-        self.stock.policy.handle_leave(&place);
+        self.stock.class_mut(object).machine.handle_leave(&place);
     }
 
     /// Stores blocks of an object. Those that are here already stay.
@@ -262,8 +274,7 @@ impl Index {
         if !self.is_current(object) {
             return Err(NotStored::Purged);
         }
-        if blocks.end > self.stock.blocks_in(object).unwrap_or_else(|| self.stock.layout.blocks_in(u64::MAX))
-        {
+        if blocks.end > self.blocks_max(object) {
             return Err(NotStored::OutOfRange);
         }
         // It stays, even if what is stored displaces all that it has.
@@ -281,9 +292,11 @@ impl Index {
         if self.bytes() <= self.bytes_max {
             return None;
         }
-        let victim = self.stock.policy.victim(now, &self.stock.units)?;
-        let (object, segment) = self.stock.units.place_of(victim);
-        let span = self.stock.layout.blocks_of(segment, self.stock.blocks_in(object));
+        let number = self.stock.classes.fullest(0, 0);
+        let class = &mut self.stock.classes[number];
+        let victim = class.machine.victim(now, &class.units)?;
+        let (object, segment) = class.units.place_of(victim);
+        let span = self.stock.layout(object).blocks_of(segment, self.stock.blocks_in(object));
         let record = &self.stock.objects[object];
         let tail = span.tail.filter(|tail| record.blocks.contains(*tail));
         Some((record.key(), record.blocks.blocks_back(span.body).next().or(tail)?))
@@ -291,8 +304,9 @@ impl Index {
 
     /// Evicts the segment of a block.
     pub fn evict(&mut self, object: ObjectId, block: BlockNumber) {
-        if let Some(unit) = self.stock.units.find(object, self.stock.segment_of(object, block)) {
-            self.stock.evict(unit, u64::MAX);
+        let segment = self.stock.segment_of(object, block);
+        if let Some(unit) = self.stock.class(object).units.find(object, segment) {
+            self.stock.evict(self.stock.objects[object].class, unit, u64::MAX);
         }
     }
 
@@ -326,7 +340,7 @@ impl Index {
         generation: Generation,
         blocks: impl IntoIterator<Item = BlockNumber>,
     ) -> Result<ObjectId, NotStored> {
-        if facts.length.is_some_and(|length| length > self.stock.layout.length_max()) {
+        if facts.length.is_some_and(|length| length > self.length_max()) {
             return Err(NotStored::OutOfRange);
         }
         if self.find(key).is_some_and(|object| !is_later(generation, self.generation(object))) {
@@ -340,8 +354,8 @@ impl Index {
         if is_later(next, self.next_generation) {
             self.next_generation = next;
         }
-        let object = self.stock.objects.insert(key, facts, generation);
-        let end = self.stock.blocks_in(object).unwrap_or_else(|| self.stock.layout.blocks_in(u64::MAX));
+        let object = self.insert_object(key, facts, generation);
+        let end = self.blocks_max(object);
         let mut result = Ok(object);
         for block in blocks {
             let bytes = self.stock.bytes_of(object, block);
@@ -362,6 +376,21 @@ impl Index {
         self.stock.next_removed()
     }
 
+    fn insert_object(&mut self, key: KeyHash, facts: Facts, generation: Generation) -> ObjectId {
+        let class = facts.policy.map_or(0, |policy| self.stock.classes.of_policy(policy));
+        self.stock.objects.insert(key, facts, class, generation)
+    }
+
+    /// The length of the longest object.
+    fn length_max(&self) -> u64 {
+        self.stock.classes[0].layout.length_max()
+    }
+
+    /// How many blocks an object has; as many as any can have, if its length is unknown.
+    fn blocks_max(&self, object: ObjectId) -> u32 {
+        self.stock.blocks_in(object).unwrap_or_else(|| self.stock.layout(object).blocks_in(u64::MAX))
+    }
+
     fn note_reached(
         &mut self,
         object: ObjectId,
@@ -374,7 +403,10 @@ impl Index {
         let segment = self.stock.segment_of(object, block);
         if from != Some(segment) {
             let place = self.stock.place_of(object, segment);
-            self.stock.policy.handle_use(now, &place, unit, from);
+            if unit.is_none() {
+                self.stock.classes.note_missed(self.stock.objects[object].class, &place);
+            }
+            self.stock.class_mut(object).machine.handle_use(now, &place, unit, from);
         }
     }
 
@@ -422,22 +454,33 @@ impl Index {
             return Ok(());
         }
         let place = self.stock.place_of(object, segment);
-        if bytes > self.bytes_max || !self.stock.policy.admits(now, &place, &self.stock.units) {
-            return Err(NotStored::NotWorthIt);
+        let made = if bytes > self.bytes_max {
+            Err(NotStored::NotWorthIt)
+        } else {
+            self.displace_for(&place, bytes, now)
+        };
+        if made.is_err() {
+            self.stock.classes.note_gone(self.stock.objects[object].class, &place);
         }
+        made
+    }
+
+    /// Evicts what a segment displaces: of its own class what it is worth more than, of others what is beyond their shares.
+    fn displace_for(&mut self, place: &SegmentPlace, bytes: u64, now: Millis) -> Result<(), NotStored> {
+        let own = self.stock.objects[place.object].class;
+        let mut is_admitted = false;
         while self.stock.bytes() + bytes > self.bytes_max {
-            let Some(victim) = self.stock.policy.victim(now, &self.stock.units) else {
+            let number = self.stock.classes.fullest(own, bytes);
+            let class = &mut self.stock.classes[number];
+            is_admitted |= number != own || class.machine.admits(now, place, &class.units);
+            let victim = class.machine.victim(now, &class.units).filter(|_| is_admitted);
+            let is_itself = |unit| class.units.place_of(unit) == (place.object, place.segment);
+            let Some(victim) = victim.filter(|unit| number != own || !is_itself(*unit)) else {
                 return Err(NotStored::NotWorthIt);
             };
-            if self.stock.units.place_of(victim) == (object, segment) {
-                return Err(NotStored::NotWorthIt);
-            }
-            let wanted = if self.stock.policy.peels() {
-                self.stock.bytes() + bytes - self.bytes_max
-            } else {
-                u64::MAX
-            };
-            self.stock.evict(victim, wanted);
+            let peels = class.machine.peels();
+            let wanted = if peels { self.stock.bytes() + bytes - self.bytes_max } else { u64::MAX };
+            self.stock.evict(number, victim, wanted);
         }
         Ok(())
     }
@@ -447,14 +490,16 @@ impl Index {
             if self.stock.objects.len() < self.objects_max {
                 return Ok(());
             }
-            let Some(victim) = self.stock.policy.victim(now, &self.stock.units) else { break };
-            let (object, _) = self.stock.units.place_of(victim);
+            let number = self.stock.classes.fullest(0, 0);
+            let class = &mut self.stock.classes[number];
+            let Some(victim) = class.machine.victim(now, &class.units) else { break };
+            let (object, _) = class.units.place_of(victim);
             if self.stock.objects[object].readers == 0 {
                 self.stock.drop_blocks(object, Removal::Evicted);
                 self.stock.remove_if_idle(object);
             } else {
                 // It stays for its readers; without this unit the policy names another one.
-                self.stock.evict(victim, u64::MAX);
+                self.stock.evict(number, victim, u64::MAX);
             }
         }
         if self.stock.objects.len() < self.objects_max { Ok(()) } else { Err(NotStored::TooManyObjects) }

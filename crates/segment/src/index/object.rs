@@ -3,6 +3,8 @@
 use hashbrown::HashTable;
 
 use super::bitmap::Bitmap;
+use super::shares::ClassId;
+use crate::policy::CachePolicy;
 use crate::rules::KeyHash;
 use crate::units::ObjectId;
 
@@ -21,6 +23,8 @@ pub struct Facts {
     /// A keyed hash of what is asked for, of which the object is one version: where its head and freshness are found, and how
     /// policies know it again when it has gone or another version has come. Freshness is the object's, not a segment's.
     pub handle: u64,
+    /// The policy that the object gets, with its grouping; `None`: the index's own.
+    pub policy: Option<CachePolicy>,
 }
 
 /// Sorted by size, since there may be a million.
@@ -35,6 +39,7 @@ pub(super) struct Object {
     pub(super) generation: Generation,
     pub(super) blocks: Bitmap,
     pub(super) readers: u32,
+    pub(super) class: ClassId,
     state: State,
 }
 
@@ -49,7 +54,7 @@ enum State {
 }
 
 impl Object {
-    fn new(key: KeyHash, facts: Facts, generation: Generation) -> Self {
+    fn new(key: KeyHash, facts: Facts, class: ClassId, generation: Generation) -> Self {
         Self {
             key: [key.0 as u64, (key.0 >> 64) as u64],
             length: facts.length.unwrap_or(u64::MAX),
@@ -58,6 +63,7 @@ impl Object {
             generation,
             blocks: Bitmap::default(),
             readers: 0,
+            class,
             state: State::Current,
         }
     }
@@ -74,9 +80,10 @@ impl Object {
         self.length = length;
     }
 
+    /// What the caller said, but for the policy.
     pub(super) fn facts(&self) -> Facts {
         let validator = Some(self.validator).filter(|validator| *validator != 0);
-        Facts { length: self.length(), validator, handle: self.handle }
+        Facts { length: self.length(), validator, handle: self.handle, policy: None }
     }
 
     pub(super) fn is_current(&self) -> bool {
@@ -109,8 +116,14 @@ impl Objects {
     }
 
     /// Adds an object whose key is not there.
-    pub(super) fn insert(&mut self, key: KeyHash, facts: Facts, generation: Generation) -> ObjectId {
-        let object = Object::new(key, facts, generation);
+    pub(super) fn insert(
+        &mut self,
+        key: KeyHash,
+        facts: Facts,
+        class: ClassId,
+        generation: Generation,
+    ) -> ObjectId {
+        let object = Object::new(key, facts, class, generation);
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = object;

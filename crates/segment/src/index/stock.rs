@@ -5,19 +5,19 @@
 
 use std::collections::VecDeque;
 
+use super::class::{Class, Classes};
 use super::object::Objects;
 use super::outcome::Removed;
+use super::shares::ClassId;
 use crate::layout::{BlockNumber, Layout, SegmentNumber};
-use crate::policy::{Millis, Policy, Removal, SegmentPlace};
-use crate::units::{ObjectId, UnitId, Units};
+use crate::policy::{Millis, Removal, SegmentPlace};
+use crate::units::{ObjectId, UnitId};
 
 /// The blocks that are here.
 #[derive(Debug)]
 pub(super) struct Stock {
-    pub(super) layout: Layout,
     pub(super) objects: Objects,
-    pub(super) units: Units,
-    pub(super) policy: Box<dyn Policy>,
+    pub(super) classes: Classes,
     bytes: u64,
     /// Blocks count as the slots that they lie in: powers of two of at least this. 0: by their length.
     pub(super) slot_bytes_min: u64,
@@ -25,16 +25,8 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    pub(super) fn new(layout: Layout, policy: Box<dyn Policy>) -> Self {
-        Self {
-            layout,
-            objects: Objects::default(),
-            units: Units::default(),
-            policy,
-            bytes: 0,
-            slot_bytes_min: 0,
-            removed: VecDeque::new(),
-        }
+    pub(super) fn new(classes: Classes) -> Self {
+        Self { objects: Objects::default(), classes, bytes: 0, slot_bytes_min: 0, removed: VecDeque::new() }
     }
 
     /// Bytes of all blocks.
@@ -51,16 +43,30 @@ impl Stock {
         self.objects[object].blocks.contains(block)
     }
 
+    /// The class of an object.
+    pub(super) fn class(&self, object: ObjectId) -> &Class {
+        &self.classes[self.objects[object].class]
+    }
+
+    pub(super) fn class_mut(&mut self, object: ObjectId) -> &mut Class {
+        &mut self.classes[self.objects[object].class]
+    }
+
+    /// How an object is divided.
+    pub(super) fn layout(&self, object: ObjectId) -> Layout {
+        self.class(object).layout
+    }
+
     pub(super) fn blocks_in(&self, object: ObjectId) -> Option<u32> {
-        self.objects[object].length().map(|length| self.layout.blocks_in(length))
+        self.objects[object].length().map(|length| self.layout(object).blocks_in(length))
     }
 
     pub(super) fn segment_of(&self, object: ObjectId, block: BlockNumber) -> SegmentNumber {
-        self.layout.segment_of(block, self.blocks_in(object))
+        self.layout(object).segment_of(block, self.blocks_in(object))
     }
 
     pub(super) fn bytes_of(&self, object: ObjectId, block: BlockNumber) -> u64 {
-        let bytes = self.layout.bytes_of(block, self.objects[object].length());
+        let bytes = self.layout(object).bytes_of(block, self.objects[object].length());
         match bytes.end - bytes.start {
             len if len == 0 || self.slot_bytes_min == 0 => len,
             len => len.max(self.slot_bytes_min).next_power_of_two(),
@@ -70,8 +76,9 @@ impl Stock {
     pub(super) fn place_of(&self, object: ObjectId, segment: SegmentNumber) -> SegmentPlace {
         let length = self.objects[object].length();
         let object_blocks = self.blocks_in(object);
-        let span = self.layout.blocks_of(segment, object_blocks);
-        let start_of = |block| self.layout.bytes_of(block, length).start;
+        let layout = self.layout(object);
+        let span = layout.blocks_of(segment, object_blocks);
+        let start_of = |block| layout.bytes_of(block, length).start;
         let tail = span.tail.map_or(0, |block| self.bytes_of(object, block));
         SegmentPlace {
             key: self.objects[object].handle,
@@ -80,15 +87,15 @@ impl Stock {
             first_block: span.body.start,
             blocks: (span.body.len() as u32 + u32::from(span.tail.is_some())).max(1),
             object_blocks,
-            is_only: object_blocks.is_some_and(|blocks| self.layout.segments_in(blocks) == 1),
+            is_only: object_blocks.is_some_and(|blocks| layout.segments_in(blocks) == 1),
             bytes: start_of(span.body.end) - start_of(span.body.start) + tail,
         }
     }
 
     /// Evicts the last blocks of a unit, of so many bytes at least, or all.
-    pub(super) fn evict(&mut self, victim: UnitId, wanted: u64) {
-        let (object, segment) = self.units.place_of(victim);
-        let span = self.layout.blocks_of(segment, self.blocks_in(object));
+    pub(super) fn evict(&mut self, class: ClassId, victim: UnitId, wanted: u64) {
+        let (object, segment) = self.classes[class].units.place_of(victim);
+        let span = self.layout(object).blocks_of(segment, self.blocks_in(object));
         let blocks = &self.objects[object].blocks;
         let tail = span.tail.filter(|tail| blocks.contains(*tail));
         let mut freed = 0;
@@ -115,7 +122,8 @@ impl Stock {
     /// The object is not found by its key any more.
     fn detach(&mut self, object: ObjectId) {
         if self.objects[object].is_current() {
-            self.policy.handle_gone(self.objects[object].handle);
+            let handle = self.objects[object].handle;
+            self.class_mut(object).machine.handle_gone(handle);
             self.objects.detach(object);
         }
     }
@@ -146,39 +154,48 @@ impl Stock {
     /// Adds a block that is not here.
     pub(super) fn put_block(&mut self, object: ObjectId, block: BlockNumber, now: Millis) {
         let segment = self.segment_of(object, block);
-        let unit = self.units.find(object, segment).unwrap_or_else(|| {
-            let unit = self.units.insert(object, segment);
-            self.policy.handle_inserted(now, unit, &self.place_of(object, segment));
+        let unit = self.class(object).units.find(object, segment).unwrap_or_else(|| {
+            let place = self.place_of(object, segment);
+            let class = self.class_mut(object);
+            let unit = class.units.insert(object, segment);
+            class.machine.handle_inserted(now, unit, &place);
             unit
         });
         self.objects[object].blocks.insert(block);
-        self.resize(unit, self.units.bytes_of(unit) + self.bytes_of(object, block));
+        self.resize(object, unit, self.class(object).units.bytes_of(unit) + self.bytes_of(object, block));
     }
 
     /// Removes a block that is here, and its unit if that was the last one.
     pub(super) fn remove_block(&mut self, object: ObjectId, block: BlockNumber, why: Removal) {
         let segment = self.segment_of(object, block);
         self.objects[object].blocks.remove(block);
-        let Some(unit) = self.units.find(object, segment) else { return };
-        self.resize(unit, self.units.bytes_of(unit).saturating_sub(self.bytes_of(object, block)));
+        let units = &self.class(object).units;
+        let Some(unit) = units.find(object, segment) else { return };
+        self.resize(object, unit, units.bytes_of(unit).saturating_sub(self.bytes_of(object, block)));
         if self.is_bare(object, segment) {
             let place = self.place_of(object, segment);
-            self.policy.handle_removed(unit, &place, why);
-            self.units.remove(unit);
+            let class = self.class_mut(object);
+            class.machine.handle_removed(unit, &place, why);
+            class.units.remove(unit);
+            if why == Removal::Evicted {
+                self.classes.note_gone(self.objects[object].class, &place);
+            }
         }
     }
 
     /// Whether no block of a segment is here; empty blocks count.
     fn is_bare(&self, object: ObjectId, segment: SegmentNumber) -> bool {
-        let span = self.layout.blocks_of(segment, self.blocks_in(object));
+        let span = self.layout(object).blocks_of(segment, self.blocks_in(object));
         let blocks = &self.objects[object].blocks;
         blocks.blocks_back(span.body).next().is_none() && !span.tail.is_some_and(|tail| blocks.contains(tail))
     }
 
-    fn resize(&mut self, unit: UnitId, after: u64) {
-        let before = self.units.bytes_of(unit);
-        self.units.set_bytes(unit, after);
+    fn resize(&mut self, object: ObjectId, unit: UnitId, after: u64) {
+        let class = self.class_mut(object);
+        let before = class.units.bytes_of(unit);
+        class.units.set_bytes(unit, after);
+        class.bytes = class.bytes - before + after;
+        class.machine.handle_resized(unit, before, after);
         self.bytes = self.bytes - before + after;
-        self.policy.handle_resized(unit, before, after);
     }
 }

@@ -60,6 +60,12 @@ pub trait Policy: fmt::Debug + Send {
         from: Option<SegmentNumber>,
     );
 
+    /// How many bytes the policy's segments may have from now on, about.
+    fn handle_room(&mut self, _bytes_max: u64) {}
+
+    /// A reader may have left, having reached this segment last, or go on from it.
+    fn handle_pause(&mut self, _: &SegmentPlace) {}
+
     /// A reader leaves, having reached this segment last.
     fn handle_leave(&mut self, _: &SegmentPlace) {}
 

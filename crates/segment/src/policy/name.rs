@@ -25,6 +25,11 @@ impl PolicyName {
     /// Every policy, the simplest first.
     pub const ALL: [Self; 5] = [Self::Lru, Self::Gds, Self::S3Fifo, Self::Wu, Self::Reach];
 
+    /// The policy for films, unless another one is chosen: it knows how far viewers get.
+    pub const FILMS: Self = Self::Reach;
+    /// The policy for everything else: it keeps what is asked for again, whatever comes once.
+    pub const FILES: Self = Self::S3Fifo;
+
     /// The name as it is written in configurations and figures.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

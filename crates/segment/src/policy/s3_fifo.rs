@@ -9,10 +9,7 @@
 //! J. Yang and others, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023, algorithm 1. Queues are measured
 //! in bytes, ghosts by the bytes that they had: as many as the main queue holds.
 
-use std::collections::VecDeque;
-
-use hashbrown::HashSet;
-
+use super::ghosts::Ghosts;
 use super::interface::{Millis, Policy, Removal, SegmentPlace};
 use super::list::{Links, List};
 use crate::layout::SegmentNumber;
@@ -75,7 +72,7 @@ impl Policy for S3Fifo {
         if self.states.len() <= unit.at() {
             self.states.resize(unit.at() + 1, State::default());
         }
-        let in_main = self.ghosts.take(place);
+        let in_main = self.ghosts.contains(place);
         self.states[unit.at()] = State { in_main, uses: 0 };
         let queue = if in_main { &mut self.main } else { &mut self.small };
         queue.list.push(&mut self.links, unit.0);
@@ -119,42 +116,5 @@ impl Policy for S3Fifo {
 
     fn heap_bytes(&self) -> usize {
         self.links.heap_bytes() + self.states.capacity() * size_of::<State>() + self.ghosts.heap_bytes()
-    }
-}
-
-type GhostKey = (u64, SegmentNumber);
-
-/// Segments that were evicted from the small queue, the oldest forgotten first.
-#[derive(Debug, Default)]
-struct Ghosts {
-    queue: VecDeque<(GhostKey, u64)>,
-    keys: HashSet<GhostKey, foldhash::fast::FixedState>,
-    bytes: u64,
-}
-
-/// A bound in number, for segments of few bytes.
-const GHOSTS_MAX: usize = 1 << 20;
-
-impl Ghosts {
-    fn add(&mut self, place: &SegmentPlace, bytes_max: u64) {
-        if self.keys.insert((place.key, place.segment)) {
-            self.queue.push_back(((place.key, place.segment), place.bytes));
-            self.bytes += place.bytes;
-        }
-        while (self.bytes > bytes_max || self.queue.len() > GHOSTS_MAX)
-            && let Some((key, bytes)) = self.queue.pop_front()
-        {
-            self.keys.remove(&key);
-            self.bytes -= bytes;
-        }
-    }
-
-    /// Whether it is one; it stays in the queue until its turn.
-    fn take(&mut self, place: &SegmentPlace) -> bool {
-        self.keys.contains(&(place.key, place.segment))
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.queue.capacity() * size_of::<(GhostKey, u64)>() + self.keys.allocation_size()
     }
 }

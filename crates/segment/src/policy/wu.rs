@@ -20,7 +20,7 @@ const PREFIX_SHARE: f64 = 0.1;
 /// How many objects at the end of the list compete for the least value.
 const CANDIDATES: usize = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Wu {
     prefix_bytes_max: u64,
     prefix_bytes: u64,
@@ -48,20 +48,6 @@ struct Requests {
 }
 
 impl Wu {
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self {
-            prefix_bytes_max: (bytes_max as f64 * PREFIX_SHARE) as u64,
-            prefix_bytes: 0,
-            unit_links: Links::default(),
-            prefixes: List::default(),
-            object_links: Links::default(),
-            objects: List::default(),
-            later: BTreeSet::new(),
-            is_prefix: Vec::new(),
-            requests: Vec::new(),
-        }
-    }
-
     fn last_segment(&self, object: ObjectId) -> Option<SegmentNumber> {
         self.later.range((object, 0)..=(object, SegmentNumber::MAX)).next_back().map(|(_, segment)| *segment)
     }
@@ -89,6 +75,10 @@ fn is_prefix(place: &SegmentPlace) -> bool {
 }
 
 impl Policy for Wu {
+    fn handle_room(&mut self, bytes_max: u64) {
+        self.prefix_bytes_max = (bytes_max as f64 * PREFIX_SHARE) as u64;
+    }
+
     fn handle_use(
         &mut self,
         now: Millis,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_content::{Found, NeedsDisk, Query, Stored, Tree, Variant, View};
-use baton_dcws::{Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
+use baton_dcws::{CountedRequest, Origin, Requested, SIGNATURE_FIELD, copy_tag, encode, is_page};
 use baton_http::{AcceptedCodings, RequestHead, as_uri, decode_path};
 use baton_response::{Page, Response, Rules};
 use baton_site::documents::{Copies, Instead, Lending, Rewriting};
@@ -40,7 +40,7 @@ pub(super) fn look(
     match (is_away, is_copied) {
         (true, false) => {
             if let Some(address) = book.address(&ctx.path) {
-                book.count(Requested::Redirect);
+                ctx.counted = Some(CountedRequest::new(&book, Requested::Redirect));
                 return Ok(Whereabouts::Elsewhere(with_query(address, head)));
             }
         }
@@ -63,7 +63,7 @@ pub(super) fn look(
                 let lines = copy_lines(documents.home(), &ctx.path, lending.copy_s);
                 Arc::new(stored.variant(Variant { lines: &lines, ..Variant::default() }))
             });
-            book.count(served);
+            ctx.counted = Some(CountedRequest::new(&book, served));
             return Ok(Whereabouts::Found(copy.map_or(found, Found::File)));
         }
         _ => return Ok(Whereabouts::Found(found)),
@@ -84,7 +84,7 @@ pub(super) fn look(
     let copy_at = is_copied.then(|| book.address(&ctx.path)).flatten().map(String::into_boxed_str);
     let key = (stored.etag().as_ref().into(), state, copy_at);
     if let Some(page) = documents.variant(&key) {
-        book.count(served);
+        ctx.counted = Some(CountedRequest::new(&book, served));
         return Ok(Whereabouts::Found(Found::File(page)));
     }
     let path: Box<[u8]> = (&*ctx.path).into();
@@ -96,12 +96,10 @@ pub(super) fn look(
 /// Whether this server may serve the copy of a document, or else where its home is.
 pub(super) fn look_at_copy(ctx: &mut Context, head: &RequestHead<'_>, copies: &Copies) -> Result<(), String> {
     let book = copies.documents.book();
-    if copy_name(ctx, head, copies).is_some_and(|name| book.may_serve(copies.peer, name)) {
-        book.count(Requested::Copy);
-        return Ok(());
-    }
-    book.count(Requested::Redirect);
-    Err(at_home(ctx, head, copies))
+    let may_serve = copy_name(ctx, head, copies).is_some_and(|name| book.may_serve(copies.peer, name));
+    let requested = if may_serve { Requested::Copy } else { Requested::Redirect };
+    ctx.counted = Some(CountedRequest::new(&book, requested));
+    if may_serve { Ok(()) } else { Err(at_home(ctx, head, copies)) }
 }
 
 /// What is answered in place of a response that a home has given.

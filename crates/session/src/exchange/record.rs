@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use baton_dcws::CountedRequest;
 use baton_http::Status;
 use baton_response::Ready;
 use baton_site::mark::Mark;
@@ -57,6 +58,8 @@ pub(crate) struct Record {
     pub(super) cache: Option<&'static str>,
     /// How the answer of an application has travelled.
     pub(super) transport: Option<AnswerTransport>,
+    /// The document that it gets, if documents of the site migrate.
+    pub(super) counted: Option<CountedRequest>,
     /// Who has answered elsewhere, by HTTP.
     pub(super) origin: Option<Box<OriginRecord>>,
 }
@@ -93,6 +96,7 @@ impl Record {
             is_end_queued: false,
             cache: None,
             transport: None,
+            counted: None,
             origin: None,
         }
     }
@@ -283,6 +287,9 @@ impl Record {
             ctx.tally.end_request(row, status, duration_us, self.body_sent);
         }
         self.count_upstream(status, ctx);
+        if let Some(counted) = self.counted.take() {
+            counted.end(self.body_sent);
+        }
         let Some(text) = self.text else { return };
         let ending = Ending {
             peer: real.or(peer),

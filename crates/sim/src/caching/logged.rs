@@ -87,7 +87,15 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     fn read(second: u64, client: u64, start: Option<u64>, bytes: u64) -> LogRead {
-        LogRead { begin_ms: second * 1000, end_ms: second * 1000 + 500, client, target: 3, start, bytes }
+        LogRead {
+            begin_ms: second * 1000,
+            end_ms: second * 1000 + 500,
+            client,
+            target: 3,
+            start,
+            bytes,
+            is_media: false,
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Media {
             .map(|_| {
                 let minutes = self.minutes * (LENGTH_SPREAD * normal(&mut random)).exp();
                 let bytes = (minutes * self.bytes_per_minute() as f64) as u64;
-                Object { bytes, tail_first: random.f64() < TAIL_FIRST }
+                Object { bytes, tail_first: random.f64() < TAIL_FIRST, is_media: true }
             })
             .collect();
         let mut by_rank: Vec<u32> = (0..self.films).collect();

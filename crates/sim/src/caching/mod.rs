@@ -18,5 +18,5 @@ mod workload;
 pub use media::Media;
 pub use outcome::CacheOutcome;
 pub(crate) use replay::replay;
-pub use scenario::{CachePolicy, CachePolicyError, CacheScenario};
+pub use scenario::CacheScenario;
 pub use workload::Workload;

@@ -20,8 +20,6 @@ use super::workload::Workload;
 
 /// How far a fill is ahead of its reader, in blocks.
 const AHEAD_BLOCKS: u32 = 4;
-/// The share of the sessions after which the cache is warm, and counting begins.
-const WARM_UP: f64 = 0.3;
 
 /// Runs a workload. `so_far` is told now and then how many sessions have begun.
 pub(crate) fn replay(
@@ -31,7 +29,7 @@ pub(crate) fn replay(
 ) -> CacheOutcome {
     let mut replay = Replay::new(scenario, workload);
     let sessions = workload.sessions();
-    let warm = (sessions.len() as f64 * WARM_UP) as usize;
+    let warm = (sessions.len() as f64 * scenario.warm_up) as usize;
     for (number, session) in sessions.iter().enumerate() {
         replay.advance(session.at_ms);
         if number == warm {
@@ -51,6 +49,7 @@ pub(crate) fn replay(
 const PROGRESS_SESSIONS: usize = 4096;
 
 struct Replay<'a> {
+    scenario: &'a CacheScenario,
     workload: &'a Workload,
     index: Index,
     completes: bool,
@@ -79,17 +78,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(scenario: &CacheScenario, workload: &'a Workload) -> Self {
+    fn new(scenario: &'a CacheScenario, workload: &'a Workload) -> Self {
         let index = Index::new(IndexSettings {
             layout: scenario.layout(),
             bytes_max: scenario.bytes_max,
             objects_max: 1 << 31,
-            policy: scenario.policy.name,
+            policy: scenario.policy_name(),
             aim: scenario.aim,
             seed: scenario.seed,
         });
-        let completes = scenario.policy.grouping == Grouping::Whole;
+        let completes = scenario.policy.grouping == Some(Grouping::Whole);
         Self {
+            scenario,
             workload,
             index,
             completes,
@@ -110,7 +110,9 @@ impl<'a> Replay<'a> {
                 here
             }
             None => {
-                let facts = Facts { length: Some(object.bytes), handle: key.0 as u64, ..Facts::default() };
+                let policy = Some(self.scenario.policy_of(&object));
+                let handle = key.0 as u64;
+                let facts = Facts { length: Some(object.bytes), handle, policy, ..Facts::default() };
                 match self.index.insert(key, facts, session.at_ms) {
                     Ok(here) => here,
                     Err(_) => return,
@@ -129,8 +131,9 @@ impl<'a> Replay<'a> {
         };
         self.outcome.requests += 1;
         if object.tail_first {
-            let last = self.index.layout().blocks_in(object.bytes) - 1;
-            let bytes = self.index.layout().bytes_of(last, Some(object.bytes));
+            let layout = self.index.layout(here);
+            let last = layout.blocks_in(object.bytes) - 1;
+            let bytes = layout.bytes_of(last, Some(object.bytes));
             self.read(&mut reader, last..last + 1, bytes, session.at_ms);
         }
         let number = self.free.pop().unwrap_or(self.readers.len());
@@ -168,10 +171,11 @@ impl<'a> Replay<'a> {
             return;
         }
         let bytes = left.start..left.end.min(left.start.saturating_add(reader.session.bytes_per_minute));
-        let mut blocks = self.index.layout().blocks_over(&bytes);
+        let layout = self.index.layout(reader.here);
+        let mut blocks = layout.blocks_over(&bytes);
         blocks.end = blocks.end.max(blocks.start + 1);
-        let blocks = self.within_segment(reader.session.object, blocks);
-        let end = self.index.layout().bytes_of(blocks.end - 1, None).end.min(left.end);
+        let blocks = self.within_segment(&reader, blocks);
+        let end = layout.bytes_of(blocks.end - 1, None).end.min(left.end);
         self.read(&mut reader, blocks, bytes.start..end, now);
         reader.left.start = end;
         let took_ms = (end - bytes.start) as f64 / reader.session.bytes_per_minute as f64 * 60_000.0;
@@ -180,9 +184,9 @@ impl<'a> Replay<'a> {
     }
 
     /// The first blocks of a range that are in one segment.
-    fn within_segment(&self, object: u32, blocks: Range<BlockNumber>) -> Range<BlockNumber> {
-        let layout = self.index.layout();
-        let all = layout.blocks_in(self.workload.objects()[object as usize].bytes);
+    fn within_segment(&self, reader: &Reader<'_>, blocks: Range<BlockNumber>) -> Range<BlockNumber> {
+        let layout = self.index.layout(reader.here);
+        let all = layout.blocks_in(self.workload.objects()[reader.session.object as usize].bytes);
         let segment = layout.segment_of(blocks.start, Some(all));
         let span = layout.blocks_of(segment, Some(all));
         let end = if span.tail == Some(blocks.start) { blocks.start + 1 } else { span.body.end };
@@ -191,7 +195,7 @@ impl<'a> Replay<'a> {
 
     /// Reads blocks of one segment, and of them these bytes.
     fn read(&mut self, reader: &mut Reader<'_>, blocks: Range<BlockNumber>, bytes: Range<u64>, now: u64) {
-        let layout = self.index.layout();
+        let layout = self.index.layout(reader.here);
         let first = reader.last.is_none();
         self.index.handle_use(reader.here, reader.last, blocks.start, now);
         reader.last = Some(blocks.end - 1);
@@ -233,7 +237,7 @@ impl<'a> Replay<'a> {
 
     /// The fill was ahead of its reader, who goes elsewhere.
     fn stop_filling(&mut self, reader: &mut Reader<'_>, now: u64) {
-        let layout = self.index.layout();
+        let layout = self.index.layout(reader.here);
         if !reader.filling {
             return;
         }
@@ -274,7 +278,7 @@ impl<'a> Replay<'a> {
 
     fn bytes_of(&self, object: u32, block: BlockNumber) -> u64 {
         let bytes = self.workload.objects()[object as usize].bytes;
-        let range = self.index.layout().bytes_of(block, Some(bytes));
+        let range = self.scenario.layout().bytes_of(block, Some(bytes));
         range.end - range.start
     }
 

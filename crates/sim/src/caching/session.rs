@@ -8,6 +8,8 @@ pub(super) struct Object {
     pub(super) bytes: u64,
     /// Readers read its last block before all others.
     pub(super) tail_first: bool,
+    /// Video or sound.
+    pub(super) is_media: bool,
 }
 
 /// A reader of an object.

@@ -43,13 +43,33 @@ impl Workload {
     #[must_use]
     pub fn of_log(trace: &Trace, mut reads: Vec<LogRead>) -> Self {
         reads.retain(|read| !trace.target(read.target).dynamic);
-        let (mut objects, sessions) = (objects_of(trace), logged::sessions(reads));
+        let mut objects = objects_of(trace);
+        for read in &reads {
+            objects[read.target as usize].is_media |= read.is_media;
+        }
+        let sessions = logged::sessions(reads);
         for session in &sessions {
             // Parts whose place is not known may lead beyond what the log says of a file.
             let object = &mut objects[session.object as usize];
             object.bytes = session.reads.iter().map(|range| range.end).fold(object.bytes, u64::max);
         }
         Self { name: trace.name.clone(), objects, sessions }
+    }
+
+    /// This workload and another one at the same time, whose sessions begin evenly from its first to its last one.
+    #[must_use]
+    pub fn beside(mut self, other: Self) -> Self {
+        let offset = self.objects.len() as u32;
+        let end_ms = self.sessions.last().map_or(0, |session| session.at_ms);
+        let count = other.sessions.len().max(1) as u64;
+        self.objects.extend(other.objects);
+        self.sessions.extend(other.sessions.into_iter().zip(0..).map(|(session, number)| Session {
+            at_ms: end_ms * number / count,
+            object: session.object + offset,
+            ..session
+        }));
+        self.sessions.sort_by_key(|session| session.at_ms);
+        Self { name: format!("{} and {}", self.name, other.name), ..self }
     }
 
     /// Bytes of all objects.
@@ -74,5 +94,9 @@ impl Workload {
 }
 
 fn objects_of(trace: &Trace) -> Vec<Object> {
-    trace.targets().iter().map(|target| Object { bytes: target.bytes, tail_first: false }).collect()
+    trace
+        .targets()
+        .iter()
+        .map(|target| Object { bytes: target.bytes, tail_first: false, is_media: false })
+        .collect()
 }

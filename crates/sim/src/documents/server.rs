@@ -34,7 +34,7 @@ pub(super) struct Server {
     pub(super) waiting: HashMap<u32, Vec<Request>, foldhash::fast::FixedState>,
     /// Answers since the measuring began.
     pub(super) answers: u64,
-    /// Connections or bytes since the interval began, by the metric of the policy.
+    /// Load since the interval began, by the metric of the policy.
     pub(super) counted: u64,
     /// Requests per second in the interval before: the load that it tells.
     pub(super) load: u64,

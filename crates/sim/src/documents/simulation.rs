@@ -9,7 +9,7 @@
 //! Networks cost nothing. A page's links lead where the documents were when the page was made: by the home server at each
 //! request, for a peer when it fetched its copy.
 
-use baton_dispatch::migration::{DocumentId, HomeServer, LoadMetric, Location, Move, PeerId};
+use baton_dispatch::migration::{DocumentId, HomeServer, Location, Move, PeerId};
 
 use super::outcome::{DocumentOutcome, WINDOW_S, settling_s};
 use super::scenario::DocumentScenario;
@@ -281,12 +281,9 @@ impl<'a> Simulation<'a> {
                 Job::Answer(request) => Some(DocumentId(request.document)),
                 Job::Redirect(_) | Job::Copy { .. } => None,
             };
-            self.home.handle_served(document, bytes);
+            self.home.handle_served(document, 1, bytes);
         } else {
-            self.servers[server as usize].counted += match self.scenario.migration.metric {
-                LoadMetric::Connections => 1,
-                LoadMetric::Bytes => bytes,
-            };
+            self.servers[server as usize].counted += self.scenario.migration.metric.of(1, bytes);
         }
     }
 

@@ -9,7 +9,7 @@ use baton_dispatch::target_hash;
 use hashbrown::HashMap;
 
 use super::log_lines::{LeftOut, LogError, LogLines, LogSummary};
-use super::reads::LogRead;
+use super::reads::{LogRead, LogReads};
 use super::referrals::{Referral, Referrals};
 use super::{LogEntry, Method, TargetFacts, TargetId, Trace, TraceRequest};
 
@@ -22,7 +22,7 @@ pub struct LogReader {
     /// If they are asked for: they take twice as much memory as the requests.
     referrals: Option<Referrals>,
     /// If they are asked for.
-    reads: Option<Vec<LogRead>>,
+    reads: Option<LogReads>,
     lines: LogLines,
 }
 
@@ -36,7 +36,7 @@ impl LogReader {
     /// A reader that also keeps which bytes clients got, and when.
     #[must_use]
     pub fn with_reads() -> Self {
-        Self { reads: Some(Vec::new()), ..Self::default() }
+        Self { reads: Some(LogReads::default()), ..Self::default() }
     }
 
     /// Reads a file; `-` is the standard input.
@@ -88,7 +88,7 @@ impl LogReader {
         let request = if with_body { TraceRequest::whole(id) } else { TraceRequest::head_only(id) };
         self.entries.push((entry.time_s, request));
         if let Some(reads) = &mut self.reads {
-            reads.extend((entry.bytes > 0).then(|| LogRead::of(entry, id)));
+            reads.take(entry, id, path);
         }
         if let Some(referrals) = &mut self.referrals {
             referrals.take(id, path, entry.referrer.as_deref().map(|url| (url, path_of(url))));
@@ -107,7 +107,7 @@ impl LogReader {
 
     /// What clients got, in the order of the logs. None unless this was asked for.
     pub fn reads(&mut self) -> Vec<LogRead> {
-        self.reads.take().unwrap_or_default()
+        self.reads.take().map(|reads| reads.list).unwrap_or_default()
     }
 
     /// The trace and the summary.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result};
-use baton_segment::policy::Aim;
-use baton_sim::caching::{CachePolicy, CacheScenario, Workload};
+use baton_segment::policy::{Aim, PolicyChoice};
+use baton_sim::caching::{CacheScenario, Workload};
 use baton_sim::compare_caches;
 use baton_sim::runner::Runner;
 use baton_sim::trace::{LogRead, TargetFacts, Trace};
@@ -14,15 +14,16 @@ use crate::quantity::Quantity;
 use crate::runner::turn::Values;
 
 /// The origin's bytes for each byte of a body, and the share of starts that miss, with a cache of so many bytes, in
-/// blocks of so many, when this many sessions of the script begin, each second so many.
+/// blocks of so many, when this many sessions of the script begin, each second so many. The first ones, a share of so much,
+/// warm it up.
 ///
 /// # Errors
 /// The script asks for no parts of files.
 pub(in crate::runner) fn predict_media(
-    policy: CachePolicy,
+    policy: PolicyChoice,
     (cache_bytes, block_bytes): (u64, u64),
     script: &Script,
-    (sessions, per_second): (usize, f64),
+    (sessions, per_second, warm_up): (usize, f64, f64),
 ) -> Result<Values> {
     let mut log = Log::default();
     for number in 0..sessions {
@@ -30,7 +31,9 @@ pub(in crate::runner) fn predict_media(
     }
     let trace = Trace::new("sessions".to_owned(), log.files, Vec::new());
     let workload = Workload::of_log(&trace, log.reads);
-    let scenario = CacheScenario::new(block_bytes, Aim::Bytes, 1)?;
+    // The server's cache is in memory: there its policies count requests.
+    let mut scenario = CacheScenario::new(block_bytes, Aim::Hits, 1)?;
+    scenario.warm_up = warm_up;
     let share = cache_bytes as f64 / workload.bytes().max(1) as f64;
     let report = compare_caches(Runner::new(1, &|_, _| ()), &workload, &scenario, &[policy], &[share]);
     let outcome = report.caches.first().context("the simulator has no outcome")?;
@@ -69,6 +72,7 @@ impl<'a> Log<'a> {
                 target,
                 start: Some(start),
                 bytes: request.bytes.unwrap_or_default(),
+                is_media: true,
             });
         }
         Ok(())
@@ -85,7 +89,8 @@ mod tests {
         let site = SiteKind::Media { films: 60, sessions: 1000, seed: 1 }.make().unwrap();
         let predict = |policy: &str, share: u64| {
             let bytes = site.bytes() * share / 100;
-            predict_media(policy.parse().unwrap(), (bytes, 32 << 10), &site.script, (1000, 10.0)).unwrap()
+            predict_media(policy.parse().unwrap(), (bytes, 32 << 10), &site.script, (1000, 10.0, 0.3))
+                .unwrap()
         };
         let (reach, lru) = (predict("reach", 10), predict("lru", 10));
         assert!(

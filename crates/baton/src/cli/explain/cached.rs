@@ -2,20 +2,24 @@
 
 use std::fmt::Write;
 
-use baton_cache::{Arrival, CachedRoute, Key};
+use baton_cache::{Arrival, CachedRoute, FILM_BLOCKS_MIN, Key, PolicyChoice};
+use baton_config::SharedCache;
 use baton_http::{HeadLimits, RequestHead};
 use baton_site::plan::Site;
 use baton_site::rewrites::{Rewrites, RewrittenTarget};
 
 /// What the cache looks for, and what it keeps.
 pub(super) fn explain(
-    route: &CachedRoute,
+    (route, cache): (&CachedRoute, &SharedCache),
     request: &[u8],
     arrival: impl Fn(&RequestHead<'_>) -> Arrival,
 ) -> Option<(String, String)> {
     let head = RequestHead::parse(request, &HeadLimits::default()).ok()?;
     Some(match route.key_of(arrival(&head), &head) {
-        Ok(key) => (format!("asked for {}", shown(&key)), kept(route, &head)),
+        Ok(key) => (
+            format!("asked for {}", shown(&key)),
+            format!("{}; {}", kept(route, &head), policy(route, cache)),
+        ),
         Err(bypass) => (
             format!("not asked: fwd={}; detail={}", bypass.forward().label(), bypass.label()),
             "nothing of this request".into(),
@@ -49,6 +53,17 @@ fn shown(key: &Key) -> String {
     let fields = String::from_utf8_lossy(key.fields());
     let fields: Vec<_> = fields.lines().map(|line| line.replacen(':', ": ", 1)).collect();
     if fields.is_empty() { uri.into_owned() } else { format!("{uri} with {}", fields.join(", ")) }
+}
+
+/// Which policy evicts what. The response decides whether it is a film.
+fn policy(route: &CachedRoute, cache: &SharedCache) -> String {
+    let choice = route.policy.or(PolicyChoice { name: cache.policy, grouping: None });
+    let [film, other] = [true, false].map(|is_film| choice.of_object(is_film));
+    if film == other {
+        return format!("evicted by {other}");
+    }
+    let film_bytes = FILM_BLOCKS_MIN * cache.block_bytes;
+    format!("evicted by {other}; video and sound of more than {film_bytes} bytes by {film}")
 }
 
 fn kept(route: &CachedRoute, head: &RequestHead<'_>) -> String {

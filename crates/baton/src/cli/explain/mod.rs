@@ -196,7 +196,9 @@ impl Explain {
         if let Action::Delegated(delegate) | Action::Scripts(_, delegate) = &route.action
             && let Some(cache) = &delegate.cache
             && let Some((asked, kept)) =
-                cached::explain(cache, &self.request(), |head| delegate.arrival(client, is_https, head))
+                cached::explain((cache, &config.shared_cache), &self.request(), |head| {
+                    delegate.arrival(client, is_https, head)
+                })
         {
             match route.cache_bypass.as_ref().filter(|when| when.holds(&view)) {
                 Some(when) => lines.add("cache", format!("not asked, and nothing is kept: {when}")),

@@ -32,7 +32,7 @@ pub(super) struct Documents {
     hot: Hot,
 
     /// What the load of a server is
-    #[arg(long, value_enum, default_value_t = MetricName::Connections)]
+    #[arg(long, value_enum, default_value_t = MetricName::Both)]
     metric: MetricName,
 
     /// Simulated time of each run, in seconds
@@ -54,10 +54,12 @@ pub(super) struct Documents {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MetricName {
-    /// Connections per second
-    Connections,
+    /// Requests per second, for sites of small files
+    Requests,
     /// Bytes per second, for sites of large files
     Bytes,
+    /// Bytes per second, and 64 KiB for each request
+    Both,
 }
 
 /// The page that becomes hot, if there is to be one.
@@ -80,8 +82,9 @@ impl Documents {
             ..DocumentScenario::published()
         };
         scenario.migration.metric = match self.metric {
-            MetricName::Connections => LoadMetric::Connections,
+            MetricName::Requests => LoadMetric::Requests,
             MetricName::Bytes => LoadMetric::Bytes,
+            MetricName::Both => LoadMetric::Both,
         };
         scenario.migration.peers_max = NODES_MAX;
         scenario.set(&self.set)?;

@@ -59,13 +59,13 @@ const DRAWN: usize = 32;
 const SLOTS_TRIED: usize = 4 * DRAWN;
 
 impl Reach {
-    pub(super) fn new(aim: Aim, bytes_max: u64, seed: u64) -> Self {
+    pub(super) fn new(aim: Aim, seed: u64) -> Self {
         Self {
             aim,
             histories: Histories::default(),
             kept: Vec::new(),
             all: AllReaders::default(),
-            turnover: Turnover::new(bytes_max),
+            turnover: Turnover::default(),
             random: fastrand::Rng::with_seed(seed),
             least: None,
         }
@@ -125,6 +125,10 @@ impl Reach {
 }
 
 impl Policy for Reach {
+    fn handle_room(&mut self, bytes_max: u64) {
+        self.turnover.set_bytes_max(bytes_max);
+    }
+
     fn handle_use(
         &mut self,
         now: Millis,
@@ -145,6 +149,12 @@ impl Policy for Reach {
         let history = self.histories.of_object(place.key);
         if let Some(viewing) = self.histories.viewing(history) {
             viewing.handle_use(now, place, from, &mut self.all);
+        }
+    }
+
+    fn handle_pause(&mut self, place: &SegmentPlace) {
+        if let Some(viewing) = self.histories.viewing_of(place.key) {
+            viewing.handle_pause(place.segment);
         }
     }
 

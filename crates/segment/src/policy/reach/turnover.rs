@@ -2,7 +2,7 @@
 
 use crate::policy::interface::Millis;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Turnover {
     bytes_max: u64,
     missed_bytes: u64,
@@ -11,8 +11,8 @@ pub(super) struct Turnover {
 }
 
 impl Turnover {
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, missed_bytes: 0, began: None, mean_ms: None }
+    pub(super) fn set_bytes_max(&mut self, bytes_max: u64) {
+        self.bytes_max = bytes_max;
     }
 
     /// A reader wanted bytes that are not here.

@@ -20,10 +20,15 @@ struct Reader {
     segment: SegmentNumber,
     first_block: BlockNumber,
     at: Millis,
+    /// It may ask for more, or have left.
+    pauses: bool,
 }
 
 /// Readers whose places are remembered. Of an object with more, all parts are wanted anyway.
 const READERS_MAX: usize = 32;
+/// A reader that pauses, and has not come further in so many times the time that a segment takes, has left: only its silence
+/// tells.
+const LATE: f32 = 4.0;
 /// So many readers of other objects weigh as much as an object's own.
 const PRIOR_READERS: f32 = 4.0;
 
@@ -47,7 +52,8 @@ impl Viewing {
             self.pace_ms = if self.pace_ms == 0.0 { pace_ms } else { self.pace_ms * 0.75 + pace_ms * 0.25 };
         }
         if self.readers.len() < READERS_MAX {
-            self.readers.push(Reader { segment: place.segment, first_block: place.first_block, at: now });
+            let (segment, first_block) = (place.segment, place.first_block);
+            self.readers.push(Reader { segment, first_block, at: now, pauses: false });
         }
         if from.is_none() {
             self.starts += 1;
@@ -63,6 +69,14 @@ impl Viewing {
             for count in self.reached.iter_mut().chain([&mut self.starts]) {
                 *count /= 2;
             }
+        }
+    }
+
+    /// A reader may have left, from a segment.
+    pub(super) fn handle_pause(&mut self, segment: SegmentNumber) {
+        let its = |reader: &&mut Reader| reader.segment == segment && !reader.pauses;
+        if let Some(reader) = self.readers.iter_mut().find(its) {
+            reader.pauses = true;
         }
     }
 
@@ -101,7 +115,10 @@ impl Viewing {
             let gets_there = (share / self.share(reader.first_block, all)).min(1.0);
             gets_there / left_ms.max(soonest_ms)
         };
-        let behind = self.readers.iter().filter(|reader| reader.first_block < first_block);
+        let is_late =
+            |reader: &Reader| reader.pauses && now.saturating_sub(reader.at) as f32 > LATE * soonest_ms;
+        let behind =
+            self.readers.iter().filter(|reader| reader.first_block < first_block && !is_late(reader));
         if self.pace_ms == 0.0 { 0.0 } else { behind.map(of_reader).sum() }
     }
 

@@ -4,7 +4,9 @@ use std::iter::successors;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use baton_cache::{CachedRoute, PolicyName, QueryRule, RouteRules, Settings, SharedCache, Sources};
+use baton_cache::{
+    CachedRoute, Grouping, PolicyChoice, PolicyName, QueryRule, RouteRules, Settings, SharedCache, Sources,
+};
 use baton_telemetry::metrics::Counters;
 
 use super::Resource;
@@ -35,7 +37,7 @@ impl Shelf {
             memory_bytes_min: 10_000,
             objects_max: choices.one(&[1, 3, 1_000]),
             block_bytes: choices.one(&[4 << 10, 16 << 10]),
-            policy: choices.one(&PolicyName::ALL),
+            policy: policy_of(choices),
             ..Settings::default()
         };
         if is_ample {
@@ -67,9 +69,11 @@ impl Shelf {
             false => names.collect(),
         };
         let prefetch = choices.one(&[0, 1, 3]);
+        let grouping = choices.one(&[None, Some(Grouping::Pyramid), Some(Grouping::Exponential)]);
+        let policy = PolicyChoice { name: policy_of(choices), grouping };
         Self {
             shared,
-            route: Arc::new(CachedRoute { partition: "simulated".into(), rules, prefetch }),
+            route: Arc::new(CachedRoute { partition: "simulated".into(), policy, rules, prefetch }),
             names,
             ledger: Rc::new(Ledger::new(is_ample)),
             has_crowd: is_ample,
@@ -80,6 +84,12 @@ impl Shelf {
     pub(crate) fn crowd_name(&self, number: usize) -> Option<u32> {
         self.has_crowd.then(|| self.names[number % REQUESTS_MAX % self.names.len()])
     }
+}
+
+/// As likely one of each object's own.
+fn policy_of(choices: &mut Choices) -> Option<PolicyName> {
+    let named = choices.one(&PolicyName::ALL);
+    choices.one(&[None, Some(named)])
 }
 
 /// More than the responses of a world.
