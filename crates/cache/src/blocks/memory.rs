@@ -106,6 +106,8 @@ const SHORT_BYTES: usize = 32 << 10;
 
 #[cfg(test)]
 mod tests {
+    use baton_segment::index::Facts;
+
     use super::super::Available;
     use super::*;
     use crate::test_bench::counters;
@@ -119,7 +121,7 @@ mod tests {
             memory_bytes_max: 64 * BLOCK,
             memory_bytes_min: 0,
             block_bytes: BLOCK as u32,
-            policy,
+            policy: Some(policy),
             ..Settings::default()
         };
         let blocks = Blocks::open(&settings, counters(), 1).unwrap();
@@ -129,7 +131,8 @@ mod tests {
 
     fn put(blocks: &Blocks, content: u128) {
         let now_ms = content as u64;
-        let (begun, _) = blocks.begin(content, Some(BLOCK), 0, now_ms, Vec::new(), now_ms);
+        let facts = Facts { length: Some(BLOCK), handle: now_ms, ..Facts::default() };
+        let (begun, _) = blocks.begin(content, facts, (0, 0), Vec::new(), now_ms);
         begun.unwrap();
         let bytes = Slice::from(vec![content as u8; BLOCK as usize]);
         blocks.put(content, 0, &bytes, now_ms).0.unwrap();
