@@ -42,6 +42,8 @@ impl Shelf {
         };
         if is_ample {
             (settings.memory_bytes_max, settings.objects_max) = (AMPLE_BYTES, AMPLE_OBJECTS);
+            // Nor does memory become short.
+            settings.memory_bytes_min = AMPLE_BYTES;
         }
         let sources = Sources {
             secret: [7; 16],
