@@ -185,7 +185,8 @@ fn segment(flow: Flow) -> Vec<u8> {
 }
 
 /// Goal: a client that begins anew with the same addresses gets the front-end, not the node that has the old connection.
-/// Method: it resets a moved connection while the link to the node is down, so that the node keeps it.
+/// Method: it resets a moved connection while the link to the node is down, so that the node keeps it; the agent hears that it is
+/// over.
 #[test]
 fn a_port_that_is_used_again_leads_to_the_front_end() {
     if Network::is_left_out() {
@@ -203,6 +204,7 @@ fn a_port_that_is_used_again_leads_to_the_front_end() {
         reset(connection.client);
         wait_until(|| cluster.table.report(flow).unwrap().rst);
         assert!(!cluster.table.report(flow).unwrap().replaced);
+        cluster.table.end(flow);
 
         let client = cluster.hosts.client.run(|| connect_from(address, (vip, 80).into()));
         let server = listener.accept().unwrap().0;
