@@ -149,6 +149,7 @@ impl Run<'_> {
         let filling = self.filling(loads[0]);
         for contestant in contestants.iter_mut().filter_map(|(_, contestant)| contestant.as_mut()) {
             self.unmeasured(contestant, &filling, WARM_UP_TURN, warm_up)?;
+            contestant.rest();
         }
         for load in loads {
             for round in 0..rounds {
