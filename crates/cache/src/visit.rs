@@ -158,8 +158,8 @@ mod tests {
         }
     }
 
-    /// Goal: a film in parts is read by one reader, whoever stores what was not kept of it. Method: two films are read as often, one
-    /// as a whole, one in parts; then something else comes. As much is left of both.
+    /// Goal: a film in parts is read by one reader, also where another request stores what was not kept of it. Method: two films
+    /// are read as often, one as a whole, one in parts; then something else comes. As much is left of both.
     #[test]
     fn a_film_in_parts_is_worth_as_much_as_a_whole_one() {
         for policy in [PolicyName::Reach, PolicyName::S3Fifo, PolicyName::Wu] {

@@ -30,10 +30,6 @@ pub(super) struct Classes {
     seed: u64,
 }
 
-/// Of each class the segments that went last are remembered, as many as had this part of the bound of bytes. All classes
-/// remember as much, so that what they are asked for again compares.
-const REMEMBERED_PART: u64 = 1;
-
 impl Classes {
     /// One class.
     pub(super) fn new(layout: Layout, policy: CachePolicy, aim: Aim, bytes_max: u64, seed: u64) -> Self {
@@ -56,7 +52,7 @@ impl Classes {
         self.tell_room();
     }
 
-    /// The class of a policy, a new one if there is none. Of policies beyond 256 it is the first class: no configuration has
+    /// The class of a policy, a new one if there is none. Of policies beyond 256 it is the last class: no configuration has
     /// so many.
     pub(super) fn of_policy(&mut self, policy: CachePolicy) -> ClassId {
         let known = self.all.iter().position(|class| class.policy == policy);
@@ -66,7 +62,7 @@ impl Classes {
             }
             self.all.len() - 1
         });
-        ClassId::try_from(number).unwrap_or(0)
+        number as ClassId
     }
 
     /// The policy of a class.
@@ -83,11 +79,12 @@ impl Classes {
         self.tell_room();
     }
 
-    /// A segment has gone, or was not let in.
+    /// A segment has gone, or was not let in. Each class remembers as many bytes as the cache has room for, so that what they are
+    /// asked for again compares.
     pub(super) fn note_gone(&mut self, class: ClassId, place: &SegmentPlace) {
         if self.all.len() > 1 {
-            let remembered_bytes = self.bytes_max / REMEMBERED_PART;
-            self[class].gone.add(place, remembered_bytes);
+            let bytes_max = self.bytes_max;
+            self[class].gone.add(place, bytes_max);
         }
     }
 
@@ -105,12 +102,12 @@ impl Classes {
         if self.all.len() == 1 {
             return own;
         }
-        let bytes = |class: ClassId| self[class].bytes + if class == own { more } else { 0 };
-        let bytes: Vec<u64> = (0..=ClassId::MAX).take(self.all.len()).map(bytes).collect();
-        if self.shares.settle(&bytes) {
+        let bytes =
+            |(class, one): (usize, &Class)| one.bytes + if class == usize::from(own) { more } else { 0 };
+        if self.shares.settle(self.all.iter().enumerate().map(bytes)) {
             self.tell_room();
         }
-        self.shares.fullest(&bytes, self.bytes_max)
+        self.shares.fullest(self.all.iter().enumerate().map(bytes), self.bytes_max)
     }
 
     fn tell_room(&mut self) {

@@ -56,22 +56,22 @@ impl Shares {
     }
 
     /// When the cache is full for the first time, shares are what has come so far. Whether that is now.
-    pub(super) fn settle(&mut self, bytes: &[u64]) -> bool {
+    pub(super) fn settle(&mut self, bytes: impl Iterator<Item = u64> + Clone) -> bool {
         if std::mem::replace(&mut self.is_settled, true) {
             return false;
         }
-        let all = bytes.iter().sum::<u64>().max(1) as f64;
-        let wanted: Vec<f64> = bytes.iter().map(|bytes| (*bytes as f64 / all).max(SHARE_MIN)).collect();
-        let sum: f64 = wanted.iter().sum();
-        self.shares = wanted.iter().map(|share| share / sum).collect();
+        let all = bytes.clone().sum::<u64>().max(1) as f64;
+        let wanted = bytes.map(|bytes| (bytes as f64 / all).max(SHARE_MIN));
+        let sum: f64 = wanted.clone().sum();
+        self.shares = wanted.map(|share| share / sum).collect();
         true
     }
 
     /// The class with most bytes beyond its share.
-    pub(super) fn fullest(&self, bytes: &[u64], bytes_max: u64) -> ClassId {
-        let beyond = |class: usize| bytes[class] as f64 - self.shares[class] * bytes_max as f64;
-        let fullest = (0..bytes.len()).max_by(|one, other| beyond(*one).total_cmp(&beyond(*other)));
-        fullest.unwrap_or(0) as ClassId
+    pub(super) fn fullest(&self, bytes: impl Iterator<Item = u64>, bytes_max: u64) -> ClassId {
+        let beyond = bytes.zip(&self.shares).map(|(bytes, share)| bytes as f64 - share * bytes_max as f64);
+        let fullest = beyond.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        fullest.map_or(0, |(class, _)| class as ClassId)
     }
 
     fn all_but(&self, class: usize) -> f64 {
@@ -103,9 +103,9 @@ mod tests {
     fn the_class_with_most_beyond_its_share_gives_way() {
         let mut shares = Shares::default();
         (0..2).for_each(|_| shares.add());
-        assert!(shares.settle(&[600, 400]) && !shares.settle(&[0, 1000]));
-        assert_eq!(shares.fullest(&[600, 410], 1000), 1);
+        assert!(shares.settle([600, 400].into_iter()) && !shares.settle([0, 1000].into_iter()));
+        assert_eq!(shares.fullest([600, 410].into_iter(), 1000), 1);
         shares.gain(1, 0.2);
-        assert_eq!(shares.fullest(&[600, 410], 1000), 0);
+        assert_eq!(shares.fullest([600, 410].into_iter(), 1000), 0);
     }
 }
