@@ -180,9 +180,9 @@ fn a_script_that_answers_before_it_reads_its_body() {
             let stage = Stage::set(transport, bodies);
             for bytes in [10, 100_000, 100_000, 400_000] {
                 let body = pattern(bytes, 1);
-                let answer = stage.server.agent().send("POST", &path("answer-first"), &body);
+                let answer = stage.server.agent().send("POST", &path("answer-first"), body);
                 assert_eq!(answer.status, 200, "{transport}, {bodies}, {bytes} bytes");
-                assert!(answer.body[3_000_000..] == body, "{transport}, {bodies}, {bytes} bytes");
+                assert!(answer.body[3_000_000..] == *body, "{transport}, {bodies}, {bytes} bytes");
             }
             stage.answers();
         }
