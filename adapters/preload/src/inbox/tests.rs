@@ -295,6 +295,32 @@ proptest! {
     }
 }
 
+/// Goal: an answer does not wait for the server's words behind a piece that is lent: they are found once that has been read.
+#[test]
+fn there_is_no_room_behind_a_piece_that_is_lent() {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(b"a body").expect("room");
+    let (mut server, application) = UnixStream::pair().expect("two sockets");
+    let (mut inbox, mut seen, mut sent) = (Inbox::default(), Seen::default(), Vec::new());
+    push_begin(&mut sent, 1, true);
+    send_with(&server, &sent, file.as_fd());
+    seen.read(&mut inbox, &application, 1_000);
+    inbox.begin_body(1, Bodies { file: true, ..Bodies::default() }).expect("a file");
+    assert!(inbox.has_room());
+    sent.clear();
+    push_params(&mut sent, 1, &[]);
+    push_file(&mut sent, 1, FileRange { offset: 0, len: 6 });
+    push_freed(&mut sent, 1, 7);
+    server.write_all(&sent).expect("room");
+    inbox.fill(application.as_fd(), 1, RecvFlags::empty()).expect("bytes");
+    assert!(!inbox.has_room() && inbox.take_control().is_none());
+    while inbox.ready() > 0 {
+        inbox.given(inbox.ready());
+    }
+    assert!(inbox.has_room());
+    assert_eq!(inbox.take_control(), Some(Control::Freed(7)));
+}
+
 /// The body in a stream of records, if it is complete.
 fn body_of(mut stream: &[u8]) -> Option<Vec<u8>> {
     let (mut reader, mut body) = (RequestReader::new(), Vec::new());
