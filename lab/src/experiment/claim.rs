@@ -95,9 +95,7 @@ impl Statement {
             Self::Monotone(line, _) | Self::Peak(line, _) => vec![line],
         }
     }
-}
 
-impl Statement {
     /// The places that it names.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Scalar> {
         let pair = if let Self::Ratio(pair, _) = self { &pair[..] } else { &[] };

@@ -171,6 +171,9 @@ pub(crate) struct ApplicationText {
 pub(crate) struct NodesText {
     /// How many; none: the contender is a server alone on its host.
     pub(crate) count: usize,
+    /// How many servers are before them, which share nothing: clients come to all of them.
+    #[serde(default = "one")]
+    pub(crate) front_ends: usize,
     /// As in `lab/servers`.
     #[serde(default = "baton")]
     pub(crate) server: String,

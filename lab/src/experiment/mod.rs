@@ -182,7 +182,7 @@ impl Experiment {
         self
     }
 
-    /// Enough to see that it works: two nodes in a cluster at most, and no samples, whose reports take seconds.
+    /// Enough to see that it works: two nodes and two front-ends in a cluster at most, and no samples, whose reports take seconds.
     pub(crate) fn thinned(mut self) -> Self {
         let is_brief = |meter: &MeterName| *meter != MeterName::Copies;
         self.head.meters.retain(is_brief);
@@ -190,6 +190,7 @@ impl Experiment {
             contender.what.meters.retain(is_brief);
             if let Some(nodes) = &mut contender.what.nodes {
                 nodes.count = nodes.count.min(2);
+                nodes.front_ends = nodes.front_ends.min(2);
             }
         }
         self

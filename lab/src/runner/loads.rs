@@ -228,7 +228,7 @@ impl<'a> Watch<'a> {
             cluster: contestant.cluster.as_ref().map(Cluster::ledger).transpose()?,
             ticks: CpuTicks::of(&stage.machine.server_cpus)?,
             application: with_clock(application.unwrap_or_default()),
-            server: with_clock(contestant.server.processes()),
+            server: with_clock(contestant.server_processes()),
         })
     }
 

@@ -234,17 +234,6 @@ pub struct Traffic {
     pub sent_bytes: u64,
 }
 
-impl Traffic {
-    /// What has passed since then.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            received_bytes: self.received_bytes - earlier.received_bytes,
-            sent_bytes: self.sent_bytes - earlier.sent_bytes,
-        }
-    }
-}
-
 /// A client, a front-end and nodes: the front-end answers for the VIP, the nodes have it silently.
 #[derive(Debug)]
 pub struct ClusterHosts {
@@ -252,6 +241,8 @@ pub struct ClusterHosts {
     pub client: Host,
     /// Where the VIP leads.
     pub front: Host,
+    /// More hosts to which it leads: see [`another_front`](Self::another_front).
+    pub more_fronts: Vec<Host>,
     /// They answer with the VIP as their address.
     pub nodes: Vec<Host>,
     /// More hosts may join.
@@ -277,7 +268,26 @@ impl ClusterHosts {
             front.announce(vip)?;
             nodes.iter().try_for_each(|node| node.take_silently(vip))?;
         }
-        Ok(Self { client, front, nodes, network })
+        Ok(Self { client, front, more_fronts: Vec::new(), nodes, network })
+    }
+
+    /// All hosts to which the VIP leads.
+    pub fn fronts(&self) -> impl Iterator<Item = &Host> {
+        std::iter::once(&self.front).chain(&self.more_fronts)
+    }
+
+    /// Adds a host that answers with the VIP. The client spreads its connections over IPv4 by a hash of addresses and ports, as
+    /// routers do (ECMP).
+    ///
+    /// # Errors
+    /// What `ip` says, or a kernel without routes of several hops.
+    pub fn another_front(&mut self) -> Result<()> {
+        let host = self.network.join(&format!("front{}", self.more_fronts.len() + 2))?;
+        host.take_silently(Self::VIP_V4.into())?;
+        self.more_fronts.push(host);
+        self.client.set("ipv4/fib_multipath_hash_policy", "1")?;
+        let hops: String = self.fronts().map(|host| format!(" nexthop via {}", host.v4)).collect();
+        self.client.ip(&format!("route replace {}/32{hops}\n", Self::VIP_V4))
     }
 
     /// Another client, behind a router and a link that does this to packets.
