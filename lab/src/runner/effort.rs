@@ -89,10 +89,6 @@ impl Effort {
         if self == Self::Tenth { full.min(16) } else { full }
     }
 
-    pub(super) fn idle_connections(self, full: usize) -> usize {
-        if self == Self::Tenth { full.min(20) } else { full }
-    }
-
     pub(super) fn slow_readers(self, full: usize) -> usize {
         match self {
             Self::Full => full,
@@ -145,7 +141,7 @@ impl Effort {
                 LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
                 LoadText::Fault(_) => self.fault() * 3 + CLUSTER_START,
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
-                LoadText::IdleTls { connections } => HANDSHAKE * self.idle_connections(*connections) as u32,
+                LoadText::IdleTls { connections } => HANDSHAKE * self.connections(*connections) as u32,
                 LoadText::Stepped { .. } => STEPS,
                 LoadText::Sessions(load) => duration + self.sessions_before(load),
                 _ => duration,

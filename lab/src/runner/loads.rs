@@ -25,7 +25,7 @@ pub(super) fn closed(
     turn: Turn,
 ) -> Result<(Values, bool)> {
     let server = &contestant.server;
-    let idle_connections = if turn.is_first { turn.effort.idle_connections(load.idle) } else { 0 };
+    let idle_connections = if turn.is_first { turn.effort.connections(load.idle) } else { 0 };
     // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
     let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
     let settings = LoadSettings {
@@ -148,7 +148,7 @@ pub(super) fn by_program(
 ) -> Result<(Values, bool)> {
     let load = match load {
         LoadText::IdleTls { connections } => {
-            &LoadText::IdleTls { connections: turn.effort.idle_connections(*connections) }
+            &LoadText::IdleTls { connections: turn.effort.connections(*connections) }
         }
         other => other,
     };
