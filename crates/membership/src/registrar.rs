@@ -176,7 +176,9 @@ impl Node {
         match self.api.replace(&self.key, self.written_at, Some(&registration.to_value())) {
             Ok(Some(revision)) => (self.registration, self.written_at) = (registration, revision),
             Ok(None) => {}
-            Err(failure) => log::warning(format_args!("front-ends are not told of this node {what}: {failure}")),
+            Err(failure) => {
+                log::warning(format_args!("front-ends are not told of this node {what}: {failure}"))
+            }
         }
     }
 }

@@ -126,7 +126,8 @@ impl View {
     /// The nodes, in the order of their names.
     pub fn members(&self) -> Vec<Member> {
         let member = |(name, known): (&String, &NodeRecord)| {
-            let Registration { to, weight, state, mover, public, epoch, left, .. } = known.registration.clone();
+            let Registration { to, weight, state, mover, public, epoch, left, .. } =
+                known.registration.clone();
             let order = self.orders.get(name).copied().unwrap_or_default();
             Member {
                 name: name.clone(),

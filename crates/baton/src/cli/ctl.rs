@@ -175,8 +175,8 @@ impl Ctl {
         })?;
         match &self.request {
             Request::Cluster(cluster) => {
-                let reports = told["reports"] != false;
-                let follow = |(node, wait)| ctl_drain::follow(&path, node, reports, wait);
+                let by_etcd = told["reports"].as_bool();
+                let follow = |(node, wait)| ctl_drain::follow(&path, node, by_etcd, wait);
                 cluster.awaited().map_or(Ok(printed), follow)
             }
             _ => Ok(printed),

@@ -27,28 +27,33 @@ const NOTHING: Left = Left::Some { connections: 0, requests: 0 };
 
 /// Asks the server again and again, prints what has changed, and fails if the node is not empty in time.
 ///
-/// `reports`: whether the node says itself what it has left.
+/// `by_etcd`: of a node that is drained in etcd, whether it says there what it has left.
 pub(super) fn follow(
     control: &Path,
     node: &str,
-    reports: bool,
+    by_etcd: Option<bool>,
     wait: Duration,
 ) -> Result<ExitCode, Failure> {
     let until = Instant::now() + wait;
-    let mut told = None;
+    let (mut told, mut empty_since) = (None, None);
     loop {
         let status: Value = serde_json::from_str(&control::request(control, Command::Status)?)?;
-        let left = match !reports && status["cluster"].is_null() {
+        let left = match by_etcd == Some(false) && status["cluster"].is_null() {
             true => Left::Elsewhere,
             false => left_at(&status, node),
         };
-        if told.replace(left) != Some(left) {
+        let is_over = Instant::now() >= until;
+        empty_since = (left == NOTHING).then(|| empty_since.unwrap_or_else(Instant::now));
+        // What has just come to the node is not in its first word in etcd.
+        let is_settled = |since: Instant| by_etcd.is_none() || is_over || since.elapsed() >= SETTLED;
+        let is_done = left == Left::Elsewhere || empty_since.is_some_and(is_settled);
+        if (is_done || left != NOTHING) && told.replace(left) != Some(left) {
             print(&words(node, left))?;
         }
-        if matches!(left, NOTHING | Left::Elsewhere) {
+        if is_done {
             return Ok(ExitCode::SUCCESS);
         }
-        if Instant::now() >= until {
+        if is_over {
             return Err(late(node, left, wait));
         }
         sleep(PAUSE);
@@ -99,6 +104,9 @@ fn left_at(status: &Value, node: &str) -> Left {
         None => Left::Unheard,
     }
 }
+
+/// A node counts its connections once a second.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -146,7 +146,10 @@ fn a_node_of_etcd_says_what_it_has_left() {
 
     assert!(client.response().body == pattern(LARGE_BYTES, 7), "other bytes");
     let said = other.ctl(&["cluster", "drain", &node]);
-    assert!(said.contains("in etcd, for all front-ends") && said.ends_with(&format!("{node} is empty\n")), "{said}");
+    assert!(
+        said.contains("in etcd, for all front-ends") && said.ends_with(&format!("{node} is empty\n")),
+        "{said}"
+    );
     assert_ne!(long_file(&mut client, 2), node, "on the same connection");
     other.ctl(&["cluster", "undrain", &node]);
     wait_until("its word is gone", || left(other).is_none());
@@ -170,7 +173,8 @@ fn follow_etcd(cluster: &Cluster) -> Child {
             folder.display()
         );
         let (before, after) = text.split_once("[cluster]\n").expect("its section");
-        fs::write(&file, format!("{before}[cluster]\n{follows}{}", after.replacen(listed, "", 1))).expect("a file");
+        fs::write(&file, format!("{before}[cluster]\n{follows}{}", after.replacen(listed, "", 1)))
+            .expect("a file");
         server.ctl(&["reload"]);
     };
     for (number, (node, host)) in cluster.nodes.iter().zip(&cluster.hosts.nodes).enumerate() {
@@ -183,9 +187,9 @@ fn follow_etcd(cluster: &Cluster) -> Child {
     follow(&cluster.front, &format!("nodes = [{}]\n", listed(&cluster.hosts)), "");
     wait_until("its nodes are those of etcd", || {
         let told: Value = serde_json::from_str(&cluster.front.ctl(&["cluster", "--json"])).expect("JSON");
-        let nodes = told["nodes"].as_array().map_or(0, |nodes| {
-            nodes.iter().filter(|node| node["source"] == "etcd").count()
-        });
+        let nodes = told["nodes"]
+            .as_array()
+            .map_or(0, |nodes| nodes.iter().filter(|node| node["source"] == "etcd").count());
         nodes == 2 && reached(&cluster.front) == 2
     });
     etcd

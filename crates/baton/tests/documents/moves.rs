@@ -48,9 +48,8 @@ fn documents_of_a_busy_peer_come_home() {
     assert_eq!(recalled(), json!({ "busier": 0, "silent": 0 }), "the home server is the busier one");
     let peer = servers.peers[0].as_ref().expect("a peer");
     let copies = [split(&address).1.to_owned()];
-    servers.busy_with_until((peer, &copies), "it comes home", |servers| {
-        !servers.announced().contains(&address)
-    });
+    servers
+        .busy_with_until((peer, &copies), "it comes home", |servers| !servers.announced().contains(&address));
     let recalled = recalled();
     assert!(recalled["busier"].as_u64() > Some(0) && recalled["silent"] == 0, "{recalled}");
     assert!(servers.home.ctl(&["documents"]).contains(" busier)"));
@@ -172,10 +171,10 @@ fn no_address_dies_while_documents_move_and_change() {
                 && (0..IMAGES).any(|number| found.body == pattern(3_000, round * 100 + number as u64))
         };
         let images: Vec<_> = (0..IMAGES).map(|number| format!("{}img/{number}.png", index)).collect();
-        let deadline = std::time::Instant::now() + crate::common::server::PATIENCE;
+        let deadline = Instant::now() + crate::common::server::PATIENCE;
         let mut has_come_home = has_come_home;
         while !images.iter().all(&mut has_come_home) {
-            assert!(std::time::Instant::now() < deadline, "a changed document is not seen");
+            assert!(Instant::now() < deadline, "a changed document is not seen");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(crawler.dead(), [""; 0]);

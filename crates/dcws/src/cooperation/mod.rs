@@ -20,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
 
 use baton_dispatch::Time;
-use baton_dispatch::migration::{DocumentId, HomeServer, Location, MigrationSettings, Move, PeerId, WhyRecalled};
+use baton_dispatch::migration::{
+    DocumentId, HomeServer, Location, MigrationSettings, Move, PeerId, WhyRecalled,
+};
 use serde_json::{Value, json};
 
 pub use self::documents::{DocumentFile, FileStamp};

@@ -65,7 +65,9 @@ impl Master {
                 None => {
                     log::notice(format_args!("ordered of node {}: {}", order.name, words(&order)));
                     let reports = self.members.member(&order.name).is_some_and(|node| node.mover.is_some());
-                    Answer::Ok(json!({ "node": order.name, "ordered": words(&order), "by": "etcd", "reports": reports }))
+                    Answer::Ok(
+                        json!({ "node": order.name, "ordered": words(&order), "by": "etcd", "reports": reports }),
+                    )
                 }
                 Some(why) => Answer::error(why),
             };

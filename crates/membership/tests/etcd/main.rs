@@ -72,9 +72,7 @@ fn a_node_says_what_it_has_left() {
         front.wait_for(&format!("{left:?}"), |report| report.members[0].left == left);
     }
     store.ctl(&["del", "/baton/nodes/a"]);
-    store::wait_until("it is there again", || {
-        store.ctl(&["get", "/baton/nodes/a"]).contains(r#""left":3"#)
-    });
+    store::wait_until("it is there again", || store.ctl(&["get", "/baton/nodes/a"]).contains(r#""left":3"#));
     node.end();
     front.wait_for_nodes("");
 }

@@ -121,7 +121,8 @@ impl Cluster {
             let server = cluster.start_node(number, server_box.as_ref(), false)?;
             cluster.nodes.push(Node { server, server_box });
         }
-        cluster.more_fronts = (1..text.front_ends).map(|number| cluster.start_front(number)).collect::<Result<_>>()?;
+        cluster.more_fronts =
+            (1..text.front_ends).map(|number| cluster.start_front(number)).collect::<Result<_>>()?;
         Ok((cluster.start_front(0)?, cluster))
     }
 
@@ -205,7 +206,7 @@ impl Cluster {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
             sent_bytes: hosts.map(|host| Ok(host.traffic()?.sent_bytes)).collect::<Result<_>>()?,
-            front_bytes: self.hosts.fronts().map(passed_bytes).sum::<Result<_>>()?,
+            front_bytes: self.hosts.fronts().map(passed_bytes).sum::<Result<u64>>()?,
         };
         for node in &self.nodes {
             ledger.nodes_cpu += cpu_time(&node.server.processes());
