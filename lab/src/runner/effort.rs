@@ -139,7 +139,7 @@ impl Effort {
                     duration * 2 + Duration::from_secs_f64(coming)
                 }
                 LoadText::Paced(_) => duration * 3 / 2 + Duration::from_millis(600),
-                LoadText::Fault(_) => self.fault() * 3 + CLUSTER_START,
+                LoadText::Fault(_) => self.fault() * 3,
                 LoadText::Handshakes { .. } => duration.max(Duration::from_secs(1)),
                 LoadText::IdleTls { connections } => HANDSHAKE * self.connections(*connections) as u32,
                 LoadText::Stepped { .. } => STEPS,
@@ -150,10 +150,11 @@ impl Effort {
         };
         let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
         let all = self.cells(experiment);
-        // Contenders with bounds serve all loads, others one.
+        // Contenders with bounds serve all loads, others one, or one round of a fault.
+        let starts_of = |load: &LoadText| if matches!(load, LoadText::Fault(_)) { rounds } else { 1 };
         let starts = match experiment.head.bounds {
-            Some(_) => experiment.contenders.len(),
-            None => all.len(),
+            Some(_) => u32::try_from(experiment.contenders.len()).unwrap_or(u32::MAX),
+            None => all.iter().map(|(load, _)| starts_of(&load.what)).sum(),
         };
         let start = if experiment.has_hosts() { CLUSTER_START } else { START };
         let perf = |contender: &ContenderText| {
@@ -162,7 +163,7 @@ impl Effort {
         };
         let cells: Duration =
             all.into_iter().map(|(load, one)| (cell(&load.what) + perf(&one.what)) * rounds).sum();
-        cells + (self.warm_up(experiment) + start) * u32::try_from(starts).unwrap_or(u32::MAX)
+        cells + (self.warm_up(experiment) + start) * starts
     }
 }
 
