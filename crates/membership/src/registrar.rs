@@ -177,7 +177,7 @@ impl Node {
             Ok(Some(revision)) => (self.registration, self.written_at) = (registration, revision),
             Ok(None) => {}
             Err(failure) => {
-                log::warning(format_args!("front-ends are not told of this node {what}: {failure}"))
+                log::warning(format_args!("front-ends are not told of this node {what}: {failure}"));
             }
         }
     }
