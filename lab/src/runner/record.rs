@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Parameters;
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, known};
 
 /// A cell in a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ pub(crate) struct CellRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
+    #[serde(deserialize_with = "known")]
     Measured(BTreeMap<Quantity, f64>),
     /// Some clients were served at the others' expense.
     Unfair(String),

@@ -127,7 +127,7 @@ impl<'a> Crowd<'a> {
                 client: 0,
                 under_way: Vec::new(),
             },
-            report: LoadReport::new(),
+            report: LoadReport::default(),
         })
     }
 
@@ -153,7 +153,7 @@ impl<'a> Crowd<'a> {
 
     /// Counts from now on.
     fn forget(&mut self) {
-        self.report = LoadReport::new();
+        self.report = LoadReport::default();
         self.busy = BusyClock::start();
         self.wire.bytes = 0;
         self.wire.connections = 0;
