@@ -110,8 +110,10 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.lab.id().to_string()]).status();
-        let _ = self.lab.wait();
+        if matches!(self.lab.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").args(["-TERM", &self.lab.id().to_string()]).status();
+            let _ = self.lab.wait();
+        }
     }
 }
 
