@@ -188,7 +188,7 @@ impl Cluster {
         let mut ledger = Ledger {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
-            sent_bytes: hosts.map(|host| Ok(host.sent_bytes()?)).collect::<Result<_>>()?,
+            sent_bytes: hosts.map(Host::sent_bytes).collect::<Result<_>>()?,
         };
         for node in &self.nodes {
             ledger.nodes_cpu += cpu_time(&node.server.processes());
