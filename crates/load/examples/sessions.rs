@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     site.write(Path::new(root))?;
     let load: SessionLoad = serde_json::from_str(&format!("{{ \"requests_per_second\": {rate} }}"))?;
     let settings =
-        SessionSettings { address, load, warm_up: duration, duration, sleep: false, verify: false };
+        SessionSettings { address, load, first: 0, warm_up: duration, duration, sleep: false, verify: false };
     let report = sessions::run(&settings, &site.script)?;
     println!("under way    {} sessions at the end", report.unanswered);
     println!(

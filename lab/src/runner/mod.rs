@@ -194,6 +194,16 @@ impl Run<'_> {
         self.cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
     }
 
+    /// Where a load begins in the script; a new server has read none of it.
+    fn place(&self, load: &Variant<LoadText>, round: usize) -> f64 {
+        if self.wants_fresh_server(load) {
+            return 0.0;
+        }
+        let loads = &self.experiment.loads;
+        let number = loads.iter().position(|other| other.name == load.name).unwrap_or_default();
+        (round * loads.len() + number) as f64 / (self.effort.rounds(self.experiment) * loads.len()) as f64
+    }
+
     /// One cell, again if others disturbed it.
     fn cell(
         &self,
@@ -209,6 +219,7 @@ impl Run<'_> {
         self.unmeasured(contestant, &load.what, self.effort.rounds(self.experiment) + round, lead)?;
         let turn = Turn {
             number: round + 1,
+            place: self.place(load, round),
             duration: self.effort.duration(self.experiment),
             is_first: round == 0,
             effort: self.effort,
@@ -326,7 +337,7 @@ impl Run<'_> {
         if !fills || duration == Duration::ZERO {
             return Ok(());
         }
-        let turn = Turn { number, duration, is_first: false, effort: self.effort };
+        let turn = Turn { number, place: 0.0, duration, is_first: false, effort: self.effort };
         contestant.unbounded(|contestant| drop(measure::cell(self.stage, contestant, load, turn)))
     }
 

@@ -19,15 +19,16 @@ pub(super) fn measure(
     load: &SessionLoad,
     turn: Turn,
 ) -> Result<Measured> {
+    let script = stage.site.script()?;
     let settings = SessionSettings {
         address: contestant.server.address,
         load: load.clone(),
+        first: (turn.place * script.session_count() as f64) as usize,
         warm_up: turn.effort.sessions_before(load),
         duration: turn.duration,
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
         verify: false,
     };
-    let script = stage.site.script()?;
     let (watch, report) = thread::scope(|scope| {
         let load = scope.spawn(|| contestant.on_client(|| sessions::run(&settings, script)));
         thread::sleep(settings.warm_up);

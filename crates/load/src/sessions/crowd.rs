@@ -102,7 +102,10 @@ impl<'a> Crowd<'a> {
         let sizes = Sizes::of(&targets);
         let clients: Vec<Client> = (thread..settings.load.clients)
             .step_by(threads)
-            .map(|number| Client { next: number % script.session_count(), counts: sizes.no_counts() })
+            .map(|number| Client {
+                next: (settings.first + number) % script.session_count(),
+                counts: sizes.no_counts(),
+            })
             .collect();
         let share = clients.len() as f64 / settings.load.clients as f64;
         let sessions_per_second = settings.load.requests_per_second / script.mean_session() * share;

@@ -35,6 +35,9 @@ pub struct SessionSettings {
     pub address: SocketAddr,
     /// What sessions.
     pub load: SessionLoad,
+    /// The session of the script to begin with: a server has the files in memory that an earlier load at the same place
+    /// asked for.
+    pub first: usize,
     /// Time before the measurement. As long as the timeout, the first timeouts are in the measurement.
     pub warm_up: Duration,
     /// Time of the measurement.

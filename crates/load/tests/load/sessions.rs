@@ -30,6 +30,7 @@ fn settings(address: SocketAddr) -> SessionSettings {
             clients: 3,
             threads: 1,
         },
+        first: 0,
         warm_up: Duration::ZERO,
         duration: Duration::from_millis(500),
         sleep: true,
@@ -70,6 +71,26 @@ fn whole_sessions_are_counted_by_client_and_size() {
         assert_eq!(report.goodput_bytes, 5 * small + 5_000 * large);
         assert_eq!(report.clients.len(), 3);
         assert_eq!(report.unfair(), []);
+    }
+}
+
+#[test]
+fn sessions_begin_at_a_place_of_the_script() {
+    let server = serve(|path, _, _| right(path));
+    let mut script = Script::new(vec![small(), large()]);
+    for request in [0, 1] {
+        script.push([ScriptStep { request, pause_ms: 0 }]);
+    }
+    for (first, bytes) in [(0, 5), (1, 5_000), (2, 5)] {
+        let mut settings = SessionSettings { first, ..settings(server.address) };
+        // Two clients and two sessions: each client has one of them.
+        settings.load.clients = 2;
+        settings.load.requests_per_second = 20.0;
+        settings.duration = Duration::from_millis(300);
+        let report = sessions::run(&settings, &script).unwrap();
+        let of_first_client: Vec<_> = report.clients[0].0.iter().filter(|size| size.1.answered > 0).collect();
+        assert!(of_first_client.iter().all(|size| *size.0 == bytes), "{first}: {of_first_client:?}");
+        assert!(!of_first_client.is_empty());
     }
 }
 

@@ -194,6 +194,7 @@ impl Measuring {
                 clients: CLIENTS,
                 threads: 1,
             },
+            first: 0,
             warm_up: WARM_UP,
             duration: Duration::from_secs_f64(seconds),
             sleep: true,
