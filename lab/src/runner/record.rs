@@ -239,6 +239,15 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_an_earlier_lab_told_besides_is_not_read() {
+        let line = line(&record("1k", "nginx", 0, 5.0)).unwrap();
+        let earlier = line.replace("\"rate\":5.0", "\"lent\":3.0,\"rate\":5.0");
+        assert_ne!(earlier, line);
+        let read: CellRecord = serde_json::from_str(&earlier).unwrap();
+        assert_eq!(read.outcome, Outcome::Measured([(Quantity::Rate, 5.0)].into()));
+    }
+
+    #[test]
     fn a_line_that_was_cut_off_is_measured_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), &manifest()).unwrap();
