@@ -117,7 +117,7 @@ impl Scene<'_> {
         cluster.nodes.push(Node { server, server_box: None });
         sleep(self.lasts);
         let host = &self.cluster.hosts.nodes[number];
-        let before = host.traffic()?.sent_bytes;
+        let before = host.sent_bytes()?;
         let load = LoadSettings {
             connection_per_request: true,
             requests_max: Some(JOINED_REQUESTS),
@@ -128,7 +128,7 @@ impl Scene<'_> {
         loop {
             let requests = RequestList::new(load.address, true, self.asked.iter().cloned());
             self.cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
-            let sent = host.traffic()?.sent_bytes - before;
+            let sent = host.sent_bytes()? - before;
             if sent > JOINED_BYTES_MIN {
                 return Ok(());
             }

@@ -130,7 +130,7 @@ impl<'a> Crowd<'a> {
                 client: 0,
                 under_way: Vec::new(),
             },
-            report: LoadReport::new(),
+            report: LoadReport::default(),
         })
     }
 
@@ -156,7 +156,7 @@ impl<'a> Crowd<'a> {
 
     /// Counts from now on.
     fn forget(&mut self) {
-        self.report = LoadReport::new();
+        self.report = LoadReport::default();
         self.busy = BusyClock::start();
         self.wire.bytes = 0;
         self.wire.connections = 0;

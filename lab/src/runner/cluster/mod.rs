@@ -22,7 +22,7 @@ use super::turn::Values;
 use crate::experiment::NodesText;
 use crate::load::LoadReport;
 use crate::quantity::Quantity;
-use crate::rig::network::{ClusterHosts, Host, Traffic};
+use crate::rig::network::{ClusterHosts, Host};
 use crate::rig::processes::cpu_time;
 use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
@@ -76,8 +76,6 @@ pub(super) struct Ledger {
     nodes_cpu: Duration,
     /// Bytes that each server sent: the one at the front first if it is a peer of the others.
     pub(super) sent_bytes: Vec<u64>,
-    /// Bytes that have passed the hosts of all front-ends, in both directions.
-    front_bytes: u64,
 }
 
 impl Cluster {
@@ -90,15 +88,8 @@ impl Cluster {
         boxes: Option<&Boxes>,
     ) -> Result<(RunningServer, Self)> {
         let joins = front.settings.needs.contains(&Ability::Registry);
-        let mut hosts = ClusterHosts::new(text.count + usize::from(joins))?;
+        let mut hosts = ClusterHosts::for_load(text.count + usize::from(joins))?;
         (1..text.front_ends).try_for_each(|_| hosts.another_front())?;
-        for host in std::iter::once(&hosts.client).chain(hosts.fronts()).chain(&hosts.nodes) {
-            for (name, value) in
-                [("ipv4/tcp_tw_reuse", "1"), ("ipv4/tcp_max_syn_backlog", "8192"), ("core/somaxconn", "4096")]
-            {
-                host.set(name, value)?;
-            }
-        }
         let hosts = Arc::new(hosts);
         let mut cluster =
             Self { nodes: Vec::new(), more_fronts: Vec::new(), registry: None, hosts, place, front, node };
@@ -205,8 +196,7 @@ impl Cluster {
         let mut ledger = Ledger {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
-            sent_bytes: hosts.map(|host| Ok(host.traffic()?.sent_bytes)).collect::<Result<_>>()?,
-            front_bytes: self.hosts.fronts().map(passed_bytes).sum::<Result<u64>>()?,
+            sent_bytes: hosts.map(Host::sent_bytes).collect::<Result<_>>()?,
         };
         for node in &self.nodes {
             ledger.nodes_cpu += cpu_time(&node.server.processes());
@@ -239,11 +229,9 @@ impl Cluster {
             (Quantity::FrontUs, us(front_cpu)),
             (Quantity::NodesUs, us(nodes_cpu)),
             (Quantity::AddedUs, us(front_cpu + nodes_cpu + report.client_cpu)),
-            (Quantity::FrontShare, per_byte(done.front_bytes)),
             (Quantity::DiskShare, per_byte(done.disk_bytes)),
             (Quantity::OriginShare, per_byte(done.sent_bytes.iter().sum())),
         ]);
-        values.extend(done.imbalance().map(|most| (Quantity::Imbalance, most)));
         values.extend(self.file_bytes_max().map(|bytes| (Quantity::FileCacheBytes, bytes as f64)));
     }
 }
@@ -256,21 +244,8 @@ impl Ledger {
             disk_bytes: self.disk_bytes - earlier.disk_bytes,
             nodes_cpu: self.nodes_cpu.saturating_sub(earlier.nodes_cpu),
             sent_bytes: sent.collect(),
-            front_bytes: self.front_bytes - earlier.front_bytes,
         }
     }
-
-    /// What the server sent that sent most, as a multiple of the mean. `None`: no server sent anything.
-    pub(super) fn imbalance(&self) -> Option<f64> {
-        let most = *self.sent_bytes.iter().max()? as f64;
-        let mean = self.sent_bytes.iter().sum::<u64>() as f64 / self.sent_bytes.len() as f64;
-        (mean > 0.0).then(|| most / mean)
-    }
-}
-
-fn passed_bytes(host: &Host) -> Result<u64> {
-    let Traffic { received_bytes, sent_bytes } = host.traffic()?;
-    Ok(received_bytes + sent_bytes)
 }
 
 /// Each server has an address of its own.
@@ -281,22 +256,14 @@ const ETCD_PORT: u16 = 2379;
 mod tests {
     use super::*;
 
-    impl Ledger {
-        pub(in crate::runner) fn of_sent(sent_bytes: Vec<u64>) -> Self {
-            Self { disk_bytes: 0, nodes_cpu: Duration::ZERO, sent_bytes, front_bytes: 0 }
-        }
-    }
-
     #[test]
-    fn the_node_that_sends_most_is_compared_with_the_mean() {
+    fn what_was_done_before_does_not_count() {
         let ledger = |disk_bytes, ms, sent: [u64; 3]| Ledger {
             disk_bytes,
             nodes_cpu: Duration::from_millis(ms),
-            ..Ledger::of_sent(sent.into())
+            sent_bytes: sent.into(),
         };
         let done = ledger(500, 120, [20, 30, 70]).since(&ledger(200, 60, [10, 20, 30]));
-        assert_eq!((done.disk_bytes, done.imbalance()), (300, Some(2.0)));
-        assert_eq!(done.nodes_cpu, Duration::from_millis(60));
-        assert_eq!(ledger(0, 0, [0; 3]).imbalance(), None);
+        assert_eq!(done, ledger(300, 60, [10, 10, 40]));
     }
 }
