@@ -68,27 +68,71 @@ fn every_experiment_runs_in_cells_of_a_tenth_of_a_second() {
 /// instruction, and entries into the kernel's code for clocks are counted.
 #[test]
 fn a_cached_file_costs_three_looks_at_a_clock() {
+    let Some((said, lines)) = run_small(CLOCK) else { return };
+    // Stepping makes a request so slow that it is often the first in a second.
+    let is_one_of = |looks| lines.contains(&format!(r#""clock-looks":{looks}.0"#));
+    assert!(is_one_of(3) || is_one_of(5), "{said}\n{lines}");
+}
+
+/// Goal: clients get to all front-ends of a cluster, and none of their requests is lost while all of these drain a node. Method: an
+/// address where no server is would refuse connections.
+#[test]
+fn several_front_ends_serve_the_clients_of_a_cluster() {
+    let Some((said, lines)) = run_small(FRONT_ENDS) else { return };
+    assert!(lines.contains(r#""lost-requests":0.0"#), "{said}\n{lines}");
+}
+
+/// Runs the text of an experiment in cells of a tenth of a second; what the lab says, and its lines.
+fn run_small(text: &str) -> Option<(String, String)> {
     let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));
     let baton = lab.with_file_name("baton");
     if !baton.is_file() {
-        return left_out("looks at clocks need the server: cargo build -p baton");
+        left_out("they need the server: cargo build -p baton");
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("clock.toml");
-    fs::write(&file, CLOCK).unwrap();
+    let file = folder.path().join("small.toml");
+    fs::write(&file, text).unwrap();
     let mut command = Command::new(lab);
     command.arg("run").arg(&file).args(["--tenth", "--baton"]).arg(&baton);
     for flag in ["--results", "--folder"] {
         command.arg(flag).arg(folder.path().join(&flag[2..]));
     }
     let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    if said.contains("only root may") {
-        return left_out("looks at clocks: only root may look into a worker");
+    if let Some(line) = said.lines().find(|line| line.contains("only root may")) {
+        left_out(line);
+        return None;
     }
-    let lines = fs::read_to_string(folder.path().join("results/clock.jsonl")).expect(&said);
-    // Stepping makes a request so slow that it is often the first in a second.
-    let is_one_of = |looks| lines.contains(&format!(r#""clock-looks":{looks}.0"#));
-    assert!(is_one_of(3) || is_one_of(5), "{said}\n{lines}");
+    let lines = fs::read_to_string(folder.path().join("results/small.jsonl")).expect(&said);
+    Some((said, lines))
+}
+
+/// Goal: a server is started anew for each load, or once if the file says so. Method: a server that notes its starts.
+#[test]
+fn servers_are_kept_if_the_file_says_so() {
+    let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));
+    let baton = lab.with_file_name("baton");
+    if !baton.is_file() {
+        return left_out("servers that are kept need one: cargo build -p baton");
+    }
+    let starts = |keeps: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = folder.path().join("noting.toml");
+        fs::write(&kind, NOTING.replace("BATON", &baton.display().to_string())).unwrap();
+        let file = folder.path().join("kept.toml");
+        fs::write(&file, TWO_LOADS.replace("KEEPS", keeps).replace("KIND", &kind.display().to_string()))
+            .unwrap();
+        let mut command = Command::new(lab);
+        command.arg("run").arg(&file).args(["--tenth", "--baton"]).arg(&baton);
+        for flag in ["--results", "--folder"] {
+            command.arg(flag).arg(folder.path().join(&flag[2..]));
+        }
+        let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+        let lines = fs::read_to_string(folder.path().join("results/kept.jsonl")).expect(&said);
+        assert_eq!(lines.matches("\"measured\"").count(), 2, "{said}\n{lines}");
+        fs::read_to_string(folder.path().join("folder/kept/noting/starts")).unwrap().lines().count()
+    };
+    assert_eq!([starts(""), starts("keep_servers = true")], [2, 1]);
 }
 
 /// Each row of the published experiments is there, and each command in it is one that is understood.
@@ -142,6 +186,47 @@ server = "baton"
 set = { "server.architecture" = "sped", "server.watchdog_ms" = 0 }
 [[figure]]
 y = "clock-looks"
+"#;
+const FRONT_ENDS: &str = r#"
+title = "several front-ends"
+[[load]]
+name = "a node leaves"
+kind = "fault"
+connections = 16
+ask = "/1k.html"
+fault = "node-drained"
+[[contender]]
+name = "two"
+server = "baton"
+needs = ["cluster"]
+set = { "server.processes" = 1, "cluster.way" = "relay" }
+nodes = { count = 2, front_ends = 2, set = { "server.processes" = 1 } }
+[[figure]]
+y = "lost-requests"
+"#;
+const NOTING: &str = r#"
+title = "a server that notes its starts"
+program = "sh"
+install = ""
+can = ["files"]
+arguments = """
+-c
+echo started >>{{ folder }}/starts; exec BATON serve {{ root }} --listen {{ address }} --control {{ folder }}/control
+"""
+"#;
+const TWO_LOADS: &str = r#"
+title = "two loads"
+KEEPS
+[[load]]
+name = "{kb} KB"
+sweep.kb = [1, 16]
+kind = "closed"
+ask = "/{kb}k.html"
+[[contender]]
+name = "noting"
+server = "KIND"
+[[figure]]
+y = "rate"
 "#;
 /// A cell is ten thousand single steps of a thread: minutes on a busy machine.
 const LONG: [&str; 1] = ["instructions"];

@@ -155,6 +155,7 @@ mod tests {
             mover: None,
             public: None,
             epoch: 0,
+            left: None,
             source: Source::Etcd,
             host: None,
         }

@@ -88,8 +88,8 @@ fn node(node: &ClusterNode, members: &Members, drain: Option<&Drain>, known: Opt
     let (state, why) = known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));
     let (state, why) = match (drain, member) {
         (_, Some(member)) if member.leaving => ("leaving", "it said so".into()),
-        (_, Some(member)) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
         (Some(drain), _) => ("drained", drain_words(drain)),
+        (_, Some(member)) if member.drained => ("drained", "by `baton ctl cluster drain`".into()),
         (_, Some(member)) if member.held => {
             (state, format!("etcd does not have it, nor others: it counts nevertheless {why}"))
         }

@@ -277,6 +277,11 @@ impl HandoffAgent {
         std::mem::take(&mut self.has_drain_news)
     }
 
+    /// Connections of front-ends that this host has; `None`: the agent has not said so yet.
+    pub(crate) fn left(&self) -> Option<u64> {
+        (self.status.pid > 0).then_some(self.status.kept)
+    }
+
     /// What operators have said of nodes.
     pub(crate) fn drains(&self) -> &[Drain] {
         &self.drains
@@ -341,7 +346,6 @@ impl HandoffAgent {
             "connections_of_front_ends": kept,
             "front_ends": front_ends,
             "nodes": nodes,
-            "drains": self.drains,
             "gives_back": self.gives_back,
         }))
     }

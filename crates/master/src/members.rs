@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use baton_cluster::local::Drain;
 use baton_config::{Cluster, ClusterNode};
 use baton_confine::Limits;
 use baton_membership::{FromMembers, Member, MembersSettings, Order, Report, ToMembers};
@@ -41,6 +42,8 @@ pub(super) struct Members {
     refused: Vec<String>,
     tickets: u64,
     orders: BTreeMap<u64, (Requester, Order)>,
+    /// What the process was told of connections that are left.
+    told_left: Option<u64>,
 }
 
 /// Whether the process is to run.
@@ -76,6 +79,7 @@ impl Members {
             refused: Vec::new(),
             tickets: 0,
             orders: BTreeMap::new(),
+            told_left: None,
         }
     }
 
@@ -179,6 +183,7 @@ impl Members {
         if !self.child.handle_end(pid, ended, now) {
             return None;
         }
+        self.told_left = None;
         Some(std::mem::take(&mut self.orders).into_values().map(|(requester, _)| requester).collect())
     }
 
@@ -225,6 +230,28 @@ impl Members {
         let own = self.settings.as_ref().and_then(|settings| settings.etcd.as_ref()?.register.as_ref());
         let is_own = |member: &&Member| own.is_some_and(|own| own.name == member.name);
         self.report.members.iter().find(is_own).is_some_and(|member| member.drained)
+    }
+
+    /// Lets etcd know how many connections of front-ends this host has left, while its node is drained there.
+    pub(super) fn tell_left(&mut self, connections: Option<u64>) {
+        let connections = connections.filter(|_| self.is_own_drained());
+        let is_told = self.told_left == connections;
+        if !is_told && self.child.tell(&ToMembers::Left { connections }).is_ok() {
+            self.told_left = connections;
+        }
+    }
+
+    /// The nodes that are drained in etcd and can say what they have left.
+    pub(super) fn drains(&self) -> impl Iterator<Item = Drain> {
+        let members = self.report.members.iter().filter(|member| member.drained && member.mover.is_some());
+        members.map(|member| Drain {
+            node: member.name.clone(),
+            // etcd keeps the order and not the time.
+            said_ms: 0,
+            is_drained: true,
+            reports: u64::from(member.left.is_some()),
+            left: member.left.unwrap_or(0),
+        })
     }
 
     /// The nodes of a configuration and those of the view.
@@ -325,6 +352,7 @@ mod tests {
             mover: None,
             public: None,
             epoch: 1,
+            left: None,
             source: baton_membership::Source::Etcd,
             host: None,
         });

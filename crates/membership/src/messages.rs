@@ -4,6 +4,7 @@
 //!   master ── Configure (settings in a descriptor) ──► process    once, at its start
 //!          ◄─ Report (in a descriptor) ──                          whenever something changes
 //!          ── Order ──►  ◄─ Ordered ──                             written to etcd
+//!          ── Left ──►                                             what this node has left, while it is drained
 //!          ── Leave ──►                                            this node is about to end
 //!          ── End ──►                                              it has ended: the process, too
 //! ```
@@ -27,6 +28,11 @@ pub enum ToMembers {
         ticket: u64,
         /// What.
         order: Order,
+    },
+    /// How many connections of front-ends this host's node has left; `None`: it is not drained.
+    Left {
+        /// So many.
+        connections: Option<u64>,
     },
     /// This host's node is about to end: front-ends are to choose others.
     Leave,

@@ -38,7 +38,8 @@ fn try_write(api: &Api, order: &Order) -> Result<(), String> {
         if value.is_none() && mod_revision == 0 {
             return Ok(());
         }
-        if api.replace(&key, mod_revision, value.as_deref()).map_err(|failure| failure.to_string())? {
+        let replaced = api.replace(&key, mod_revision, value.as_deref());
+        if replaced.map_err(|failure| failure.to_string())?.is_some() {
             return Ok(());
         }
     }

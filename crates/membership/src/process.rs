@@ -126,6 +126,9 @@ impl Process {
             Input::Master(ToMembers::Leave) => {
                 self.registrar().iter().for_each(|registrar| registrar.leave());
             }
+            Input::Master(ToMembers::Left { connections }) => {
+                self.registrar().iter().for_each(|registrar| registrar.tell_left(connections));
+            }
             Input::Master(ToMembers::Order { ticket, order }) => match &self.etcd {
                 Some(etcd) => {
                     if let Err(error) = orders::write(Arc::clone(&etcd.api), ticket, order, inputs.clone()) {

@@ -26,6 +26,9 @@ pub struct Registration {
     /// Greater each time that the node begins.
     #[serde(default)]
     pub epoch: u64,
+    /// While it is drained: connections of front-ends that it has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
 }
 
 /// Whether a node wants requests.

@@ -26,6 +26,7 @@ pub(crate) struct Registrar {
 enum Wish {
     /// The key is gone, though the lease may be there.
     PutAgain,
+    TellLeft(Option<u64>),
     Leave,
     End(Sender<()>),
 }
@@ -55,6 +56,7 @@ impl Registrar {
                 mover: register.mover.clone(),
                 public: register.public.clone(),
                 epoch: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+                left: None,
             },
             lease: None,
             written_at: 0,
@@ -71,6 +73,11 @@ impl Registrar {
     /// Etcd does not have it.
     pub(crate) fn put_again(&self) {
         self.wish(Wish::PutAgain);
+    }
+
+    /// Connections that are left while the node is drained.
+    pub(crate) fn tell_left(&self, connections: Option<u64>) {
+        self.wish(Wish::TellLeft(connections));
     }
 
     /// The node is about to end.
@@ -114,12 +121,12 @@ impl Node {
             }
             match wishes.recv_timeout(pause) {
                 Ok(Wish::PutAgain) => self.lease = None,
+                Ok(Wish::TellLeft(left)) => {
+                    self.rewrite(Registration { left, ..self.registration.clone() }, "what it has left");
+                }
                 Ok(Wish::Leave) => {
-                    if let Err(failure) = self.leave() {
-                        log::warning(format_args!(
-                            "front-ends are not told that this node leaves: {failure}"
-                        ));
-                    }
+                    let leaving = Registration { state: NodeState::Leaving, ..self.registration.clone() };
+                    self.rewrite(leaving, "that it leaves");
                 }
                 Ok(Wish::End(done)) => {
                     if let Some(lease) = self.lease
@@ -161,16 +168,18 @@ impl Node {
         Ok(())
     }
 
-    /// Says that the node is about to end, unless a successor on this host has registered.
-    fn leave(&mut self) -> Result<(), Failure> {
-        if self.lease.is_none() || self.registration.state == NodeState::Leaving {
-            return Ok(());
+    /// Says something else of the node, unless a successor on this host has registered.
+    fn rewrite(&mut self, registration: Registration, what: &str) {
+        if self.lease.is_none() || self.registration == registration {
+            return;
         }
-        let leaving = Registration { state: NodeState::Leaving, ..self.registration.clone() };
-        if self.api.replace(&self.key, self.written_at, Some(&leaving.to_value()))? {
-            self.registration = leaving;
+        match self.api.replace(&self.key, self.written_at, Some(&registration.to_value())) {
+            Ok(Some(revision)) => (self.registration, self.written_at) = (registration, revision),
+            Ok(None) => {}
+            Err(failure) => {
+                log::warning(format_args!("front-ends are not told of this node {what}: {failure}"));
+            }
         }
-        Ok(())
     }
 }
 

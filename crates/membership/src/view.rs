@@ -44,6 +44,9 @@ pub struct Member {
     pub public: Option<String>,
     /// Greater each time that it begins.
     pub epoch: u64,
+    /// Connections of front-ends that it has left, if it is drained and has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
     /// Where it is known from.
     pub source: Source,
     /// The host of whose addresses it is one.
@@ -123,7 +126,8 @@ impl View {
     /// The nodes, in the order of their names.
     pub fn members(&self) -> Vec<Member> {
         let member = |(name, known): (&String, &NodeRecord)| {
-            let Registration { to, weight, state, mover, public, epoch, .. } = known.registration.clone();
+            let Registration { to, weight, state, mover, public, epoch, left, .. } =
+                known.registration.clone();
             let order = self.orders.get(name).copied().unwrap_or_default();
             Member {
                 name: name.clone(),
@@ -135,6 +139,7 @@ impl View {
                 mover,
                 public,
                 epoch,
+                left,
                 source: Source::Etcd,
                 host: None,
             }

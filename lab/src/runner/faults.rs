@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::cluster::{Cluster, Node};
+use super::loads::of_report;
 use super::stage::{Contestant, Stage};
 use super::turn::{Turn, Values};
 use crate::experiment::{FaultName, FaultText};
@@ -48,13 +49,10 @@ pub(super) fn measure(
         let report = client.join().map_err(|_| anyhow!("the load generator failed"))?;
         happened.and(report)
     })?;
-    Ok([
-        (Quantity::Rate, report.figures().requests_per_second),
-        (Quantity::LostRequests, (report.failed() + report.unanswered) as f64),
-        (Quantity::EndedConnections, report.reconnects as f64),
-        (Quantity::MaxUs, report.latency_ns.max() as f64 / 1e3),
-    ]
-    .into())
+    let mut values = of_report(&report);
+    values.insert(Quantity::LostRequests, (report.failed() + report.unanswered) as f64);
+    values.insert(Quantity::EndedConnections, report.reconnects as f64);
+    Ok(values)
 }
 
 /// What suffers, and for how long.
@@ -96,15 +94,15 @@ impl Scene<'_> {
             }
             FaultName::NodeDrained => {
                 let url = format!("http://{}", self.node().server.address);
-                self.control(&["drain-origin", &url])?;
+                self.control_all(&["drain-origin", &url])?;
                 sleep(self.lasts);
-                self.control(&["undrain-origin", &url])?;
+                self.control_all(&["undrain-origin", &url])?;
             }
             FaultName::NodeJoins => self.node_joins()?,
             FaultName::WorkerKilled => self.front.kill_worker(),
             FaultName::WorkersReplaced => self.control(&["recycle"])?,
             FaultName::FrontUpgraded => self.control(&["upgrade"])?,
-            FaultName::FrontRestarted => self.front.restart(|| self.cluster.start_front())?,
+            FaultName::FrontRestarted => self.front.restart(|| self.cluster.start_front(0))?,
         }
         Ok(())
     }
@@ -119,7 +117,7 @@ impl Scene<'_> {
         cluster.nodes.push(Node { server, server_box: None });
         sleep(self.lasts);
         let host = &self.cluster.hosts.nodes[number];
-        let before = host.traffic()?.sent_bytes;
+        let before = host.sent_bytes()?;
         let load = LoadSettings {
             connection_per_request: true,
             requests_max: Some(JOINED_REQUESTS),
@@ -130,7 +128,7 @@ impl Scene<'_> {
         loop {
             let requests = RequestList::new(load.address, true, self.asked.iter().cloned());
             self.cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
-            let sent = host.traffic()?.sent_bytes - before;
+            let sent = host.sent_bytes()? - before;
             if sent > JOINED_BYTES_MIN {
                 return Ok(());
             }
@@ -144,6 +142,12 @@ impl Scene<'_> {
 
     fn control(&self, words: &[&str]) -> Result<()> {
         self.front.control(words).map(drop)
+    }
+
+    /// Front-ends that share no key do not tell each other.
+    fn control_all(&self, words: &[&str]) -> Result<()> {
+        self.control(words)?;
+        self.cluster.more_fronts.iter().try_for_each(|front| front.control(words).map(drop))
     }
 }
 

@@ -175,8 +175,8 @@ impl Ctl {
         })?;
         match &self.request {
             Request::Cluster(cluster) => {
-                let is_in_etcd = told["by"] == "etcd";
-                let follow = |(node, wait)| ctl_drain::follow(&path, node, is_in_etcd, wait);
+                let by_etcd = told["reports"].as_bool();
+                let follow = |(node, wait)| ctl_drain::follow(&path, node, by_etcd, wait);
                 cluster.awaited().map_or(Ok(printed), follow)
             }
             _ => Ok(printed),

@@ -19,34 +19,41 @@ enum Left {
     Unheard,
     /// Connections of front-ends at the node, and requests of this server there.
     Some { connections: u64, requests: u64 },
-    /// Only front-ends know: the order is in etcd, and this server is none.
+    /// Only front-ends know: the node has no handoff agent that tells, and this server is no front-end.
     Elsewhere,
 }
 
 const NOTHING: Left = Left::Some { connections: 0, requests: 0 };
 
 /// Asks the server again and again, prints what has changed, and fails if the node is not empty in time.
+///
+/// `by_etcd`: of a node that is drained in etcd, whether it says there what it has left.
 pub(super) fn follow(
     control: &Path,
     node: &str,
-    is_in_etcd: bool,
+    by_etcd: Option<bool>,
     wait: Duration,
 ) -> Result<ExitCode, Failure> {
     let until = Instant::now() + wait;
-    let mut told = None;
+    let (mut told, mut empty_since) = (None, None);
     loop {
         let status: Value = serde_json::from_str(&control::request(control, Command::Status)?)?;
-        let left = match is_in_etcd && status["cluster"].is_null() {
+        let left = match by_etcd == Some(false) && status["cluster"].is_null() {
             true => Left::Elsewhere,
             false => left_at(&status, node),
         };
-        if told.replace(left) != Some(left) {
+        let is_over = Instant::now() >= until;
+        empty_since = (left == NOTHING).then(|| empty_since.unwrap_or_else(Instant::now));
+        // What has just come to the node is not in its first word in etcd.
+        let is_settled = |since: Instant| by_etcd.is_none() || is_over || since.elapsed() >= SETTLED;
+        let is_done = left == Left::Elsewhere || empty_since.is_some_and(is_settled);
+        if (is_done || left != NOTHING) && told.replace(left) != Some(left) {
             print(&words(node, left))?;
         }
-        if matches!(left, NOTHING | Left::Elsewhere) {
+        if is_done {
             return Ok(ExitCode::SUCCESS);
         }
-        if Instant::now() >= until {
+        if is_over {
             return Err(late(node, left, wait));
         }
         sleep(PAUSE);
@@ -81,7 +88,7 @@ fn left_at(status: &Value, node: &str) -> Left {
     let named = |list: &Value, key: &str| elements(list).iter().find(|one| one[key] == node).cloned();
     let listed = named(&status["cluster"]["nodes"], "name");
     // All front-ends' connections, if the node has said how many these are.
-    let connections = match (named(&status["mover"]["drains"], "node"), &listed) {
+    let connections = match (named(&status["drains"], "node"), &listed) {
         (Some(drain), _) if drain["is_drained"] == true => {
             drain["left"].as_u64().filter(|_| drain["reports"] != 0)
         }
@@ -98,6 +105,9 @@ fn left_at(status: &Value, node: &str) -> Left {
     }
 }
 
+/// A node counts its connections once a second.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -112,13 +122,13 @@ mod tests {
     fn a_node_is_empty_when_it_says_so() {
         let status = |reports: u64, left: u64| {
             json!({
-                "mover": { "drains": [{ "node": "a", "is_drained": true, "reports": reports, "left": left }] },
+                "drains": [{ "node": "a", "is_drained": true, "reports": reports, "left": left }],
                 "cluster": { "nodes": [{ "name": "a", "state": "drained", "connections": 0, "load": 1 }] },
             })
         };
         assert_eq!(left_at(&status(0, 0), "a"), Left::Unheard);
         assert_eq!(left_at(&status(2, 7), "a"), Left::Some { connections: 7, requests: 1 });
-        let elsewhere = json!({ "mover": status(1, 0)["mover"], "cluster": null });
+        let elsewhere = json!({ "drains": status(1, 0)["drains"], "cluster": null });
         assert_eq!(left_at(&elsewhere, "a"), NOTHING, "on another node");
         assert_eq!(left_at(&elsewhere, "b"), Left::Unheard, "no such node");
         let of_etcd =

@@ -69,7 +69,7 @@ fn site(site: &Value) -> String {
         several(&site["documents"], "document"),
         number(&site["movable"]),
         several(&site["moved"], "move"),
-        several(&site["recalled"], "recall"),
+        recalls(&site["recalled"]),
     );
     for peer in site["peers"].as_array().into_iter().flatten() {
         let at = peer["at"].as_str().unwrap_or_default();
@@ -103,6 +103,15 @@ fn site(site: &Value) -> String {
     out
 }
 
+/// How often documents were called home, and why: their peers were busier, or silent.
+fn recalls(by_reason: &Value) -> String {
+    let counts = by_reason.as_object().into_iter().flatten();
+    let counts = counts.filter_map(|(why, count)| Some((why, count.as_u64().filter(|count| *count > 0)?)));
+    let each: Vec<_> = counts.clone().map(|(why, count)| format!("{count} {why}")).collect();
+    let all = counted(counts.map(|(_, count)| count).sum(), "recall");
+    if each.is_empty() { all } else { format!("{all} ({})", each.join(", ")) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -112,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_where_and_why() {
         let documents = json!({ "pid": 1, "sites": [{
-            "at": "http://a", "metric": "requests", "load": 9, "documents": 20, "movable": 7, "moved": 2, "recalled": 1,
+            "at": "http://a", "metric": "requests", "load": 9, "documents": 20, "movable": 7, "moved": 2, "recalled": { "busier": 2, "silent": 1 },
             "peers": [
                 { "at": "http://b", "load": 3, "heard_ms": 40, "silences": 0, "holds": 1, "lends": 0 },
                 { "at": "http://c", "load": null, "heard_ms": null, "silences": 2, "holds": 0, "lends": null },
@@ -122,7 +131,7 @@ mod tests {
         }] });
         assert_eq!(
             for_humans(&documents),
-            "http://a: 9 requests a second, 20 documents, of which 7 may move; 2 moves, 1 recall
+            "http://a: 9 requests a second, 20 documents, of which 7 may move; 2 moves, 3 recalls (2 busier, 1 silent)
   http://b: 3 requests a second, heard 40 ms before; has 1, lends 0
   http://c: silent, 2 questions unanswered; has 0, lends ?
   /x.png -> http://b/~migrate/a/80/x.png, linked from 2 pages

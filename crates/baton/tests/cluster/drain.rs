@@ -1,5 +1,8 @@
 //! `baton ctl cluster drain`, said to any member: all front-ends spare the node, and it gives back the connections that it has.
 
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
 use baton_lab::network::{ClusterHosts, Network};
 use serde_json::Value;
 
@@ -9,7 +12,7 @@ use crate::common::client::Client;
 use crate::common::folder::{Folder, pattern};
 use crate::common::server::{Server, wait_until};
 use crate::front::FILES;
-use crate::handoff::{Cluster, make_key, reached};
+use crate::handoff::{Cluster, listed, make_key, reached};
 
 /// Kept connections: of more than one round of those that go back.
 const CONNECTIONS: usize = 40;
@@ -109,6 +112,87 @@ fn what_is_under_way_ends_first() {
     assert!(client.response().body == body, "other bytes");
     assert!(cluster.front.ctl(&["cluster", "drain", &node]).ends_with("is empty\n"));
     assert_ne!(long_file(&mut client, 2), node);
+}
+
+/// Goal: the same where the nodes are known from etcd: the node says there what it has left, so the command shows that on any
+/// member, such as a node that asks no other.
+#[test]
+fn a_node_of_etcd_says_what_it_has_left() {
+    if Network::is_left_out() {
+        return;
+    }
+    if Command::new("etcd").arg("--version").output().is_err() {
+        eprintln!("LEFT OUT of the tests: etcd is not installed (apt-get install etcd-server)");
+        return;
+    }
+    let cluster = Cluster::new("stay", "handoff");
+    let mut etcd = follow_etcd(&cluster);
+    for node in &cluster.nodes {
+        node.folder().write("large.bin", pattern(LARGE_BYTES, 7));
+    }
+    let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
+    let node = long_file(&mut client, 1);
+    client.send("GET /large.bin HTTP/1.1\r\nHost: front\r\n\r\n");
+    let other = &cluster.nodes[usize::from(node == "n0")];
+    let refusal = other.ctl_fails(&["cluster", "drain", &node, "--wait", "3"]);
+    assert!(refusal.contains(&format!("{node} is not empty after 3 s")), "{refusal}");
+    let left = |server: &Server| {
+        let drains = server.status()["drains"].clone();
+        drains[0]["left"].as_u64().filter(|_| drains[0]["node"] == *node && drains[0]["reports"] == 1)
+    };
+    assert_eq!([left(other), left(&cluster.front)], [Some(1); 2]);
+    let said = cluster.front.ctl(&["cluster"]);
+    assert!(said.contains("by `baton ctl cluster drain`: 1 connection of front-ends left"), "{said}");
+
+    assert!(client.response().body == pattern(LARGE_BYTES, 7), "other bytes");
+    let said = other.ctl(&["cluster", "drain", &node]);
+    assert!(
+        said.contains("in etcd, for all front-ends") && said.ends_with(&format!("{node} is empty\n")),
+        "{said}"
+    );
+    assert_ne!(long_file(&mut client, 2), node, "on the same connection");
+    other.ctl(&["cluster", "undrain", &node]);
+    wait_until("its word is gone", || left(other).is_none());
+    etcd.kill().expect("it runs");
+    etcd.wait().expect("its end");
+}
+
+/// Lets nodes register in an etcd beside the front-end, which finds them there.
+fn follow_etcd(cluster: &Cluster) -> Child {
+    let host = &cluster.hosts.front;
+    let url = format!("http://{}:2379", host.v4());
+    let mut etcd = host.command("etcd");
+    etcd.arg("--data-dir").arg(cluster.front.folder().base().join("etcd"));
+    etcd.args(["--listen-client-urls", &url, "--advertise-client-urls", &url]);
+    let etcd = etcd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("etcd");
+    let follow = |server: &Server, listed: &str, register: &str| {
+        let (folder, file) = (server.folder().base(), server.folder().base().join("baton.toml"));
+        let text = fs::read_to_string(&file).expect("a configuration");
+        let follows = format!(
+            "state_folder = '{}/state'\netcd = {{ endpoints = ['{url}'], ttl_s = 5{register} }}\n",
+            folder.display()
+        );
+        let (before, after) = text.split_once("[cluster]\n").expect("its section");
+        fs::write(&file, format!("{before}[cluster]\n{follows}{}", after.replacen(listed, "", 1)))
+            .expect("a file");
+        server.ctl(&["reload"]);
+    };
+    for (number, (node, host)) in cluster.nodes.iter().zip(&cluster.hosts.nodes).enumerate() {
+        let address = host.v4();
+        let register = format!(
+            ", register = {{ to = 'http://{address}', name = 'n{number}', mover = '{address}:7946' }}"
+        );
+        follow(node, "", &register);
+    }
+    follow(&cluster.front, &format!("nodes = [{}]\n", listed(&cluster.hosts)), "");
+    wait_until("its nodes are those of etcd", || {
+        let told: Value = serde_json::from_str(&cluster.front.ctl(&["cluster", "--json"])).expect("JSON");
+        let nodes = told["nodes"]
+            .as_array()
+            .map_or(0, |nodes| nodes.iter().filter(|node| node["source"] == "etcd").count());
+        nodes == 2 && reached(&cluster.front) == 2
+    });
+    etcd
 }
 
 /// More than sockets hold while a client does not read.

@@ -46,7 +46,7 @@ fn front_configuration(hosts: &ClusterHosts, listen: Ipv4Addr, key: &Path, way: 
 }
 
 /// The nodes, as all members know them.
-fn listed(hosts: &ClusterHosts) -> String {
+pub(crate) fn listed(hosts: &ClusterHosts) -> String {
     let listed = hosts.nodes.iter().enumerate().map(|(number, host)| {
         format!("{{ to = 'http://{0}', name = 'n{number}', mover = '{0}:7946' }}", host.v4())
     });

@@ -1,6 +1,8 @@
 //! Documents move, pages and redirects lead to them, and they come home.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::common::client::Client;
 use crate::common::folder::pattern;
@@ -29,20 +31,30 @@ fn an_operator_is_told_why_a_document_stays() {
     }
     let told: serde_json::Value =
         serde_json::from_str(&servers.home.ctl(&["documents", "/img/pinned.png", "--json"])).expect("JSON");
-    assert_eq!(told["told"][0]["pinned_by"], serde_json::json!(["/pin.html"]));
+    assert_eq!(told["told"][0]["pinned_by"], json!(["/pin.html"]));
 }
 
-/// Goal: a document comes home when its peer has become the busier server, and its old address leads home.
+/// Goal: a document comes home for load alone: while its peer is less busy it stays longer than the time after which it may be
+/// recalled, and comes home when the peer has become the busier server. Its old address leads home, and so do pages.
 #[test]
 fn documents_of_a_busy_peer_come_home() {
     let servers = Servers::start(1, Settings { home: ", recall_ms = 1000", ..Settings::default() });
-    servers.busy_until("a document is away", |servers| !servers.announced().is_empty());
+    servers.busy_until("documents are away", |servers| !servers.announced().is_empty());
     let address = servers.announced().remove(0);
+    let may_be_recalled = Instant::now() + Duration::from_secs(3);
+    servers.busy_until("time passes", |_| Instant::now() > may_be_recalled);
+    assert!(servers.announced().contains(&address));
+    let recalled = || servers.status()["recalled"].clone();
+    assert_eq!(recalled(), json!({ "busier": 0, "silent": 0 }), "the home server is the busier one");
     let peer = servers.peers[0].as_ref().expect("a peer");
     let copies = [split(&address).1.to_owned()];
-    servers.busy_with_until((peer, &copies), "it comes home", |servers| {
-        servers.status()["recalled"].as_u64() > Some(0) && !servers.announced().contains(&address)
-    });
+    servers
+        .busy_with_until((peer, &copies), "it comes home", |servers| !servers.announced().contains(&address));
+    let recalled = recalled();
+    assert!(recalled["busier"].as_u64() > Some(0) && recalled["silent"] == 0, "{recalled}");
+    assert!(servers.home.ctl(&["documents"]).contains(" busier)"));
+    let index = format!("{}/", servers.url(0));
+    wait_until("pages show it from home", || !get(&index, "").text().contains(&address));
     let image = address.rsplit_once('/').expect("a path").1;
     let original = format!("{}/img/{image}", servers.url(0));
     assert_eq!(get(&original, "").status, 200);
@@ -159,10 +171,10 @@ fn no_address_dies_while_documents_move_and_change() {
                 && (0..IMAGES).any(|number| found.body == pattern(3_000, round * 100 + number as u64))
         };
         let images: Vec<_> = (0..IMAGES).map(|number| format!("{}img/{number}.png", index)).collect();
-        let deadline = std::time::Instant::now() + crate::common::server::PATIENCE;
+        let deadline = Instant::now() + crate::common::server::PATIENCE;
         let mut has_come_home = has_come_home;
         while !images.iter().all(&mut has_come_home) {
-            assert!(std::time::Instant::now() < deadline, "a changed document is not seen");
+            assert!(Instant::now() < deadline, "a changed document is not seen");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(crawler.dead(), [""; 0]);

@@ -20,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
 
 use baton_dispatch::Time;
-use baton_dispatch::migration::{DocumentId, HomeServer, Location, MigrationSettings, Move, PeerId};
+use baton_dispatch::migration::{
+    DocumentId, HomeServer, Location, MigrationSettings, Move, PeerId, WhyRecalled,
+};
 use serde_json::{Value, json};
 
 pub use self::documents::{DocumentFile, FileStamp};
@@ -47,7 +49,7 @@ pub struct Cooperation {
     /// The time of the last question.
     asked_us: u64,
     moved: u64,
-    recalled: u64,
+    recalled: BTreeMap<&'static str, u64>,
     /// Requests that got the address where a document is.
     redirected: u64,
     /// Requests for copies of peers' documents.
@@ -100,7 +102,7 @@ impl Cooperation {
             page_states: BTreeMap::new(),
             asked_us: 0,
             moved: 0,
-            recalled: 0,
+            recalled: [WhyRecalled::Busier, WhyRecalled::Silent].map(|why| (why.word(), 0)).into(),
             redirected: 0,
             copied: 0,
             unanswered: 0,
@@ -304,8 +306,8 @@ impl Cooperation {
                     self.moved += 1;
                     self.peers[to.index()].list(document, now);
                 }
-                Move::Recall { document, .. } => {
-                    self.recalled += 1;
+                Move::Recall { document, why, .. } => {
+                    *self.recalled.entry(why.word()).or_default() += 1;
                     self.unlist(document, now);
                 }
             }

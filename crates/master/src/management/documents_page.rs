@@ -17,6 +17,13 @@ pub(crate) fn page(sites: &Value) -> String {
             let _ = writeln!(page, "{name}{{site=\"{at}\"}} {}", value(site));
         }
     }
+    begin(&mut page, RECALLS, "counter", RECALLS_HELP);
+    for site in sites {
+        let at = escaped(site["at"].as_str().unwrap_or_default());
+        for (reason, count) in site["recalled"].as_object().into_iter().flatten() {
+            let _ = writeln!(page, "{RECALLS}{{site=\"{at}\",reason=\"{reason}\"}} {}", number(count));
+        }
+    }
     begin(&mut page, FAILURES, "counter", FAILURES_HELP);
     for site in sites {
         let at = escaped(site["at"].as_str().unwrap_or_default());
@@ -32,7 +39,7 @@ pub(crate) fn page(sites: &Value) -> String {
 
 type Family = (&'static str, &'static str, &'static str, fn(&Value) -> u64);
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 6] = [
     ("baton_documents_load", "gauge", "Requests per second for a site in the last interval.", |site| {
         number(&site["load"])
     }),
@@ -45,9 +52,6 @@ const FAMILIES: [Family; 7] = [
     ("baton_documents_moves_total", "counter", "Times that a document was lent.", |site| {
         number(&site["moved"])
     }),
-    ("baton_documents_recalls_total", "counter", "Times that the policy called a document home.", |site| {
-        number(&site["recalled"])
-    }),
     (
         "baton_documents_redirects_total",
         "counter",
@@ -58,6 +62,10 @@ const FAMILIES: [Family; 7] = [
         number(&site["copies"])
     }),
 ];
+
+const RECALLS: &str = "baton_documents_recalls_total";
+const RECALLS_HELP: &str =
+    "Times that the policy called a document home: from a server that was busier, or silent.";
 
 const FAILURES: &str = "baton_documents_failures_total";
 const FAILURES_HELP: &str =
@@ -76,7 +84,7 @@ mod tests {
     #[test]
     fn each_site_has_its_lines() {
         let sites = json!([{
-            "at": "http://a", "load": 9, "moved": 2, "recalled": 1, "redirects": 5, "copies": 6, "unanswered": 3,
+            "at": "http://a", "load": 9, "moved": 2, "recalled": { "busier": 1, "silent": 0 }, "redirects": 5, "copies": 6, "unanswered": 3,
             "peers": [{ "lends": 4 }, { "lends": null }], "lent": [{}], "refused": { "signature": 4, "clock": 1 },
         }]);
         let page = page(&sites);
@@ -85,7 +93,8 @@ mod tests {
             "baton_documents_held{site=\"http://a\"} 4",
             "baton_documents_redirects_total{site=\"http://a\"} 5",
             "baton_documents_copies_total{site=\"http://a\"} 6",
-            "baton_documents_recalls_total{site=\"http://a\"} 1",
+            "baton_documents_recalls_total{site=\"http://a\",reason=\"busier\"} 1",
+            "baton_documents_recalls_total{site=\"http://a\",reason=\"silent\"} 0",
             "baton_documents_failures_total{site=\"http://a\",reason=\"unanswered\"} 3",
             "baton_documents_failures_total{site=\"http://a\",reason=\"refused\"} 5",
         ] {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use baton_cluster::local::Drain;
 use baton_membership::Order;
 use baton_report::log;
 use serde_json::json;
@@ -49,6 +50,12 @@ impl Master {
         out.extend(self.handoff_agent.drained());
         self.origins.set_ordered(&self.config, out);
         self.handoff_agent.follow_drains(self.members.is_own_drained(), &self.workers);
+        self.members.tell_left(self.handoff_agent.left());
+    }
+
+    /// What is known of nodes that are drained: from the members of the cluster, and from etcd.
+    pub(super) fn drains(&self) -> Vec<Drain> {
+        self.handoff_agent.drains().iter().cloned().chain(self.members.drains()).collect()
     }
 
     /// The process has sent messages.
@@ -57,7 +64,10 @@ impl Master {
             let answer = match error {
                 None => {
                     log::notice(format_args!("ordered of node {}: {}", order.name, words(&order)));
-                    Answer::Ok(json!({ "node": order.name, "ordered": words(&order), "by": "etcd" }))
+                    let reports = self.members.member(&order.name).is_some_and(|node| node.mover.is_some());
+                    Answer::Ok(
+                        json!({ "node": order.name, "ordered": words(&order), "by": "etcd", "reports": reports }),
+                    )
                 }
                 Some(why) => Answer::error(why),
             };

@@ -238,6 +238,7 @@ impl Master {
                 if self.handoff_agent.take_drain_news() {
                     self.follow_orders();
                 }
+                self.members.tell_left(self.handoff_agent.left());
             }
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),

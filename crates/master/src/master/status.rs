@@ -85,7 +85,7 @@ impl Master {
                 json!({ "name": site.name(), "hosts": site.settings.hosts, "listen": listen, "root": site.files.root })
             })
             .collect();
-        let totals = self.totals();
+        let (totals, drains) = (self.totals(), self.drains());
         let (successor, predecessor) = self.upgrade.report();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -115,7 +115,8 @@ impl Master {
             "applications": self.applications.report(),
             "origins": self.origins.report(&self.config),
             "mover": self.handoff_agent.report(),
-            "cluster": cluster_report::report(&self.config, &self.members, self.handoff_agent.drains(), &self.origins),
+            "cluster": cluster_report::report(&self.config, &self.members, &drains, &self.origins),
+            "drains": drains,
             "successor": successor,
             "predecessor": predecessor,
             "last_reload": self.reloads.report(),

@@ -94,13 +94,18 @@ impl Api {
     }
 
     /// Replaces a key if it was last written at that revision (0: it is not there), under the lease that it has; `None` deletes
-    /// it. Returns whether it was.
+    /// it. Returns the revision at which it is; `None`: it was not replaced.
     ///
     /// # Errors
     /// See [`Failure`].
-    pub fn replace(&self, name: &str, mod_revision: i64, value: Option<&[u8]>) -> Result<bool, Failure> {
+    pub fn replace(
+        &self,
+        name: &str,
+        mod_revision: i64,
+        value: Option<&[u8]>,
+    ) -> Result<Option<i64>, Failure> {
         let answer = self.call("kv/txn", &self.key(name).replace(mod_revision, value))?;
-        Ok(answer["succeeded"] == true)
+        (answer["succeeded"] == true).then(|| revision(&answer)).transpose()
     }
 
     /// Begins a lease, of so many seconds. Returns its number.

@@ -107,6 +107,11 @@ impl Host {
         }
     }
 
+    /// Its server has so many connections left, and is drained; or it is not.
+    pub(crate) fn tell_left(&self, connections: Option<u64>) {
+        send(&self.socket, &ToMembers::Left { connections }, &[]).expect("sent");
+    }
+
     /// Ends in order: its node leaves first.
     pub(crate) fn end(mut self) {
         for message in [ToMembers::Leave, ToMembers::End] {

@@ -59,6 +59,24 @@ fn front_ends_share_the_view() {
     fronts[1].wait_for_nodes("a b new-drained");
 }
 
+/// Goal: what a node has left is seen by all, changes, is there after a new lease, and is no hindrance to leaving.
+#[test]
+fn a_node_says_what_it_has_left() {
+    let Some(store) = Store::start() else { return };
+    let folder = store.folder();
+    let mut front = Host::start(Some(store.settings()), &folder.join("front.json"));
+    let node = Host::node(store.settings(), "a", &folder);
+    assert_eq!(front.wait_for_nodes("a").members[0].left, None);
+    for left in [Some(7), Some(0), None, Some(3)] {
+        node.tell_left(left);
+        front.wait_for(&format!("{left:?}"), |report| report.members[0].left == left);
+    }
+    store.ctl(&["del", "/baton/nodes/a"]);
+    store::wait_until("it is there again", || store.ctl(&["get", "/baton/nodes/a"]).contains(r#""left":3"#));
+    node.end();
+    front.wait_for_nodes("");
+}
+
 /// Goal: while etcd is away the last view counts, also for a process that begins meanwhile, and both say so; then all is as
 /// before.
 #[test]

@@ -1,7 +1,7 @@
 //! A contender that is a cluster: a server before nodes, or with peers, each on a host of a network of its own.
 //!
 //! ```text
-//!   client          front                  node1           node2
+//!   client          front, front2 …        node1           node2
 //!                   the contender's server  nodes, from the same files as any other server
 //!                   VIP, CPU of the server  VIP silently, CPU of the client, a box each
 //! ```
@@ -22,7 +22,7 @@ use super::turn::Values;
 use crate::experiment::NodesText;
 use crate::load::LoadReport;
 use crate::quantity::Quantity;
-use crate::rig::network::{ClusterHosts, Host, Traffic};
+use crate::rig::network::{ClusterHosts, Host};
 use crate::rig::processes::cpu_time;
 use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
@@ -34,6 +34,8 @@ pub(super) use prediction::predict;
 pub(super) struct Cluster {
     // Dropped in this order: servers before their hosts.
     pub(super) nodes: Vec<Node>,
+    /// Front-ends beside the contender's server.
+    pub(super) more_fronts: Vec<RunningServer>,
     pub(super) registry: Option<RunningServer>,
     pub(super) hosts: Arc<ClusterHosts>,
     place: ClusterPlace,
@@ -74,7 +76,6 @@ pub(super) struct Ledger {
     nodes_cpu: Duration,
     /// Bytes that each server sent: the one at the front first if it is a peer of the others.
     pub(super) sent_bytes: Vec<u64>,
-    front: Traffic,
 }
 
 impl Cluster {
@@ -87,16 +88,11 @@ impl Cluster {
         boxes: Option<&Boxes>,
     ) -> Result<(RunningServer, Self)> {
         let joins = front.settings.needs.contains(&Ability::Registry);
-        let hosts = ClusterHosts::new(text.count + usize::from(joins))?;
-        for host in [&hosts.client, &hosts.front].into_iter().chain(&hosts.nodes) {
-            for (name, value) in
-                [("ipv4/tcp_tw_reuse", "1"), ("ipv4/tcp_max_syn_backlog", "8192"), ("core/somaxconn", "4096")]
-            {
-                host.set(name, value)?;
-            }
-        }
+        let mut hosts = ClusterHosts::for_load(text.count + usize::from(joins))?;
+        (1..text.front_ends).try_for_each(|_| hosts.another_front())?;
+        let hosts = Arc::new(hosts);
         let mut cluster =
-            Self { nodes: Vec::new(), registry: None, hosts: Arc::new(hosts), place, front, node };
+            Self { nodes: Vec::new(), more_fronts: Vec::new(), registry: None, hosts, place, front, node };
         if let Some(rate) = text.link_mbit {
             cluster.members().try_for_each(|host| host.bound_link(rate))?;
         }
@@ -116,7 +112,9 @@ impl Cluster {
             let server = cluster.start_node(number, server_box.as_ref(), false)?;
             cluster.nodes.push(Node { server, server_box });
         }
-        Ok((cluster.start_front()?, cluster))
+        cluster.more_fronts =
+            (1..text.front_ends).map(|number| cluster.start_front(number)).collect::<Result<_>>()?;
+        Ok((cluster.start_front(0)?, cluster))
     }
 
     /// A place for a server of this name.
@@ -140,7 +138,9 @@ impl Cluster {
         self.front.settings.needs.contains(&Ability::Documents)
     }
 
-    pub(super) fn start_front(&self) -> Result<RunningServer> {
+    /// Starts the contender's server, number 0, or one of the front-ends beside it.
+    pub(super) fn start_front(&self, number: usize) -> Result<RunningServer> {
+        let host = self.hosts.fronts().nth(number).context("a host for each front-end")?;
         let address = match self.are_peers() {
             true => IpAddr::V4(self.hosts.front.v4()),
             false => IpAddr::V4(ClusterHosts::VIP_V4),
@@ -150,7 +150,7 @@ impl Cluster {
             cpus: self.place.front_cpus.clone(),
             origins: self.addresses(self.registry.iter().count()),
             registry: self.registry.as_ref().map(|etcd| etcd.address),
-            ..self.place_on(&self.hosts.front, "front")
+            ..self.place_on(host, &format!("front{number}"))
         };
         self.front.kind.start(&self.front.settings, &place).context("the front-end")
     }
@@ -196,8 +196,7 @@ impl Cluster {
         let mut ledger = Ledger {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
-            sent_bytes: hosts.map(|host| Ok(host.traffic()?.sent_bytes)).collect::<Result<_>>()?,
-            front: self.hosts.front.traffic()?,
+            sent_bytes: hosts.map(Host::sent_bytes).collect::<Result<_>>()?,
         };
         for node in &self.nodes {
             ledger.nodes_cpu += cpu_time(&node.server.processes());
@@ -217,7 +216,7 @@ impl Cluster {
         self.nodes.iter().filter_map(|node| node.server_box.as_ref()).map(ServerBox::file_bytes).max()
     }
 
-    /// What a load has cost: `front_cpu` is the CPU time of the server at the front.
+    /// What a load has cost: `front_cpu` is the CPU time of the servers at the front.
     pub(super) fn tell(&self, done: &Ledger, front_cpu: Duration, report: &LoadReport, values: &mut Values) {
         let us = |time: Duration| time.as_secs_f64() * 1e6 / report.answered().max(1) as f64;
         let per_byte = |bytes: u64| bytes as f64 / report.bytes.max(1) as f64;
@@ -230,11 +229,9 @@ impl Cluster {
             (Quantity::FrontUs, us(front_cpu)),
             (Quantity::NodesUs, us(nodes_cpu)),
             (Quantity::AddedUs, us(front_cpu + nodes_cpu + report.client_cpu)),
-            (Quantity::FrontShare, per_byte(done.front.received_bytes + done.front.sent_bytes)),
             (Quantity::DiskShare, per_byte(done.disk_bytes)),
             (Quantity::OriginShare, per_byte(done.sent_bytes.iter().sum())),
         ]);
-        values.extend(done.imbalance().map(|most| (Quantity::Imbalance, most)));
         values.extend(self.file_bytes_max().map(|bytes| (Quantity::FileCacheBytes, bytes as f64)));
     }
 }
@@ -247,15 +244,7 @@ impl Ledger {
             disk_bytes: self.disk_bytes - earlier.disk_bytes,
             nodes_cpu: self.nodes_cpu.saturating_sub(earlier.nodes_cpu),
             sent_bytes: sent.collect(),
-            front: self.front.since(earlier.front),
         }
-    }
-
-    /// What the server sent that sent most, as a multiple of the mean. `None`: no server sent anything.
-    pub(super) fn imbalance(&self) -> Option<f64> {
-        let most = *self.sent_bytes.iter().max()? as f64;
-        let mean = self.sent_bytes.iter().sum::<u64>() as f64 / self.sent_bytes.len() as f64;
-        (mean > 0.0).then(|| most / mean)
     }
 }
 
@@ -267,22 +256,14 @@ const ETCD_PORT: u16 = 2379;
 mod tests {
     use super::*;
 
-    impl Ledger {
-        pub(in crate::runner) fn of_sent(sent_bytes: Vec<u64>) -> Self {
-            Self { disk_bytes: 0, nodes_cpu: Duration::ZERO, sent_bytes, front: Traffic::default() }
-        }
-    }
-
     #[test]
-    fn the_node_that_sends_most_is_compared_with_the_mean() {
+    fn what_was_done_before_does_not_count() {
         let ledger = |disk_bytes, ms, sent: [u64; 3]| Ledger {
             disk_bytes,
             nodes_cpu: Duration::from_millis(ms),
-            ..Ledger::of_sent(sent.into())
+            sent_bytes: sent.into(),
         };
         let done = ledger(500, 120, [20, 30, 70]).since(&ledger(200, 60, [10, 20, 30]));
-        assert_eq!((done.disk_bytes, done.imbalance()), (300, Some(2.0)));
-        assert_eq!(done.nodes_cpu, Duration::from_millis(60));
-        assert_eq!(ledger(0, 0, [0; 3]).imbalance(), None);
+        assert_eq!(done, ledger(300, 60, [10, 10, 40]));
     }
 }
