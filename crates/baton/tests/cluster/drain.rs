@@ -131,7 +131,12 @@ fn a_node_of_etcd_says_what_it_has_left() {
         node.folder().write("large.bin", pattern(LARGE_BYTES, 7));
     }
     let mut client = cluster.hosts.client.run(|| Client::connect((ClusterHosts::VIP_V4, 80).into()));
-    let node = long_file(&mut client, 1);
+    let mut node = String::new();
+    // The front-end's agent connects to the nodes anew: until then requests are relayed.
+    wait_until("the connection is at a node", || {
+        node = long_file(&mut client, 1);
+        cluster.front.status()["mover"]["connections_at_nodes"] == 1
+    });
     client.send("GET /large.bin HTTP/1.1\r\nHost: front\r\n\r\n");
     let other = &cluster.nodes[usize::from(node == "n0")];
     let refusal = other.ctl_fails(&["cluster", "drain", &node, "--wait", "3"]);
