@@ -34,15 +34,8 @@ pub(crate) enum Command {
     },
     /// Run the experiments that compare Baton with other servers, and write one page with a verdict in each cell
     Peers(PeersArguments),
-    /// Load one server and report; exit code 1 if any request failed
-    Load(LoadArguments),
     /// Show two clusters side by side, one by round robin and one by content, under the same load. Needs root
     DemoCluster(DemoArguments),
-    /// Write the files that are served in a comparison
-    Files {
-        /// Where
-        folder: PathBuf,
-    },
 }
 
 #[derive(Args)]
@@ -114,45 +107,6 @@ pub(crate) struct HowArguments {
     /// temporary files]
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
-}
-
-#[derive(Args)]
-pub(crate) struct LoadArguments {
-    /// URLs to request in turn, all on one server: http://HOST[:PORT]/PATH
-    #[arg(required = true)]
-    pub(crate) urls: Vec<String>,
-    /// A file with more paths, one per line, on the server of the first URL
-    #[arg(long)]
-    pub(crate) paths: Option<PathBuf>,
-    /// Connections that ask at the same time
-    #[arg(long, short, default_value_t = 64)]
-    pub(crate) connections: usize,
-    /// How long at most
-    #[arg(long, short, default_value_t = 5.0)]
-    pub(crate) seconds: f64,
-    /// How many requests at most
-    #[arg(long, short = 'n')]
-    pub(crate) requests: Option<u64>,
-    /// A new connection for every request
-    #[arg(long)]
-    pub(crate) close: bool,
-    /// Connections that make one request before and are silent from then on
-    #[arg(long, default_value_t = 0)]
-    pub(crate) idle: usize,
-    /// Requests that are due per second, instead of a new one as soon as a reply is complete; latency counts from
-    /// when they are due
-    #[arg(long)]
-    pub(crate) rate: Option<f64>,
-    /// Read every body and check that it never changes, instead of letting the kernel drop it
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Sleep when there is nothing to read, instead of spinning. Cheaper for you; but in a virtual machine the wake-up
-    /// of a sleeping CPU is charged to the server
-    #[arg(long)]
-    pub(crate) sleep: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Args)]

@@ -1,10 +1,9 @@
-//! `baton-lab`: runs experiments and reports them, makes load, writes the files that are served.
+//! `baton-lab`: runs experiments and reports them.
 
 mod arguments;
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::{self, ExitCode};
 use std::time::Duration;
@@ -14,14 +13,12 @@ use clap::Parser as _;
 
 use baton_figures::Report;
 use baton_lab::experiment::Experiment;
-use baton_lab::load::{Load, LoadRequest, LoadSettings, RequestList};
-use baton_lab::runner::demo::{self, DemoSettings};
+use baton_lab::results;
+use baton_lab::runner::demo;
 use baton_lab::runner::{self, Effort, RunSettings};
-use baton_lab::{files, mix, results};
 
 use arguments::{
-    Arguments, Command, DemoArguments, HowArguments, LoadArguments, PeersArguments, ReportArguments,
-    RunArguments,
+    Arguments, Command, DemoArguments, HowArguments, PeersArguments, ReportArguments, RunArguments,
 };
 
 fn main() -> ExitCode {
@@ -32,11 +29,7 @@ fn main() -> ExitCode {
         Command::Docs { check: true, .. } => check_documents(),
         Command::Docs { simulated, .. } => write_documents(simulated.as_deref()),
         Command::Peers(arguments) => peers(arguments),
-        Command::Load(arguments) => load(&arguments),
         Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
-        Command::Files { folder } => {
-            files::write_all(&folder, mix::DIRECTORIES).map(|()| true).map_err(Into::into)
-        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -215,49 +208,13 @@ fn write_page(reports: &[Report], page: Option<&Path>) -> Result<()> {
     })
 }
 
-/// Whether every request succeeded.
-fn load(arguments: &LoadArguments) -> Result<bool> {
-    let mut targets = arguments.urls.iter().map(|url| target(url)).collect::<Result<Vec<_>>>()?;
-    let address = targets[0].0;
-    ensure!(targets.iter().all(|(other, _)| *other == address), "all URLs must be on one server");
-    if let Some(file) = &arguments.paths {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        targets
-            .extend(text.lines().filter(|line| line.starts_with('/')).map(|path| (address, path.to_owned())));
-    }
-    let settings = LoadSettings {
-        address,
-        connections: arguments.connections,
-        connection_per_request: arguments.close,
-        idle_connections: arguments.idle,
-        requests_per_second: arguments.rate,
-        duration: duration(arguments.seconds)?,
-        requests_max: arguments.requests,
-        sleep: arguments.sleep,
-        verify: arguments.verify,
-    };
-    let requests = targets.into_iter().map(|(_, path)| LoadRequest::page(path, None));
-    let requests = RequestList::new(address, arguments.close, requests);
-    let report = Load::connect(&settings, requests)?.run()?;
-    if arguments.json {
-        print(&format!("{}\n", serde_json::to_string(&report.figures())?))?;
-    } else {
-        print(&report.figures().to_string())?;
-    }
-    Ok(report.failed() == 0)
-}
-
 fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
-    let settings = DemoSettings {
-        baton: arguments.baton,
-        duration: arguments.seconds.map(duration).transpose()?,
-        folder: arguments.folder.unwrap_or_else(demo::usual_folder),
-    };
-    demo::run(&settings)?;
+    let folder = arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-demo-cluster"));
+    demo::run(&arguments.baton, &folder, arguments.seconds.map(duration).transpose()?)?;
     Ok(true)
 }
 
-/// Prints a result. A reader that has seen enough (`baton-lab load … | head`) is no failure.
+/// Prints a result. A reader that has seen enough (`baton-lab list | head`) is no failure.
 fn print(text: &str) -> Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -269,38 +226,11 @@ fn duration(seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} is not a number of seconds"))
 }
 
-/// Server and path of a URL.
-fn target(url: &str) -> Result<(SocketAddr, String)> {
-    let rest = url.strip_prefix("http://").with_context(|| format!("{url}: only http:// is spoken here"))?;
-    let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
-    let with_port = if authority.parse::<SocketAddr>().is_ok()
-        || authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok())
-    {
-        authority.to_owned()
-    } else {
-        format!("{authority}:80")
-    };
-    let mut addresses = with_port.to_socket_addrs().with_context(|| format!("{url}: unknown host"))?;
-    Ok((addresses.next().with_context(|| format!("{url}: the host has no address"))?, path.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_is_an_address_and_a_path() {
-        let parts = |url| target(url).map(|(address, path)| format!("{address} {path}")).unwrap();
-        assert_eq!(parts("http://127.0.0.1:8080/a/b?c"), "127.0.0.1:8080 /a/b?c");
-        assert_eq!(parts("http://127.0.0.1"), "127.0.0.1:80 /");
-        assert_eq!(parts("http://[::1]:81/x"), "[::1]:81 /x");
-        assert_eq!(parts("http://[::1]/x"), "[::1]:80 /x");
-        assert!(target("https://127.0.0.1/").is_err());
-    }
-
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
-        Arguments::command().debug_assert();
+        super::Arguments::command().debug_assert();
     }
 }

@@ -3,118 +3,98 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use baton_figures::Better;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// A quantity that a load, a meter or a procedure measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Quantity {
-    Rate,
-    /// Requests in a second of the server's CPU time: what decides where the client is the limit.
-    RatePerCpu,
-    Megabytes,
-    /// Bodies that were complete in time, in megabits.
-    GoodputMbit,
-    TimeoutShare,
-    CpuUs,
-    ApplicationUs,
-    ServerCpus,
-    ClientCpus,
-    P50Us,
-    P99Us,
-    MaxUs,
-    IdleBytes,
-    BodyBytes,
-    Instructions,
-    ClockLooks,
-    DiskMegabytes,
-    /// Of the load beside the measured one.
-    BesideMegabytes,
-    /// Of the measured load without the one beside it.
-    AloneRate,
-    AloneP99Us,
-    /// While slow readers come.
-    ComingRate,
-    /// With all of them, as a part of the rate without.
-    KeptRate,
-    Served,
-    Refused,
-    FrontUs,
-    NodesUs,
-    AddedUs,
-    FrontShare,
-    Imbalance,
-    DiskShare,
-    SimulatedRate,
-    StartP50Ms,
-    StartP99Ms,
-    OriginShare,
-    /// In the simulator, as the next.
-    SimulatedOriginShare,
-    SimulatedDelayed,
-    LostRequests,
-    /// Kept connections that ended before an answer; the client asked again.
-    EndedConnections,
-    Copies,
-    ByReference,
-    /// Of all processes of a chain.
-    RunUs,
-    AnswersS,
-    FoundS,
-    FoundShare,
-    HitShare,
-    /// Until the load is spread.
-    SpreadS,
-    BeginRate,
-    Lent,
-    RedirectShare,
-    UserUs,
-    SystemUs,
-    VoluntarySwitches,
-    InvoluntarySwitches,
-    MinorFaults,
-    MajorFaults,
-    SystemCalls,
-    KernelCopyShare,
-    UserCopyShare,
-    /// Of server and application, in either mode.
-    CopyUs,
-    IoWait,
-    FileCacheBytes,
-    MemoryBytes,
-    SegmentsReceived,
-    SegmentsSent,
-    SegmentsRepeated,
-    /// Counted by the processor, those of the kernel included.
-    HardwareInstructions,
-    Cycles,
-    CacheMisses,
-    BranchMisses,
+macro_rules! quantities {
+    ($($name:ident, $better:ident, $unit:literal;)*) => {
+        /// A quantity that a load, a meter or a procedure measures.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Quantity {
+            $(#[doc = $unit] $name,)*
+        }
+
+        impl Quantity {
+            /// Whether more of it is better, or less.
+            pub(crate) fn better(self) -> Better {
+                match self {
+                    $(Self::$name => Better::$better,)*
+                }
+            }
+
+            /// For the axis of a figure.
+            pub(crate) fn unit(self) -> &'static str {
+                match self {
+                    $(Self::$name => $unit,)*
+                }
+            }
+        }
+    };
+}
+
+// `RatePerCpu` decides where the client is the limit.
+quantities! {
+    Rate, More, "requests/s";
+    RatePerCpu, More, "requests/s of CPU time";
+    Megabytes, More, "MB/s";
+    GoodputMbit, More, "Mb/s in time";
+    CpuUs, Less, "CPU µs/request";
+    ApplicationUs, Less, "CPU µs/request of the application";
+    ServerCpus, Less, "CPUs of the server";
+    ClientCpus, Less, "CPUs of the client";
+    P50Us, Less, "median latency, µs";
+    P99Us, Less, "99 % latency, µs";
+    MaxUs, Less, "worst latency, µs";
+    IdleBytes, Less, "bytes/idle connection";
+    BodyBytes, Less, "bytes of a body";
+    Instructions, Less, "instructions/request";
+    ClockLooks, Less, "looks at a clock/request";
+    DiskMegabytes, More, "MB/s from disk";
+    KeptRate, More, "part of the rate kept beside slow readers";
+    Served, More, "slow readers served";
+    FrontUs, Less, "CPU µs/request of the front-end";
+    NodesUs, Less, "CPU µs/request of the nodes";
+    AddedUs, Less, "CPU µs/request of client, front-end and nodes";
+    DiskShare, Less, "bytes from disks per byte of a body";
+    SimulatedRate, More, "requests/s in the simulator";
+    StartP50Ms, Less, "ms until a session starts, median";
+    StartP99Ms, Less, "ms until a session starts, 99 %";
+    OriginShare, Less, "bytes of nodes per byte of a body";
+    SimulatedOriginShare, Less, "bytes of the origin per byte of a body in the simulator";
+    SimulatedDelayed, Less, "% of starts that miss in the simulator";
+    LostRequests, Less, "requests without a right answer";
+    EndedConnections, Less, "kept connections ended before an answer";
+    Copies, Less, "copied bytes per byte of a body";
+    RunUs, Less, "CPU µs/run";
+    AnswersS, Less, "s until it answers";
+    FoundS, Less, "s until all is found";
+    FoundShare, More, "part of the objects found again";
+    HitShare, More, "part of a sample that the origin was not asked for";
+    SpreadS, Less, "s until the load is spread";
+    UserUs, Less, "user µs/request";
+    SystemUs, Less, "system µs/request";
+    VoluntarySwitches, Less, "voluntary context switches/request";
+    InvoluntarySwitches, Less, "involuntary context switches/request";
+    SystemCalls, Less, "system calls/request";
+    KernelCopyShare, Less, "% of CPU time in copies between user and kernel";
+    UserCopyShare, Less, "% of CPU time in copies within user mode";
+    CopyUs, Less, "CPU µs/request in copies";
+    IoWait, Less, "CPUs that wait for a disk";
+    FileCacheBytes, Less, "bytes of files in memory";
+    MemoryBytes, Less, "bytes of memory";
+    SegmentsReceived, Less, "TCP segments received/request";
+    SegmentsSent, Less, "TCP segments sent/request";
+    SegmentsRepeated, Less, "TCP segments repeated/request";
+    HardwareInstructions, Less, "instructions/request, the kernel's included";
+    Cycles, Less, "cycles/request";
+    CacheMisses, Less, "cache misses/request";
+    BranchMisses, Less, "branch misses/request";
 }
 
 impl Quantity {
-    /// Whether more of it is better.
-    pub(crate) fn is_better_if_more(self) -> bool {
-        matches!(
-            self,
-            Self::Rate
-                | Self::RatePerCpu
-                | Self::Megabytes
-                | Self::GoodputMbit
-                | Self::DiskMegabytes
-                | Self::BesideMegabytes
-                | Self::AloneRate
-                | Self::ComingRate
-                | Self::KeptRate
-                | Self::Served
-                | Self::SimulatedRate
-                | Self::FoundShare
-                | Self::HitShare
-                | Self::BeginRate
-                | Self::ByReference
-        )
-    }
-
     /// What the values of a cell say of it.
     pub(crate) fn of(self, values: &BTreeMap<Self, f64>) -> Option<f64> {
         match self {
@@ -122,81 +102,16 @@ impl Quantity {
             kept => values.get(&kept).copied(),
         }
     }
+}
 
-    /// For the axis of a figure.
-    pub(crate) fn unit(self) -> &'static str {
-        match self {
-            Self::Rate => "requests/s",
-            Self::RatePerCpu => "requests/s of CPU time",
-            Self::Megabytes => "MB/s",
-            Self::GoodputMbit => "Mb/s in time",
-            Self::TimeoutShare => "part of the requests that timed out",
-            Self::CpuUs => "CPU µs/request",
-            Self::ApplicationUs => "CPU µs/request of the application",
-            Self::ServerCpus => "CPUs of the server",
-            Self::ClientCpus => "CPUs of the client",
-            Self::P50Us => "median latency, µs",
-            Self::P99Us => "99 % latency, µs",
-            Self::MaxUs => "worst latency, µs",
-            Self::IdleBytes => "bytes/idle connection",
-            Self::BodyBytes => "bytes of a body",
-            Self::Instructions => "instructions/request",
-            Self::ClockLooks => "looks at a clock/request",
-            Self::DiskMegabytes => "MB/s from disk",
-            Self::BesideMegabytes => "MB/s of the load beside",
-            Self::AloneRate => "requests/s alone",
-            Self::AloneP99Us => "99 % latency alone, µs",
-            Self::ComingRate => "requests/s while slow readers come",
-            Self::KeptRate => "part of the rate kept beside slow readers",
-            Self::Served => "slow readers served",
-            Self::Refused => "slow readers refused",
-            Self::FrontUs => "CPU µs/request of the front-end",
-            Self::NodesUs => "CPU µs/request of the nodes",
-            Self::AddedUs => "CPU µs/request of client, front-end and nodes",
-            Self::FrontShare => "bytes through the front-end per byte of a body",
-            Self::Imbalance => "bytes of the busiest node to the mean",
-            Self::DiskShare => "bytes from disks per byte of a body",
-            Self::SimulatedRate => "requests/s in the simulator",
-            Self::StartP50Ms => "ms until a session starts, median",
-            Self::StartP99Ms => "ms until a session starts, 99 %",
-            Self::OriginShare => "bytes of nodes per byte of a body",
-            Self::SimulatedOriginShare => "bytes of the origin per byte of a body in the simulator",
-            Self::SimulatedDelayed => "% of starts that miss in the simulator",
-            Self::LostRequests => "requests without a right answer",
-            Self::EndedConnections => "kept connections ended before an answer",
-            Self::Copies => "copied bytes per byte of a body",
-            Self::ByReference => "bytes by reference per byte of a body",
-            Self::RunUs => "CPU µs/run",
-            Self::AnswersS => "s until it answers",
-            Self::FoundS => "s until all is found",
-            Self::FoundShare => "part of the objects found again",
-            Self::HitShare => "part of a sample that the origin was not asked for",
-            Self::SpreadS => "s until the load is spread",
-            Self::BeginRate => "documents/s at first",
-            Self::Lent => "documents lent",
-            Self::RedirectShare => "redirects per document",
-            Self::UserUs => "user µs/request",
-            Self::SystemUs => "system µs/request",
-            Self::VoluntarySwitches => "voluntary context switches/request",
-            Self::InvoluntarySwitches => "involuntary context switches/request",
-            Self::MinorFaults => "page faults from memory/request",
-            Self::MajorFaults => "page faults from disk/request",
-            Self::SystemCalls => "system calls/request",
-            Self::KernelCopyShare => "% of CPU time in copies between user and kernel",
-            Self::UserCopyShare => "% of CPU time in copies within user mode",
-            Self::CopyUs => "CPU µs/request in copies",
-            Self::IoWait => "CPUs that wait for a disk",
-            Self::FileCacheBytes => "bytes of files in memory",
-            Self::MemoryBytes => "bytes of memory",
-            Self::SegmentsReceived => "TCP segments received/request",
-            Self::SegmentsSent => "TCP segments sent/request",
-            Self::SegmentsRepeated => "TCP segments repeated/request",
-            Self::HardwareInstructions => "instructions/request, the kernel's included",
-            Self::Cycles => "cycles/request",
-            Self::CacheMisses => "cache misses/request",
-            Self::BranchMisses => "branch misses/request",
-        }
-    }
+/// The values of a recorded cell: what earlier labs told besides is not read.
+pub(crate) fn known<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Quantity, f64>, D::Error> {
+    let all = BTreeMap::<String, f64>::deserialize(from)?;
+    let known = |(name, value): (String, f64)| {
+        let name: Result<_, Error> = Quantity::deserialize(name.as_str().into_deserializer());
+        Some((name.ok()?, value))
+    };
+    Ok(all.into_iter().filter_map(known).collect())
 }
 
 impl fmt::Display for Quantity {

@@ -91,6 +91,34 @@ fn a_cached_file_costs_three_looks_at_a_clock() {
     assert!(is_one_of(3) || is_one_of(5), "{said}\n{lines}");
 }
 
+/// Goal: a server is started anew for each load, or once if the file says so. Method: a server that notes its starts.
+#[test]
+fn servers_are_kept_if_the_file_says_so() {
+    let lab = Path::new(env!("CARGO_BIN_EXE_baton-lab"));
+    let baton = lab.with_file_name("baton");
+    if !baton.is_file() {
+        return left_out("servers that are kept need one: cargo build -p baton");
+    }
+    let starts = |keeps: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = folder.path().join("noting.toml");
+        fs::write(&kind, NOTING.replace("BATON", &baton.display().to_string())).unwrap();
+        let file = folder.path().join("kept.toml");
+        fs::write(&file, TWO_LOADS.replace("KEEPS", keeps).replace("KIND", &kind.display().to_string()))
+            .unwrap();
+        let mut command = Command::new(lab);
+        command.arg("run").arg(&file).args(["--tenth", "--baton"]).arg(&baton);
+        for flag in ["--results", "--folder"] {
+            command.arg(flag).arg(folder.path().join(&flag[2..]));
+        }
+        let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+        let lines = fs::read_to_string(folder.path().join("results/kept.jsonl")).expect(&said);
+        assert_eq!(lines.matches("\"measured\"").count(), 2, "{said}\n{lines}");
+        fs::read_to_string(folder.path().join("folder/kept/noting/starts")).unwrap().lines().count()
+    };
+    assert_eq!([starts(""), starts("keep_servers = true")], [2, 1]);
+}
+
 /// Each row of the published experiments is there, and each command in it is one that is understood.
 #[test]
 fn the_document_has_every_row_and_every_command_is_understood() {
@@ -142,6 +170,30 @@ server = "baton"
 set = { "server.architecture" = "sped", "server.watchdog_ms" = 0 }
 [[figure]]
 y = "clock-looks"
+"#;
+const NOTING: &str = r#"
+title = "a server that notes its starts"
+program = "sh"
+install = ""
+can = ["files"]
+arguments = """
+-c
+echo started >>{{ folder }}/starts; exec BATON serve {{ root }} --listen {{ address }} --control {{ folder }}/control
+"""
+"#;
+const TWO_LOADS: &str = r#"
+title = "two loads"
+KEEPS
+[[load]]
+name = "{kb} KB"
+sweep.kb = [1, 16]
+kind = "closed"
+ask = "/{kb}k.html"
+[[contender]]
+name = "noting"
+server = "KIND"
+[[figure]]
+y = "rate"
 "#;
 /// A cell is ten thousand single steps of a thread: minutes on a busy machine.
 const LONG: [&str; 1] = ["instructions"];

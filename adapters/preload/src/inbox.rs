@@ -115,9 +115,10 @@ impl Inbox {
         self.record.left -= bytes;
     }
 
-    /// Whether there is room to read more although the program reads nothing.
+    /// Whether more can be read, and understood, although the program reads nothing: what stands behind a piece that is lent is
+    /// not looked at before.
     pub(crate) fn has_room(&self) -> bool {
-        self.end - self.start < READ_AHEAD_BYTES
+        self.lent.is_read() && self.end - self.start < READ_AHEAD_BYTES
     }
 
     /// Reads once. The first bytes of a connection are not read ahead of the program, which wants `wanted` bytes: the

@@ -26,7 +26,7 @@ mod example;
 pub use claim::{Claim, Verdict};
 pub use figure::{Axis, Datum, Figure, FigureKind, Line, Point, Published, Scale};
 pub use interval::{Better, Comparison, Interval, Paired, SAMPLES_MIN};
-pub use markdown::{BlockError, BlockProblem, claims_table, replaced, stale};
+pub use markdown::{Replaced, claims_table, replaced};
 pub use number::brief;
 pub use page::page;
 pub use report::Report;

@@ -8,7 +8,7 @@
 //! <!-- end -->
 //! ```
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use crate::claim::{Claim, Verdict};
 use crate::figure::Figure;
@@ -94,112 +94,56 @@ fn row<T: AsRef<str>>(text: &mut String, cells: &[T]) {
     text.push_str("|\n");
 }
 
-/// What is wrong with a marked block, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockError {
-    /// The line of its first mark, counted from 1.
-    pub line: usize,
-    /// The name in the mark.
-    pub name: String,
-    /// What is wrong.
-    pub problem: BlockProblem,
+/// A document with its marked blocks replaced, and what is to be said of them, each with the line of its first mark.
+#[derive(Debug, Default)]
+pub struct Replaced {
+    /// The document. Blocks with an error have no content.
+    pub text: String,
+    /// Blocks that had another content.
+    pub stale: Vec<String>,
+    /// Blocks that have no end in front of the next one or the document's end, or a name that no figure has.
+    pub errors: Vec<String>,
 }
 
-/// What is wrong with a marked block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockProblem {
-    /// It differs from what would be written now.
-    Stale,
-    /// No figure has this name.
-    Unknown,
-    /// It has no end in front of the next block or the document's end.
-    Open,
-}
-
-impl fmt::Display for BlockError {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, name, problem } = self;
-        match problem {
-            BlockProblem::Stale => {
-                write!(to, "{line}: figure {name} is stale; write it again from the recorded runs")
-            }
-            BlockProblem::Unknown => {
-                write!(to, "{line}: no recorded run has a figure {name}; correct the name or record it")
-            }
-            BlockProblem::Open => write!(to, "{line}: the block of figure {name} has no `{END}` line"),
+impl Replaced {
+    fn end(&mut self, (line, name, old): (usize, &str, String), new: Option<String>) {
+        let Some(new) = new else {
+            let what = format!("{line}: no recorded run has a figure {name}; correct the name or record it");
+            return self.errors.push(what);
+        };
+        if new != old {
+            self.stale.push(format!("{line}: figure {name} is stale; write it again from the recorded runs"));
         }
+        self.text.push_str(&new);
+    }
+
+    fn no_end(&mut self, open: Option<(usize, &str, String)>) {
+        let what = |(line, name, _)| format!("{line}: the block of figure {name} has no `{END}` line");
+        self.errors.extend(open.map(what));
     }
 }
 
-/// A document with its marked blocks replaced; `content` gives the Markdown of a name.
-///
-/// # Errors
-/// All blocks that have no end, or a name that `content` does not know.
-pub fn replaced(document: &str, content: &dyn Fn(&str) -> Option<String>) -> Result<String, Vec<BlockError>> {
-    let (mut text, mut errors) = (String::new(), Vec::new());
-    let mut open: Option<(usize, &str)> = None;
+/// Replaces the marked blocks of a document; `content` gives the Markdown of a name.
+#[must_use]
+pub fn replaced(document: &str, content: &dyn Fn(&str) -> Option<String>) -> Replaced {
+    let mut replaced = Replaced::default();
+    let mut open: Option<(usize, &str, String)> = None;
     for (at, line) in document.split_inclusive('\n').enumerate() {
         if let Some(name) = block_name(line) {
-            errors.extend(open.map(|(line, name)| BlockError::new(line, name, BlockProblem::Open)));
-            open = Some((at + 1, name));
-            text.push_str(line);
+            replaced.no_end(open.replace((at + 1, name, String::new())));
         } else if line.trim() == END {
-            text.extend(open.take().and_then(|(line, name)| {
-                let content = content(name);
-                if content.is_none() {
-                    errors.push(BlockError::new(line, name, BlockProblem::Unknown));
-                }
-                content
-            }));
-            text.push_str(line);
-        } else if open.is_none() {
-            text.push_str(line);
+            if let Some(block) = open.take() {
+                let new = content(block.1);
+                replaced.end(block, new);
+            }
+        } else if let Some((.., old)) = &mut open {
+            old.push_str(line);
+            continue;
         }
+        replaced.text.push_str(line);
     }
-    errors.extend(open.map(|(line, name)| BlockError::new(line, name, BlockProblem::Open)));
-    if errors.is_empty() { Ok(text) } else { Err(errors) }
-}
-
-/// Which blocks of a document are stale, unknown or open.
-#[must_use]
-pub fn stale(document: &str, content: &dyn Fn(&str) -> Option<String>) -> Vec<BlockError> {
-    let new = match replaced(document, content) {
-        Ok(new) => new,
-        Err(errors) => return errors,
-    };
-    let (old, new) = (blocks(document), blocks(&new));
-    old.into_iter()
-        .zip(new)
-        .filter(|(old, new)| old.content != new.content)
-        .map(|(old, _)| BlockError::new(old.line, old.name, BlockProblem::Stale))
-        .collect()
-}
-
-impl BlockError {
-    fn new(line: usize, name: &str, problem: BlockProblem) -> Self {
-        Self { line, name: name.to_owned(), problem }
-    }
-}
-
-struct Block<'a> {
-    line: usize,
-    name: &'a str,
-    content: Vec<&'a str>,
-}
-
-fn blocks(document: &str) -> Vec<Block<'_>> {
-    let (mut blocks, mut is_open): (Vec<Block<'_>>, _) = (Vec::new(), false);
-    for (at, line) in document.lines().enumerate() {
-        if let Some(name) = block_name(line) {
-            blocks.push(Block { line: at + 1, name, content: Vec::new() });
-            is_open = true;
-        } else if line.trim() == END {
-            is_open = false;
-        } else if let Some(block) = blocks.last_mut().filter(|_| is_open) {
-            block.content.push(line);
-        }
-    }
-    blocks
+    replaced.no_end(open);
+    replaced
 }
 
 /// The name in the first mark of a block.
@@ -265,29 +209,27 @@ mod tests {
 
     #[test]
     fn blocks_are_replaced_and_everything_else_stays() {
-        let new = replaced(DOCUMENT, &content).expect("all blocks are known");
-        assert_eq!(new, DOCUMENT.replace("old", "files"));
-        assert_eq!(replaced(&new, &content).as_deref(), Ok(new.as_str()), "once is enough");
+        let new = replaced(DOCUMENT, &content);
+        assert_eq!((&new.text, new.errors.len()), (&DOCUMENT.replace("old", "files"), 0));
+        assert_eq!(new.stale.len(), 1, "{:?}", new.stale);
+        assert!(new.stale[0].starts_with("3: figure files is stale"), "{:?}", new.stale);
+        let again = replaced(&new.text, &content);
+        assert!(again.text == new.text && again.stale.is_empty(), "once is enough");
     }
 
     #[test]
-    fn a_stale_block_is_reported_with_its_line() {
-        let found = stale(DOCUMENT, &content);
-        assert_eq!(found, [BlockError::new(3, "files", BlockProblem::Stale)]);
-        assert!(found[0].to_string().starts_with("3: figure files is stale"));
-        assert_eq!(stale(&DOCUMENT.replace("old", "files"), &content), []);
-    }
-
-    #[test]
-    fn blocks_that_are_open_or_unknown_are_refused() {
+    fn blocks_that_are_open_or_unknown_are_errors() {
         let open = DOCUMENT.replacen("<!-- end -->\n", "", 1);
-        assert_eq!(stale(&open, &content), [BlockError::new(3, "files", BlockProblem::Open)]);
-        let unknown = DOCUMENT.replace("disk -->", "disc -->");
         assert_eq!(
-            replaced(&unknown, &content),
-            Err(vec![BlockError::new(7, "disc", BlockProblem::Unknown)])
+            replaced(&open, &content).errors,
+            ["3: the block of figure files has no `<!-- end -->` line"]
         );
+        let unknown = replaced(&DOCUMENT.replace("disk -->", "disc -->"), &content).errors;
+        assert_eq!(unknown, ["7: no recorded run has a figure disc; correct the name or record it"]);
         let last = DOCUMENT.replace("<!-- end -->\nafter", "");
-        assert_eq!(stale(&last, &content), [BlockError::new(7, "disk", BlockProblem::Open)]);
+        assert_eq!(
+            replaced(&last, &content).errors,
+            ["7: the block of figure disk has no `<!-- end -->` line"]
+        );
     }
 }

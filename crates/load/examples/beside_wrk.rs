@@ -47,7 +47,7 @@ fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Re
     };
     let list = RequestList::new(address, false, [LoadRequest::page(path, None)]);
     let report = Load::connect(&settings, list)?.run()?;
-    ensure!(report.failed() == 0, "{}", report.figures());
+    ensure!(report.failed() == 0, "{:?}", report.first_failure);
     Ok(report.client_cpu.as_secs_f64() * 1e6 / report.requests as f64)
 }
 

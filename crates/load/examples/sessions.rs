@@ -24,14 +24,22 @@ fn main() -> Result<()> {
     };
     let address: SocketAddr = address.parse().context("the address")?;
     let duration = Duration::from_secs(seconds.parse()?);
-    let site = SiteKind::Specweb99 { directories: 40, requests: 500_000, seed: 1999 }.make()?;
+    let site = SiteKind::Specweb99 { directories: 40, requests: 500_000 }.make()?;
     print!("{site}");
     site.write(Path::new(root))?;
     let load: SessionLoad = serde_json::from_str(&format!("{{ \"requests_per_second\": {rate} }}"))?;
     let settings =
-        SessionSettings { address, load, warm_up: duration, duration, sleep: false, verify: false };
+        SessionSettings { address, load, first: 0, warm_up: duration, duration, sleep: false, verify: false };
     let report = sessions::run(&settings, &site.script)?;
     println!("under way    {} sessions at the end", report.unanswered);
-    print!("{}", report.figures());
+    println!(
+        "requests     {}, {:.0}/s, goodput {:.1} Mbit/s",
+        report.requests,
+        report.rate(),
+        report.goodput_mbit()
+    );
+    println!("sessions     {:?}", report.sessions);
+    println!("timeouts     {}, and {} before the server read the request", report.timeouts, report.unread);
+    println!("judged       {:?}", report.judge());
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Load {
         let mut shared = Shared {
             wire,
             order,
-            report: LoadReport::new(),
+            report: LoadReport::default(),
             busy: BusyClock::start(),
             stopping: false,
             requests_left: settings.requests_max.unwrap_or(u64::MAX),

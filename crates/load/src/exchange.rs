@@ -9,6 +9,7 @@
 //! Sockets are registered edge-triggered. The next request follows a complete reply at once, without another read:
 //! later data raises a new edge.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::chunks::Chunks;
 use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
 use super::report::Failure;
 use super::targets::Targets;
-use super::wire::Wire;
+use super::wire::{SCRATCH_BYTES, Wire};
 
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -232,23 +233,20 @@ impl Exchange {
     }
 
     fn receive_head(&mut self, wire: &mut Wire) -> Step {
-        self.with_scratch(wire, Self::take_head)
+        let begun = self.partial.len();
+        wire.scratch[..begun].copy_from_slice(&self.partial);
+        self.receive(wire, begun..HEAD_BYTES_MAX, RecvFlags::empty(), |exchange, wire, received| {
+            exchange.take_head(wire, received, begun)
+        })
     }
 
-    fn take_head(&mut self, wire: &mut Wire, scratch: &mut [u8]) -> Step {
-        let begun = self.partial.len();
-        scratch[..begun].copy_from_slice(&self.partial);
-        let count = match recv(&self.socket, &mut scratch[begun..HEAD_BYTES_MAX], RecvFlags::empty()) {
-            Ok((_, 0)) if begun == 0 && !self.fresh => return Step::Stale,
-            Ok((_, 0)) => {
-                return self.failed(wire, Failure::EarlyEnd, "the connection ended inside the head");
-            }
-            Ok((_, count)) => count,
-            Err(Errno::AGAIN) => return Step::Wait,
-            Err(Errno::INTR) => return Step::Again,
-            Err(errno) => return self.broken(wire, errno),
-        };
-        let received = &scratch[..begun + count];
+    fn take_head(&mut self, wire: &mut Wire, received: &[u8], begun: usize) -> Step {
+        if received.len() == begun {
+            return match begun == 0 && !self.fresh {
+                true => Step::Stale,
+                false => self.failed(wire, Failure::EarlyEnd, "the connection ended inside the head"),
+            };
+        }
         let Some(head) = ReplyHead::parse(received, begun) else {
             if received.len() == HEAD_BYTES_MAX {
                 return self.failed(wire, Failure::Head, "the head is too long or not a head");
@@ -286,22 +284,16 @@ impl Exchange {
     }
 
     fn receive_body(&mut self, wire: &mut Wire, left: u64) -> Step {
-        self.with_scratch(wire, |exchange, wire, scratch| {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
-            let is_read = wire.verify || exchange.comparison.is_some();
-            let flags = if is_read { RecvFlags::empty() } else { RecvFlags::TRUNC };
-            let count = match recv(&exchange.socket, &mut scratch[..wanted], flags) {
-                Ok((_, 0)) => {
-                    let what = format!("{left} bytes of the body missing");
-                    return exchange.failed(wire, Failure::EarlyEnd, &what);
-                }
-                Ok((_, count)) => count,
-                Err(Errno::AGAIN) => return Step::Wait,
-                Err(Errno::INTR) => return Step::Again,
-                Err(errno) => return exchange.broken(wire, errno),
-            };
-            exchange.take_body(wire, &scratch[..count]);
-            exchange.received(wire, left - count as u64)
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(wire.scratch.len());
+        let is_read = wire.verify || self.comparison.is_some();
+        let flags = if is_read { RecvFlags::empty() } else { RecvFlags::TRUNC };
+        self.receive(wire, 0..wanted, flags, |exchange, wire, piece| {
+            if piece.is_empty() {
+                let what = format!("{left} bytes of the body missing");
+                return exchange.failed(wire, Failure::EarlyEnd, &what);
+            }
+            exchange.take_body(wire, piece);
+            exchange.received(wire, left - piece.len() as u64)
         })
     }
 
@@ -319,15 +311,9 @@ impl Exchange {
     }
 
     fn receive_chunks(&mut self, wire: &mut Wire, chunks: Chunks) -> Step {
-        self.with_scratch(wire, |exchange, wire, scratch| {
-            let count = match recv(&exchange.socket, &mut scratch[..], RecvFlags::empty()) {
-                Ok((_, 0)) => return exchange.failed(wire, Failure::EarlyEnd, "the last chunk is missing"),
-                Ok((_, count)) => count,
-                Err(Errno::AGAIN) => return Step::Wait,
-                Err(Errno::INTR) => return Step::Again,
-                Err(errno) => return exchange.broken(wire, errno),
-            };
-            exchange.take_chunks(wire, chunks, &scratch[..count])
+        self.receive(wire, 0..SCRATCH_BYTES, RecvFlags::empty(), |exchange, wire, bytes| match bytes {
+            [] => exchange.failed(wire, Failure::EarlyEnd, "the last chunk is missing"),
+            bytes => exchange.take_chunks(wire, chunks, bytes),
         })
     }
 
@@ -345,22 +331,14 @@ impl Exchange {
     }
 
     fn receive_to_end(&mut self, wire: &mut Wire) -> Step {
-        self.with_scratch(wire, |exchange, wire, scratch| {
-            match recv(&exchange.socket, &mut scratch[..], RecvFlags::empty()) {
-                Ok((_, 0)) if wire.targets.length_is(exchange.target, exchange.body_bytes) => {
-                    exchange.received(wire, 0)
-                }
-                Ok((_, 0)) => {
-                    let what = format!("{} bytes", exchange.body_bytes);
-                    exchange.failed(wire, Failure::Length, &what)
-                }
-                Ok((_, count)) => {
-                    exchange.take_body(wire, &scratch[..count]);
-                    Step::Again
-                }
-                Err(Errno::AGAIN) => Step::Wait,
-                Err(Errno::INTR) => Step::Again,
-                Err(errno) => exchange.broken(wire, errno),
+        self.receive(wire, 0..SCRATCH_BYTES, RecvFlags::empty(), |exchange, wire, piece| {
+            if !piece.is_empty() {
+                exchange.take_body(wire, piece);
+                return Step::Again;
+            }
+            match wire.targets.length_is(exchange.target, exchange.body_bytes) {
+                true => exchange.received(wire, 0),
+                false => exchange.failed(wire, Failure::Length, &format!("{} bytes", exchange.body_bytes)),
             }
         })
     }
@@ -402,14 +380,23 @@ impl Exchange {
         Step::Failed(failure, format!("{what} for {}", wire.targets.path(self.target)))
     }
 
-    /// Lends the room for received bytes, apart from the rest of `wire`.
-    fn with_scratch(
+    /// Receives into this part of the scratch memory, and lets `take` have all that is in it then. Nothing is received at the end
+    /// of the connection alone.
+    fn receive(
         &mut self,
         wire: &mut Wire,
-        run: impl FnOnce(&mut Self, &mut Wire, &mut [u8]) -> Step,
+        part: Range<usize>,
+        flags: RecvFlags,
+        take: impl FnOnce(&mut Self, &mut Wire, &[u8]) -> Step,
     ) -> Step {
         let mut scratch = std::mem::take(&mut wire.scratch);
-        let step = run(self, wire, &mut scratch);
+        let begun = part.start;
+        let step = match recv(&self.socket, &mut scratch[part], flags) {
+            Ok((_, count)) => take(self, wire, &scratch[..begun + count]),
+            Err(Errno::AGAIN) => Step::Wait,
+            Err(Errno::INTR) => Step::Again,
+            Err(errno) => self.broken(wire, errno),
+        };
         wire.scratch = scratch;
         step
     }

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_gravest_reason_is_told() {
-        let mut report = LoadReport::new();
+        let mut report = LoadReport::default();
         assert!(matches!(report.judge(), Err(NoResult::Starved(_))), "nothing was answered");
         report.requests = 10;
         assert_eq!(report.judge(), Ok(()));

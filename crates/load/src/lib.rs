@@ -45,7 +45,7 @@ pub use closed::{Load, LoadSettings};
 pub use fairness::Unfair;
 pub use idle::{ANSWER_MAX, ask};
 pub use judgement::NoResult;
-pub use report::{Failure, Figures, LoadReport, Quantiles, SessionCounts};
+pub use report::{Failure, Latencies, LoadReport, SessionCounts};
 pub use requests::RequestList;
 pub use script::{Script, ScriptStep};
 pub use sizes::{SizeCount, SizeCounts};

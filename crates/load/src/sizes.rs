@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use super::targets::Targets;
 
 /// What became of the requests for files of one size, as far as the server had read them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeCount {
     /// Complete in time.
     pub answered: u64,
@@ -24,16 +22,10 @@ impl SizeCount {
 }
 
 /// Requests by size in bytes. `0` are answers of unknown length.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SizeCounts(pub BTreeMap<u64, SizeCount>);
 
 impl SizeCounts {
-    /// Whether nothing was counted by size.
-    #[must_use]
-    pub fn are_none(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Of several clients together.
     #[must_use]
     pub fn sum(clients: &[Self]) -> Self {

@@ -70,4 +70,4 @@ fn register(epoll: &OwnedFd, socket: &OwnedFd, token: u64) -> rustix::io::Result
 }
 
 /// Room for what one receive call may take or drop. Dropped bytes never touch it.
-const SCRATCH_BYTES: usize = 1 << 20;
+pub(super) const SCRATCH_BYTES: usize = 1 << 20;

@@ -293,6 +293,27 @@ fn objects_that_are_read_are_not_displaced() {
     assert!(first.is_none_or(|here| index.is_current(here)));
 }
 
+/// Goal: what is beyond the bound of objects goes from the class that has most of them. That with most bytes beyond its share gave way
+/// once: one long object, and when that had gone, the index took nothing new.
+#[test]
+fn the_class_with_most_objects_gives_way_to_another_object() {
+    let mut index = index(PolicyName::S3Fifo);
+    let mut put = |key, length, policy: Option<PolicyName>| {
+        let facts = Facts { length: Some(length), policy: policy.map(CachePolicy::from), ..Facts::default() };
+        let here = index.insert(KeyHash(key), facts, 0)?;
+        index.store(here, 0..LAYOUT.blocks_in(length), 0)?;
+        index.close(here);
+        Ok::<_, NotStored>(index.find(KeyHash(99)).is_some())
+    };
+    assert_eq!(put(99, BLOCK, Some(PolicyName::Reach)), Ok(true));
+    for key in 0..3 * OBJECTS_MAX as u128 {
+        assert_eq!(put(key, 2 * BLOCK, None), Ok(true), "{key}");
+    }
+    assert!(index.purge(KeyHash(99)));
+    let here = index.insert(KeyHash(100), Facts { length: Some(1), ..Facts::default() }, 0);
+    assert!(here.is_ok(), "the class of what was purged has nothing to give up");
+}
+
 /// So that a million objects fit beside a site: what an index takes for an object of one block.
 #[test]
 fn an_object_takes_little_memory() {

@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nix::sys::resource::{UsageWho, getrusage};
 use serde::Deserialize;
 
 use crate::ground::{Finding, Ground, Keep};
 use crate::quantity::Quantity;
+use crate::rig::processes::children_cpu;
 use crate::rig::{Isolation, Machine, find_program, own_folder};
 
 /// What to run.
@@ -137,7 +137,7 @@ fn measure(
     duration: Duration,
 ) -> Result<(BTreeMap<Quantity, f64>, String)> {
     let begin = Instant::now();
-    let before = cpu_times()?;
+    let before = children_cpu()?;
     let mut runs = 0_u32;
     let mut outcome;
     loop {
@@ -147,7 +147,7 @@ fn measure(
             break;
         }
     }
-    let after = cpu_times()?;
+    let after = children_cpu()?;
     let [user, system] =
         [0, 1].map(|mode| (after[mode] - before[mode]).as_secs_f64() * 1e6 / f64::from(runs));
     let (said, copied) = outcome;
@@ -187,15 +187,6 @@ fn once(chain: &Chain, way: &str, folder: &Path) -> Result<(String, u64)> {
     }
     let copied = fs::read_to_string(&counts)?.lines().map(str::parse::<u64>).sum::<Result<u64, _>>()?;
     Ok((said, copied))
-}
-
-/// CPU time of all processes that have ended, in user and in system mode.
-fn cpu_times() -> Result<[Duration; 2]> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let of = |time: nix::sys::time::TimeVal| {
-        Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
-    };
-    Ok([of(usage.user_time()), of(usage.system_time())])
 }
 
 const WAYS: [&str; 2] = ["plain", "references"];

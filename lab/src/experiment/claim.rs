@@ -1,9 +1,8 @@
 //! Claims: sentences about a figure that a run confirms or not. The kinds are a closed list, without an expression language.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
 use super::mistake::likely;
@@ -46,16 +45,27 @@ pub(crate) enum Statement {
     Equal(Vec<String>, f64),
 }
 
-/// One number for a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Aggregate {
-    Peak(String),
-    At(String, Scalar),
-    Median(String),
+/// One number for a line, or for all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Aggregate {
+    pub(crate) kind: AggregateKind,
+    /// None: it is of all lines.
+    pub(crate) line: Option<String>,
+    pub(crate) place: Option<Scalar>,
+    /// As the file has it.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AggregateKind {
+    Peak,
+    At,
+    Median,
     /// Below the line, for an axis of numbers.
-    Area(String),
+    Area,
     /// The largest of all lines at a place.
-    Best(Scalar),
+    Best,
 }
 
 impl ClaimText {
@@ -90,73 +100,48 @@ impl Statement {
     /// The lines that it names.
     pub(crate) fn lines(&self) -> Vec<&str> {
         match self {
-            Self::Ratio(pair, _) => pair.iter().filter_map(Aggregate::line).collect(),
+            Self::Ratio(pair, _) => pair.iter().filter_map(|aggregate| aggregate.line.as_deref()).collect(),
             Self::Order(lines, _) | Self::Equal(lines, _) => lines.iter().map(String::as_str).collect(),
             Self::Monotone(line, _) | Self::Peak(line, _) => vec![line],
         }
     }
-}
 
-impl Statement {
     /// The places that it names.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Scalar> {
         let pair = if let Self::Ratio(pair, _) = self { &pair[..] } else { &[] };
-        pair.iter().filter_map(|aggregate| match aggregate {
-            Aggregate::At(_, place) | Aggregate::Best(place) => Some(place),
-            Aggregate::Peak(_) | Aggregate::Median(_) | Aggregate::Area(_) => None,
-        })
+        pair.iter().filter_map(|aggregate| aggregate.place.as_ref())
     }
 }
 
-impl Aggregate {
-    /// The line that it is of, unless it is of all.
-    pub(crate) fn line(&self) -> Option<&str> {
-        match self {
-            Self::Peak(line) | Self::At(line, _) | Self::Median(line) | Self::Area(line) => Some(line),
-            Self::Best(_) => None,
-        }
-    }
-}
+impl TryFrom<String> for Aggregate {
+    type Error = String;
 
-impl FromStr for Aggregate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let wrong =
             || format!("`{text}` is none of peak(line), at(line, x), median(line), area(line), best(x)");
         let (name, rest) = text.split_once('(').ok_or_else(wrong)?;
-        let line = rest.strip_suffix(')').ok_or_else(wrong)?.trim();
-        match name.trim() {
-            "peak" => Ok(Self::Peak(line.to_owned())),
-            "median" => Ok(Self::Median(line.to_owned())),
-            "area" => Ok(Self::Area(line.to_owned())),
-            "best" => Ok(Self::Best(line.into())),
+        let inside = rest.strip_suffix(')').ok_or_else(wrong)?.trim();
+        let (kind, line, place) = match name.trim() {
+            "peak" => (AggregateKind::Peak, Some(inside), None),
+            "median" => (AggregateKind::Median, Some(inside), None),
+            "area" => (AggregateKind::Area, Some(inside), None),
+            "best" => (AggregateKind::Best, None, Some(inside)),
             "at" => {
-                let (line, x) = line.rsplit_once(',').ok_or_else(wrong)?;
-                Ok(Self::At(line.trim().to_owned(), x.trim().into()))
+                let (line, x) = inside.rsplit_once(',').ok_or_else(wrong)?;
+                (AggregateKind::At, Some(line.trim()), Some(x.trim()))
             }
-            unknown => match likely(unknown, ["peak", "at", "median", "area", "best"]) {
-                Some(meant) => Err(format!("`{unknown}` is not known: did you mean `{meant}`?")),
-                None => Err(wrong()),
-            },
-        }
+            unknown => {
+                let meant = likely(unknown, ["peak", "at", "median", "area", "best"]).ok_or_else(wrong)?;
+                return Err(format!("`{unknown}` is not known: did you mean `{meant}`?"));
+            }
+        };
+        let (line, place) = (line.map(str::to_owned), place.map(Scalar::from));
+        Ok(Self { kind, line, place, text })
     }
 }
 
 impl fmt::Display for Aggregate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Peak(line) => write!(f, "peak({line})"),
-            Self::At(line, x) => write!(f, "at({line}, {x})"),
-            Self::Median(line) => write!(f, "median({line})"),
-            Self::Area(line) => write!(f, "area({line})"),
-            Self::Best(x) => write!(f, "best({x})"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Aggregate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        f.write_str(&self.text)
     }
 }

@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use super::claim::ClaimText;
 use super::procedure_text::ProcedureText;
-use super::scalar::Scalar;
+use super::scalar::{Scalar, usual};
 use super::sweep::Parameters;
 use crate::meters::MeterName;
 use crate::quantity::Quantity;
@@ -35,9 +35,9 @@ pub(crate) struct Head {
     /// The group of cells that it is on the page of peers.
     pub(crate) peers: Option<String>,
     /// CPUs of each server.
-    #[serde(default = "one")]
+    #[serde(default = "usual::<1>")]
     pub(crate) cpus: usize,
-    #[serde(default = "usual_rounds")]
+    #[serde(default = "usual::<7>")]
     pub(crate) rounds: usize,
     /// How long a cell is measured.
     #[serde(default = "usual_seconds")]
@@ -59,6 +59,9 @@ pub(crate) struct Head {
     /// All servers of a cluster run on the client's CPU, so that packets are received within the call that sends them.
     #[serde(default)]
     pub(crate) one_cpu: bool,
+    /// Servers get all loads one after the other, and are not started anew for each.
+    #[serde(default)]
+    pub(crate) keep_servers: bool,
     /// Bounds of each contender; of a cluster, those of each node.
     #[serde(rename = "box")]
     pub(crate) bounds: Option<BoxSettings>,
@@ -235,14 +238,6 @@ fn policy<'de, D: Deserializer<'de>, P: FromStr<Err: Display>>(
 
 fn baton() -> String {
     "baton".to_owned()
-}
-
-fn one() -> usize {
-    1
-}
-
-fn usual_rounds() -> usize {
-    7
 }
 
 fn usual_seconds() -> f64 {

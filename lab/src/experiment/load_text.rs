@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_load::sessions::SessionLoad;
 use serde::Deserialize;
 
+use super::scalar::usual;
 use crate::servers::Ability;
 
 /// What clients do in a cell.
@@ -46,7 +47,7 @@ pub(crate) enum LoadText {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClosedText {
-    #[serde(default = "usual_connections")]
+    #[serde(default = "usual::<64>")]
     pub(crate) connections: usize,
     pub(crate) ask: Ask,
     /// A connection for each request.
@@ -103,7 +104,7 @@ pub(crate) struct H2loadText {
     pub(crate) protocol: ProtocolName,
     pub(crate) connections: usize,
     /// Requests at the same time on each connection.
-    #[serde(default = "one")]
+    #[serde(default = "usual::<1>")]
     pub(crate) streams: usize,
     /// One, or several, for which each connection asks in turn.
     pub(crate) path: Ask,
@@ -173,16 +174,7 @@ pub(crate) enum Ask {
 impl LoadText {
     /// A closed loop that asks for what the site's script has.
     pub(crate) fn of_script() -> Self {
-        Self::Closed(ClosedText {
-            connections: usual_connections(),
-            ask: Ask::One("script".to_owned()),
-            close: false,
-            idle: 0,
-            fields: BTreeMap::new(),
-            upload: None,
-            set_mib: None,
-            sleep: false,
-        })
+        Self::Closed(ClosedText::of(64, Ask::One(SCRIPT.to_owned())))
     }
 
     /// What a server must be able to do for it.
@@ -217,6 +209,22 @@ impl LoadText {
         // The site knows what its script needs.
         needs.extend(paths.into_iter().filter(|path| *path != SCRIPT).map(ability_of));
         needs
+    }
+}
+
+impl ClosedText {
+    /// Of these requests over kept connections, and nothing else.
+    pub(crate) fn of(connections: usize, ask: Ask) -> Self {
+        Self {
+            connections,
+            ask,
+            close: false,
+            idle: 0,
+            fields: BTreeMap::new(),
+            upload: None,
+            set_mib: None,
+            sleep: false,
+        }
     }
 }
 
@@ -258,14 +266,6 @@ pub(crate) fn ability_of(path: &str) -> Ability {
 /// Whether clients take compressed bodies, whose length is the server's affair.
 pub(crate) fn accepts_codings(fields: &BTreeMap<String, String>) -> bool {
     fields.contains_key("Accept-Encoding")
-}
-
-fn usual_connections() -> usize {
-    64
-}
-
-fn one() -> usize {
-    1
 }
 
 /// Sequences of a site: its mix; files that are not in memory; files that always are; the script of a site after a source.

@@ -12,6 +12,7 @@ mod procedure_text;
 mod scalar;
 mod sweep;
 
+use std::borrow::Borrow;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,9 +24,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::meters::MeterName;
-use crate::rig::allowed_cpus;
+use crate::rig::{allowed_cpus, names_in};
 
-pub(crate) use claim::{Aggregate, Statement};
+pub(crate) use claim::{Aggregate, AggregateKind, Statement};
 pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
 pub(crate) use load_text::{
     Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
@@ -70,10 +71,7 @@ impl Experiment {
     /// # Errors
     /// The first mistake in a file.
     pub fn all() -> Result<Vec<Self>> {
-        FILES
-            .iter()
-            .map(|(name, text)| Ok(Self::parse(name, &format!("lab/experiments/{name}.toml"), text)?))
-            .collect()
+        names_in(FOLDER)?.iter().map(|name| Self::find(name)).collect()
     }
 
     /// One of those, or that of a file.
@@ -82,18 +80,21 @@ impl Experiment {
     /// If there is none, with the name that may have been meant, or the file has a mistake.
     pub fn find(name: &str) -> Result<Self> {
         if name.ends_with(".toml") {
-            let text = fs::read_to_string(name).with_context(|| name.to_owned())?;
             let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
-            return Ok(Self { origin: name.to_owned(), ..Self::parse(&stem, name, &text)? });
+            return Ok(Self { origin: name.to_owned(), ..Self::read(&stem, name)? });
         }
-        match FILES.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Ok(Self::parse(name, &format!("lab/experiments/{name}.toml"), text)?),
-            None => {
-                let meant = likely(name, FILES.iter().map(|(known, _)| *known));
-                let meant = meant.map(|meant| format!(": did you mean `{meant}`?")).unwrap_or_default();
-                bail!("there is no experiment `{name}`{meant} (`baton-lab list` has all)")
-            }
+        let names = names_in(FOLDER)?;
+        if !names.iter().any(|known| known == name) {
+            let meant = likely(name, names.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!(": did you mean `{meant}`?")).unwrap_or_default();
+            bail!("there is no experiment `{name}`{meant} (`baton-lab list` has all)");
         }
+        Self::read(name, &format!("{FOLDER}/{name}.toml"))
+    }
+
+    fn read(name: &str, file: &str) -> Result<Self> {
+        let text = fs::read_to_string(file).with_context(|| file.to_owned())?;
+        Ok(Self::parse(name, file, &text)?)
     }
 
     /// Reads and expands the text of a file.
@@ -125,6 +126,13 @@ impl Experiment {
     /// The cells: loads with the contenders that get them.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (&Variant<LoadText>, &Variant<ContenderText>)> {
         self.loads.iter().flat_map(|load| self.contenders_of(load).map(move |contender| (load, contender)))
+    }
+
+    /// The loads that the same servers get one after the other: all if servers are kept or have filled their boxes at
+    /// length, else each by itself.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &[Variant<LoadText>]> {
+        let keeps = self.head.keep_servers || self.head.bounds.is_some();
+        self.loads.chunks(if keeps { self.loads.len().max(1) } else { 1 })
     }
 
     /// The contenders that get this load.
@@ -282,61 +290,30 @@ impl Experiment {
                 ));
             }
         }
-        let unknown = |what: &str, name: &Spanned<String>, known: &[String]| {
-            let meant = likely(name.get_ref(), known.iter().map(String::as_str));
-            let help = match meant {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("there are {}", known.join(", ")),
-            };
-            (name.span(), format!("there is no {what} `{}`: {help}", name.get_ref()))
-        };
         let loads: Vec<String> = self.loads.iter().map(|load| load.name.clone()).collect();
         for only in self.contenders.iter().flat_map(|contender| &contender.what.only) {
-            if !loads.contains(only.get_ref()) {
-                return Err(unknown("load", only, &loads));
-            }
+            known("load", only.get_ref(), only.span(), &loads)?;
         }
         let parameters = self.parameters();
         for figure in figures {
             for name in [&figure.x, &figure.lines] {
-                if !parameters.contains(name.get_ref()) {
-                    return Err(unknown("parameter", name, &parameters));
-                }
+                known("parameter", name.get_ref(), name.span(), &parameters)?;
             }
             if let Some(reference) = &figure.reference {
-                let lines = self.lines(figure);
-                if !lines.contains(reference.get_ref()) {
-                    return Err(unknown("line", reference, &lines));
-                }
+                known("line", reference.get_ref(), reference.span(), &self.lines(figure))?;
             }
         }
         let names: Vec<String> = figures.iter().map(|figure| figure.name.clone()).collect();
         let named = published.iter().map(|value| &value.figure);
         for name in named.chain(claims.iter().map(|claim| &claim.get_ref().figure)).flatten() {
-            if !names.contains(name.get_ref()) {
-                return Err(unknown("figure", name, &names));
-            }
+            known("figure", name.get_ref(), name.span(), &names)?;
         }
         for (claim, statement) in claims.iter().zip(&self.claims) {
             let figure = self.figure(claim.get_ref().figure.as_ref());
-            let Some(figure) = figure else {
-                return Err((claim.span(), "a claim needs a figure".to_owned()));
-            };
-            let lines = self.lines(figure);
-            for line in statement.lines() {
-                if !lines.iter().any(|known| known == line) {
-                    return Err(unknown("line", &Spanned::new(claim.span(), line.to_owned()), &lines));
-                }
-            }
-            // What a procedure finds, its file does not say.
-            if self.head.procedure.is_none() {
-                let places = self.values(figure.x.get_ref(), figure);
-                for place in statement.places() {
-                    if !places.iter().any(|known| known == &place.0) {
-                        return Err(unknown("place", &Spanned::new(claim.span(), place.0.clone()), &places));
-                    }
-                }
-            }
+            let figure = figure.ok_or((claim.span(), "a claim needs a figure".to_owned()))?;
+            let (lines, places) = (self.lines(figure), self.values(figure.x.get_ref(), figure));
+            statement.lines().into_iter().try_for_each(|line| known("line", line, claim.span(), &lines))?;
+            statement.places().try_for_each(|place| known("place", &place.0, claim.span(), &places))?;
         }
         Ok(())
     }
@@ -360,17 +337,43 @@ impl Experiment {
 
     /// The values of a parameter in the cells of a figure, in the order of the file.
     pub(crate) fn values(&self, parameter: &str, figure: &FigureText) -> Vec<String> {
-        let mut found = Vec::new();
-        for (load, contender) in self.cells() {
-            let get = |name: &str| load.parameters.get(name).or_else(|| contender.parameters.get(name));
-            let Some(value) = get(parameter) else { continue };
-            if figure.only.iter().all(|(name, wanted)| get(name) == Some(wanted)) && !found.contains(&value.0)
-            {
-                found.push(value.0.clone());
-            }
-        }
-        found
+        let cell = |(load, contender): (&'_ Variant<LoadText>, &'_ Variant<ContenderText>)| {
+            let mut all = load.parameters.clone();
+            contender.parameters.iter().for_each(|(name, value)| {
+                all.entry(name.clone()).or_insert_with(|| value.clone());
+            });
+            all
+        };
+        values(self.cells().map(cell), parameter, figure)
     }
+}
+
+/// The values of a parameter among the parameters of cells, in their order: of those cells that a figure shows.
+pub(crate) fn values(
+    cells: impl Iterator<Item = impl Borrow<Parameters>>,
+    parameter: &str,
+    figure: &FigureText,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for cell in cells {
+        let cell: &Parameters = cell.borrow();
+        let is_shown = figure.only.iter().all(|(name, wanted)| cell.get(name) == Some(wanted));
+        let value = cell.get(parameter).filter(|value| is_shown && !found.contains(&value.0));
+        found.extend(value.map(|value| value.0.clone()));
+    }
+    found
+}
+
+/// A name has to be one of these.
+fn known(what: &str, name: &str, span: Range<usize>, all: &[String]) -> Result<(), sweep::Complaint> {
+    if all.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let help = match likely(name, all.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are {}", all.join(", ")),
+    };
+    Err((span, format!("there is no {what} `{name}`: {help}")))
 }
 
 /// The variants of an array of tables, which is taken out of the file. Each has a name, which is a parameter, too: `load` or `contender`.
@@ -412,108 +415,20 @@ fn typed<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, file: &str, text: &st
     T::deserialize(toml::Deserializer::from(table)).map_err(|error| Mistake::of_parser(file, text, &error))
 }
 
-/// The files of `lab/experiments`, by name.
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
-    };
-}
-
-static FILES: [(&str, &str); 71] = files![
-    "affinity",
-    "applications",
-    "architectures",
-    "auto",
-    "auto-disk",
-    "banking",
-    "browsers",
-    "by-reference",
-    "cache",
-    "caches",
-    "clients",
-    "cluster",
-    "cluster-faults",
-    "cluster-handoff",
-    "compression",
-    "copies",
-    "dataset",
-    "disk",
-    "documents",
-    "ecommerce",
-    "fcgi-copies",
-    "fcgi-processors",
-    "fcgi-static",
-    "files",
-    "footprint",
-    "front-cost",
-    "guards",
-    "handshakes",
-    "idle",
-    "instructions",
-    "iolite",
-    "kept",
-    "knot-cache",
-    "log",
-    "media",
-    "memory-ample",
-    "memory-half",
-    "memory-scarce",
-    "memory-sizes",
-    "moved",
-    "mp-ample",
-    "mp-disk",
-    "mp-matrix",
-    "mp-profile",
-    "mp-sizes",
-    "packets",
-    "php",
-    "php-compute",
-    "php-sizes",
-    "policies",
-    "profile",
-    "profiler",
-    "prompts",
-    "proxy",
-    "restart",
-    "scalability",
-    "send-buffer",
-    "sendfile-b",
-    "sendfile-nb",
-    "slow-readers",
-    "support",
-    "surge",
-    "tls",
-    "traces",
-    "transaction",
-    "tune-matrix",
-    "uploads",
-    "warm-cache",
-    "ways",
-    "ways-node",
-    "zero-copy",
-];
+/// In the checkout that the lab was built from.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_read_and_expanded_and_none_is_forgotten() {
-        let all = Experiment::all().unwrap();
-        for experiment in &all {
+    fn every_file_is_read_and_expanded() {
+        for experiment in Experiment::all().unwrap() {
             let cells = experiment.cells().count();
             assert!(cells > 0 || experiment.head.procedure.is_some(), "{}", experiment.name);
             assert!(!experiment.head.figure.is_empty(), "{} shows nothing", experiment.name);
         }
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
-        let mut there: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        there.sort();
-        let mut known: Vec<String> = FILES.iter().map(|(name, _)| format!("{name}.toml")).collect();
-        known.sort();
-        assert_eq!(known, there);
     }
 
     const SMALL: &str = "\

@@ -56,3 +56,8 @@ impl<'de> Deserialize<'de> for Scalar {
         })
     }
 }
+
+/// A number that a file need not say.
+pub(super) fn usual<const NUMBER: usize>() -> usize {
+    NUMBER
+}

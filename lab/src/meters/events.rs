@@ -7,45 +7,32 @@ use anyhow::{Context, Result, bail};
 use perf_event::events::{Event, Hardware, Tracepoint};
 use perf_event::{Builder, Counter};
 
-use super::meter::{Meter, Reading, Watched};
-
-pub(super) const SYSTEM_CALLS: &[(&str, &str)] = &[("system_calls", "")];
-pub(super) const HARDWARE: &[(&str, &str)] =
-    &[("instructions", ""), ("cycles", ""), ("cache_misses", ""), ("branch_misses", "")];
+use super::meter::{Meter, Watched};
 
 /// A counter of each event for each thread; threads that begin later are counted with those that began them.
-pub(super) struct Events {
-    table: &'static [(&'static str, &'static str)],
-    counters: Vec<Vec<Counter>>,
-}
+pub(super) struct Events(Vec<Vec<Counter>>);
 
 impl Events {
     pub(super) fn system_calls(watched: &Watched) -> Result<Self> {
         let id = fs::read_to_string(SYS_ENTER)
             .with_context(|| format!("{SYS_ENTER} (for root: mount -t tracefs none /sys/kernel/tracing)"))?;
         let event = Tracepoint::with_id(id.trim().parse().context(SYS_ENTER)?);
-        Ok(Self { table: SYSTEM_CALLS, counters: vec![count(&event, watched)?] })
+        Ok(Self(vec![count(&event, watched)?]))
     }
 
     pub(super) fn hardware(watched: &Watched) -> Result<Self> {
         let events =
             [Hardware::INSTRUCTIONS, Hardware::CPU_CYCLES, Hardware::CACHE_MISSES, Hardware::BRANCH_MISSES];
-        let counters = events.iter().map(|event| count(event, watched)).collect::<Result<_>>()?;
-        Ok(Self { table: HARDWARE, counters })
+        Ok(Self(events.iter().map(|event| count(event, watched)).collect::<Result<_>>()?))
     }
 }
 
 impl Meter for Events {
-    fn end(self: Box<Self>, _: &Watched) -> Result<Vec<Reading>> {
-        let mut readings = Vec::new();
-        for ((name, unit), mut counters) in self.table.iter().zip(self.counters) {
-            let mut sum = 0;
-            for counter in &mut counters {
-                sum += counter.read().context("reading a counter")?;
-            }
-            readings.push(Reading { name, unit, value: Ok(sum as f64) });
-        }
-        Ok(readings)
+    fn end(self: Box<Self>, _: &Watched) -> Result<Vec<f64>> {
+        let sum = |mut counters: Vec<Counter>| {
+            counters.iter_mut().map(|counter| Ok(counter.read().context("reading a counter")? as f64)).sum()
+        };
+        self.0.into_iter().map(sum).collect()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
 
+use crate::quantity::Quantity;
 use crate::rig::processes;
 use crate::servers::RunningServer;
 
@@ -23,20 +24,45 @@ pub struct Watched {
 }
 
 /// What a meter says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// `user_s`, `system_calls`: unique among all meters.
-    pub name: &'static str,
-    /// `s`, `bytes`, `%`, or nothing for a count.
-    pub unit: &'static str,
+    /// Of which quantity.
+    pub quantity: Quantity,
+    /// What it is to be divided by.
+    pub per: Per,
     /// The value, or why this machine or this server has none.
     pub value: Result<f64, String>,
 }
 
+/// What a reading is divided by, so that cells can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// Requests.
+    Request,
+    /// Requests, and seconds become microseconds.
+    RequestUs,
+    /// Seconds of the measurement.
+    Second,
+    /// Nothing: it is a state or a share.
+    Nothing,
+}
+
+impl Per {
+    /// The value for each of them.
+    pub(crate) fn divide(self, value: f64, requests: u64, span: Duration) -> f64 {
+        match self {
+            Self::Request => value / requests.max(1) as f64,
+            Self::RequestUs => value * 1e6 / requests.max(1) as f64,
+            Self::Second => value / span.as_secs_f64(),
+            Self::Nothing => value,
+        }
+    }
+}
+
 /// A meter that has begun.
 pub(super) trait Meter {
-    /// What happened since.
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>>;
+    /// What happened since, in the order of [`MeterName::readings`](super::MeterName::readings).
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>>;
 }
 
 impl Watched {
@@ -65,13 +91,4 @@ impl Watched {
         }
         threads
     }
-}
-
-/// Readings of this table, in its order.
-pub(super) fn readings<const N: usize>(
-    table: &'static [(&'static str, &'static str)],
-    values: [f64; N],
-) -> Vec<Reading> {
-    debug_assert_eq!(table.len(), N);
-    table.iter().zip(values).map(|((name, unit), value)| Reading { name, unit, value: Ok(value) }).collect()
 }

@@ -1,7 +1,7 @@
-//! Meters: what a server used between two moments, by name, with a unit.
+//! Meters: what a server used between two moments.
 //!
 //! ```text
-//! MeterName ──begin──> Meter ──end──> Vec<Reading>    { name, unit, value or why not here }
+//! MeterName ──begin──> Meter ──end──> Vec<Reading>    { quantity, per what, value or why not here }
 //! ```
 //!
 //! A meter that this machine cannot have ends no cell: its readings say why they are not here. Meters read counts that the
@@ -18,7 +18,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use meter::Meter;
-pub use meter::{Reading, Watched};
+pub use meter::{Per, Reading, Watched};
+
+use crate::quantity::Quantity;
 
 /// A meter, as experiments name it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -26,13 +28,13 @@ pub use meter::{Reading, Watched};
 pub enum MeterName {
     /// CPU time: exact as a sum, in user and system mode as the kernel's ticks divide it.
     Cpu,
-    /// Context switches, and page faults that read nothing and that read a disk.
+    /// Context switches of all threads.
     Switches,
     /// System calls, counted by the kernel.
     SystemCalls,
     /// CPU time of copies between user and kernel and within user mode, as shares of samples.
     Copies,
-    /// Time that CPUs waited for disks, and bytes that processes read from them.
+    /// Time that CPUs waited for disks.
     Waiting,
     /// Bytes of files that the server's control groups keep in memory.
     FileCache,
@@ -50,18 +52,31 @@ pub struct Meters {
 }
 
 impl MeterName {
-    /// Names and units of its readings.
-    pub fn readings(self) -> &'static [(&'static str, &'static str)] {
+    /// What it reads.
+    pub fn readings(self) -> &'static [(Quantity, Per)] {
         match self {
-            Self::Cpu => tasks::CPU,
-            Self::Switches => tasks::SWITCHES,
-            Self::SystemCalls => events::SYSTEM_CALLS,
-            Self::Copies => profile::SHARES,
-            Self::Waiting => system::WAITING,
-            Self::FileCache => system::FILE_CACHE,
-            Self::Memory => system::MEMORY,
-            Self::Packets => system::PACKETS,
-            Self::Hardware => events::HARDWARE,
+            Self::Cpu => &[(Quantity::UserUs, Per::RequestUs), (Quantity::SystemUs, Per::RequestUs)],
+            Self::Switches => {
+                &[(Quantity::VoluntarySwitches, Per::Request), (Quantity::InvoluntarySwitches, Per::Request)]
+            }
+            Self::SystemCalls => &[(Quantity::SystemCalls, Per::Request)],
+            Self::Copies => {
+                &[(Quantity::KernelCopyShare, Per::Nothing), (Quantity::UserCopyShare, Per::Nothing)]
+            }
+            Self::Waiting => &[(Quantity::IoWait, Per::Second)],
+            Self::FileCache => &[(Quantity::FileCacheBytes, Per::Nothing)],
+            Self::Memory => &[(Quantity::MemoryBytes, Per::Nothing)],
+            Self::Packets => &[
+                (Quantity::SegmentsReceived, Per::Request),
+                (Quantity::SegmentsSent, Per::Request),
+                (Quantity::SegmentsRepeated, Per::Request),
+            ],
+            Self::Hardware => &[
+                (Quantity::HardwareInstructions, Per::Request),
+                (Quantity::Cycles, Per::Request),
+                (Quantity::CacheMisses, Per::Request),
+                (Quantity::BranchMisses, Per::Request),
+            ],
         }
     }
 
@@ -73,19 +88,20 @@ impl MeterName {
             Self::Copies => Box::new(profile::Profile::begin(watched)?),
             Self::Waiting => Box::new(system::Waiting::begin(watched)?),
             Self::FileCache => Box::new(system::FileCache),
-            Self::Memory => Box::new(system::Memory::begin(watched)),
+            Self::Memory => Box::new(system::Memory),
             Self::Packets => Box::new(system::Packets::begin(watched)?),
             Self::Hardware => Box::new(events::Events::hardware(watched)?),
         })
     }
 
-    /// The readings of a meter that this machine or this server cannot have.
-    fn not_here(self, error: &anyhow::Error) -> Vec<Reading> {
-        let because = format!("{error:#}");
-        self.readings()
-            .iter()
-            .map(|(name, unit)| Reading { name, unit, value: Err(because.clone()) })
-            .collect()
+    /// Its readings, or why this machine or this server has none.
+    fn of(self, values: Result<Vec<f64>>) -> Vec<Reading> {
+        let value = |at: usize| match &values {
+            Ok(values) => Ok(values[at]),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let read = self.readings().iter().enumerate();
+        read.map(|(at, &(quantity, per))| Reading { quantity, per, value: value(at) }).collect()
     }
 }
 
@@ -102,8 +118,7 @@ impl Meters {
     pub fn end(self, watched: &Watched) -> Vec<Reading> {
         let mut all = Vec::new();
         for (name, meter) in self.begun.into_iter().rev() {
-            let readings = meter.and_then(|meter| meter.end(watched));
-            all.push((name, readings.unwrap_or_else(|error| name.not_here(&error))));
+            all.push((name, name.of(meter.and_then(|meter| meter.end(watched)))));
         }
         all.sort_by_key(|(name, _)| *name);
         all.into_iter().flat_map(|(_, readings)| readings).collect()

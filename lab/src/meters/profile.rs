@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::meter::{Meter, Reading, Watched, readings};
-
-pub(super) const SHARES: &[(&str, &str)] =
-    &[("kernel_share", "%"), ("kernel_copy_share", "%"), ("user_share", "%"), ("user_copy_share", "%")];
+use super::meter::{Meter, Watched};
 
 /// perf, which samples.
 pub(super) struct Profile {
@@ -51,23 +48,17 @@ impl Profile {
 }
 
 impl Meter for Profile {
-    fn end(mut self: Box<Self>, _: &Watched) -> Result<Vec<Reading>> {
+    fn end(mut self: Box<Self>, _: &Watched) -> Result<Vec<f64>> {
         if let Some(pid) = Pid::from_raw(self.perf.id() as i32) {
             kill_process(pid, Signal::INT).context("ending perf")?;
         }
         self.perf.wait()?;
-        let mut report = Command::new("perf");
-        report.args([
-            "report",
-            "--stdio",
-            "--quiet",
-            "--fields",
-            "overhead,sym",
-            "--percent-limit",
-            "0",
-            "--input",
-        ]);
-        let output = report.arg(&self.data).stdin(Stdio::null()).output().context("perf report")?;
+        let output = Command::new("perf")
+            .args(["report", "--stdio", "--quiet", "--fields=overhead,sym", "--percent-limit=0", "--input"])
+            .arg(&self.data)
+            .stdin(Stdio::null())
+            .output()
+            .context("perf report")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let shares = shares(&text);
         ensure!(
@@ -75,7 +66,7 @@ impl Meter for Profile {
             "perf took no sample: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
-        Ok(readings(SHARES, shares))
+        Ok(vec![shares[1], shares[3]])
     }
 }
 

@@ -5,83 +5,49 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use super::meter::{Meter, Reading, Watched, readings};
+use super::meter::{Meter, Watched};
 use crate::rig::Groups;
 use crate::rig::processes::memory_bytes;
 
-pub(super) const WAITING: &[(&str, &str)] = &[("io_wait_s", "s"), ("disk_read_bytes", "bytes")];
-pub(super) const FILE_CACHE: &[(&str, &str)] = &[("file_cache_bytes", "bytes")];
-pub(super) const MEMORY: &[(&str, &str)] = &[("memory_bytes", "bytes"), ("memory_growth_bytes", "bytes")];
-pub(super) const PACKETS: &[(&str, &str)] =
-    &[("segments_received", ""), ("segments_sent", ""), ("segments_repeated", "")];
-
-/// Ticks that the CPUs waited, and bytes that each process read, when the meter began.
-pub(super) struct Waiting {
-    ticks: u64,
-    read: BTreeMap<i32, u64>,
-}
+/// Ticks that the CPUs had nothing to do but to wait for a disk, when the meter began.
+pub(super) struct Waiting(u64);
 
 impl Waiting {
     pub(super) fn begin(watched: &Watched) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         let ticks = watched.cpus.iter().map(|cpu| waited(&text, *cpu)).sum::<Option<u64>>();
-        let ticks = ticks.context("/proc/stat knows not all CPUs")?;
-        let read = watched.tree().into_iter().map(|pid| Ok((pid, read_bytes(pid)?)));
-        Ok(Self { ticks, read: read.collect::<Result<_>>()? })
+        Ok(Self(ticks.context("/proc/stat knows not all CPUs")?))
     }
 }
 
 impl Meter for Waiting {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
-        let now = Self::begin(watched)?;
-        let since = |(pid, bytes): (&i32, &u64)| bytes - self.read.get(pid).copied().unwrap_or_default();
-        let read: u64 = now.read.iter().map(since).sum();
-        Ok(readings(WAITING, [(now.ticks - self.ticks) as f64 / TICKS_PER_S, read as f64]))
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        Ok(vec![(Self::begin(watched)?.0 - self.0) as f64 / TICKS_PER_S])
     }
 }
 
-/// Ticks that this CPU had nothing to do but to wait for a disk.
 fn waited(text: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu} ");
     let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
     line.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
-/// Bytes that the process caused to be read from disks; read-ahead counts for the process that caused it.
-fn read_bytes(pid: i32) -> Result<u64> {
-    let file = format!("/proc/{pid}/io");
-    let text = fs::read_to_string(&file).with_context(|| file.clone())?;
-    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-    line.context("no read_bytes")?.parse().context(file)
-}
-
 /// Bytes of files in memory: a state, not a difference.
 pub(super) struct FileCache;
 
 impl Meter for FileCache {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
         ensure!(!watched.groups.is_empty(), "the server has no control group, whose files alone are counted");
-        Ok(readings(FILE_CACHE, [Groups::file_bytes(&watched.groups) as f64]))
+        Ok(vec![Groups::file_bytes(&watched.groups) as f64])
     }
 }
 
-/// Memory when the meter began: before connections are opened, so that the growth is theirs.
-pub(super) struct Memory(u64);
-
-impl Memory {
-    pub(super) fn begin(watched: &Watched) -> Self {
-        Self(Self::now(watched))
-    }
-
-    fn now(watched: &Watched) -> u64 {
-        memory_bytes(&watched.tree().into_iter().collect::<Vec<_>>())
-    }
-}
+/// Memory at the end: a state, too.
+pub(super) struct Memory;
 
 impl Meter for Memory {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
-        let now = Self::now(watched);
-        Ok(readings(MEMORY, [now as f64, now as f64 - self.0 as f64]))
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        Ok(vec![memory_bytes(&watched.tree().into_iter().collect::<Vec<_>>()) as f64])
     }
 }
 
@@ -99,10 +65,9 @@ impl Packets {
 }
 
 impl Meter for Packets {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
-        let now = Self::begin(watched)?;
-        let since = [0, 1, 2].map(|field| (now.0[field] - self.0[field]) as f64);
-        Ok(readings(PACKETS, since))
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        let now = Self::begin(watched)?.0;
+        Ok(now.iter().zip(self.0).map(|(now, before)| (now - before) as f64).collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel counts of each process and thread anyway: CPU time, context switches, page faults.
+//! What the kernel counts of each process and thread anyway: CPU time, context switches.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::meter::{Meter, Reading, Watched, readings};
+use super::meter::{Meter, Watched};
 use crate::rig::processes::cpu_time;
-
-pub(super) const CPU: &[(&str, &str)] = &[("cpu_s", "s"), ("user_s", "s"), ("system_s", "s")];
-pub(super) const SWITCHES: &[(&str, &str)] =
-    &[("voluntary_switches", ""), ("involuntary_switches", ""), ("minor_faults", ""), ("major_faults", "")];
 
 /// CPU clocks and ticks of each process, when the meter began.
 pub(super) struct Cpu(BTreeMap<i32, (Duration, [u64; 2])>);
@@ -22,13 +18,13 @@ impl Cpu {
     }
 
     fn now(watched: &Watched) -> BTreeMap<i32, (Duration, [u64; 2])> {
-        let of = |pid| (pid, (cpu_time(&[pid]), stat(pid, [UTIME, STIME])));
+        let of = |pid| (pid, (cpu_time(&[pid]), ticks(pid)));
         watched.tree().into_iter().map(of).collect()
     }
 }
 
 impl Meter for Cpu {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
         let mut used = Duration::ZERO;
         let mut ticks = [0; 2];
         for (pid, (clock, now)) in Self::now(watched) {
@@ -40,38 +36,28 @@ impl Meter for Cpu {
         let all = (ticks[0] + ticks[1]).max(1) as f64;
         let used = used.as_secs_f64();
         let user = used * ticks[0] as f64 / all;
-        Ok(readings(CPU, [used, user, used - user]))
+        Ok(vec![user, used - user])
     }
 }
 
-/// Switches of each thread and faults of each process, when the meter began.
-pub(super) struct Switches {
-    threads: BTreeMap<i32, [u64; 2]>,
-    processes: BTreeMap<i32, [u64; 2]>,
-}
+/// Voluntary and involuntary switches of each thread, when the meter began.
+pub(super) struct Switches(BTreeMap<i32, [u64; 2]>);
 
 impl Switches {
     pub(super) fn begin(watched: &Watched) -> Self {
         let threads = watched.threads();
-        Self {
-            threads: threads.into_iter().map(|(pid, thread)| (thread, switches(pid, thread))).collect(),
-            processes: watched.tree().into_iter().map(|pid| (pid, stat(pid, [MINFLT, MAJFLT]))).collect(),
-        }
+        Self(threads.into_iter().map(|(pid, thread)| (thread, switches(pid, thread))).collect())
     }
 }
 
 impl Meter for Switches {
-    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<Reading>> {
-        let now = Self::begin(watched);
-        let since = |now: &BTreeMap<i32, [u64; 2]>, before: &BTreeMap<i32, [u64; 2]>, field: usize| {
-            let of = |(id, now): (&i32, &[u64; 2])| {
-                now[field].saturating_sub(before.get(id).copied().unwrap_or_default()[field])
-            };
-            now.iter().map(of).sum::<u64>() as f64
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        let now = Self::begin(watched).0;
+        let since = |field: usize| {
+            let before = |thread| self.0.get(thread).map_or(0, |before| before[field]);
+            now.iter().map(|(thread, now)| now[field].saturating_sub(before(thread))).sum::<u64>() as f64
         };
-        let switched = |field| since(&now.threads, &self.threads, field);
-        let faulted = |field| since(&now.processes, &self.processes, field);
-        Ok(readings(SWITCHES, [switched(0), switched(1), faulted(0), faulted(1)]))
+        Ok(vec![since(0), since(1)])
     }
 }
 
@@ -85,16 +71,11 @@ fn switches(pid: i32, thread: i32) -> [u64; 2] {
     [field("voluntary_ctxt_switches:"), field("nonvoluntary_ctxt_switches:")]
 }
 
-/// Two fields of `/proc/PID/stat`, numbered as in proc(5).
-fn stat(pid: i32, fields: [usize; 2]) -> [u64; 2] {
+/// Ticks in user and system mode: fields 14 and 15 of `/proc/PID/stat`, as proc(5) numbers them.
+fn ticks(pid: i32) -> [u64; 2] {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The second field, the name, may itself contain blanks and parentheses.
     let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let all: Vec<&str> = rest.split(' ').collect();
-    fields.map(|field| all.get(field - 3).and_then(|number| number.parse().ok()).unwrap_or_default())
+    [11, 12].map(|at: usize| all.get(at).and_then(|number| number.parse().ok()).unwrap_or_default())
 }
-
-const MINFLT: usize = 10;
-const MAJFLT: usize = 12;
-const UTIME: usize = 14;
-const STIME: usize = 15;

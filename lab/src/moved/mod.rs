@@ -51,11 +51,7 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
     let _machine = Machine::prepare(Isolation::Hosts, 1)?;
     // Namespaces are removed on signals.
     let _groups = Groups::new()?;
-    let hosts = ClusterHosts::new(1)?;
-    for host in [&hosts.client, &hosts.front, &hosts.nodes[0]] {
-        host.set("ipv4/tcp_tw_reuse", "1")?;
-        host.set("core/somaxconn", "4096")?;
-    }
+    let hosts = ClusterHosts::for_load(1)?;
     for round in 0..ground.rounds {
         for moves in [false, true] {
             compare(&hosts, &files, sizes, moves, ground, &mut |load, values| {
@@ -110,10 +106,10 @@ fn cell(
     let (front_us, added_us) = (us(shared.front_cpu(), before.0), us(process_cpu(), before.1));
     let alone = load(1, duration / 2)?;
     Ok([
-        (Quantity::Rate, report.figures().requests_per_second),
+        (Quantity::Rate, report.rate()),
         (Quantity::FrontUs, front_us),
         (Quantity::AddedUs, added_us),
-        (Quantity::P50Us, alone.figures().latency_us.p50),
+        (Quantity::P50Us, alone.latencies.us(0.5)),
     ]
     .into())
 }

@@ -8,19 +8,18 @@ mod origin;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::BufReader;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
+use ureq::Agent;
 
 use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::quantity::Quantity;
-use crate::reply::Reply;
 use crate::rig::{loopback, own_folder};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 use origin::{Origin, body_of};
@@ -149,14 +148,11 @@ fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
 /// Asks for objects that lie evenly among all. Returns how many the origin was not asked for.
 fn compare(settings: &RestartSettings, address: SocketAddr, origin: &Origin) -> Result<u64> {
     let asked_before = origin.asked();
-    let stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    let mut stream = BufReader::new(stream);
-    let host = address.to_string();
+    let client = Agent::from(Agent::config_builder().proxy(None).build());
     let sample = settings.sample.min(settings.objects);
     for number in 0..sample {
         let path = path_of(number * (settings.objects / sample));
-        let Reply { body, .. } = Reply::get(&mut stream, &host, &format!("/hit{path}"))?;
+        let body = client.get(format!("http://{address}/hit{path}")).call()?.body_mut().read_to_vec()?;
         ensure!(body == body_of(&path, settings.bytes), "{path} has other bytes than the origin sent");
     }
     Ok(sample - (origin.asked() - asked_before).min(sample))

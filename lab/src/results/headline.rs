@@ -8,8 +8,7 @@ use crate::runner::{CellRecord, found, pairs};
 
 /// CPU time of each request as a ratio to nginx, within rounds. Work that is not recorded has no row.
 pub(super) fn block(recorded: &Recorded) -> String {
-    let rows: Vec<Vec<String>> =
-        ROWS.iter().filter_map(|row| row.cells(recorded.lines(row.experiment))).collect();
+    let rows: Vec<Vec<String>> = ROWS.iter().filter_map(|row| row.cells(recorded.lines(row.1))).collect();
     if rows.is_empty() {
         return "*Not recorded yet:* `baton-lab run files proxy cache tls applications --record`.\n"
             .to_owned();
@@ -19,27 +18,13 @@ pub(super) fn block(recorded: &Recorded) -> String {
     Table { head, rows, ..Table::default() }.to_markdown()
 }
 
-/// A line of the table: a load of an experiment, and the contender that is Baton there.
-struct Row {
-    words: &'static str,
-    experiment: &'static str,
-    load: &'static str,
-    ours: &'static str,
-}
+/// A line of the table: its words, an experiment, a load of it, and the contender that is Baton there.
+struct Row(&'static str, &'static str, &'static str, &'static str);
 
 impl Row {
-    const fn new(
-        words: &'static str,
-        experiment: &'static str,
-        load: &'static str,
-        ours: &'static str,
-    ) -> Self {
-        Self { words, experiment, load, ours }
-    }
-
     fn cells(&self, lines: &[CellRecord]) -> Option<Vec<String>> {
         let rounds = |contender: &str| {
-            let is_of = |line: &&CellRecord| line.load == self.load && line.contender == contender;
+            let is_of = |line: &&CellRecord| line.load == self.2 && line.contender == contender;
             Some(found(lines.iter().filter(is_of), Quantity::CpuUs)?.rounds()?.to_vec())
         };
         let base = rounds(REFERENCE)?;
@@ -47,7 +32,7 @@ impl Row {
             let (ours, theirs) = pairs(&rounds(contender)?, &base);
             Some(Paired::of(&ours, &theirs, Better::Less)?.ratio.median)
         };
-        let mut ratios = vec![Some(ratio(self.ours)?)];
+        let mut ratios = vec![Some(ratio(self.3)?)];
         ratios.extend(OTHERS.iter().map(|other| ratio(other)));
         ratios.push(Some(1.0));
         let least = ratios.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -56,27 +41,27 @@ impl Row {
             Some(ratio) => format!("{ratio:.2}"),
             None => "–".to_owned(),
         };
-        Some([self.words.to_owned()].into_iter().chain(ratios.iter().map(cell)).collect())
+        Some([self.0.to_owned()].into_iter().chain(ratios.iter().map(cell)).collect())
     }
 }
 
 const ROWS: [Row; 16] = [
-    Row::new("files, 1 KB, kept alive", "files", "1 KB", "baton"),
-    Row::new("files, 1 KB, a connection each", "files", "1 KB, a connection each", "baton"),
-    Row::new("files, 1 MB", "files", "1 MB", "baton"),
-    Row::new("files, SPECweb99-like mix of 205 MB", "files", "SPECweb99-like mix", "baton"),
-    Row::new("FastCGI, 128 KB of a C program", "applications", "131072 bytes", "baton unix"),
-    Row::new("the same, on the client's own socket", "applications", "131072 bytes", "baton passfd"),
-    Row::new("php-fpm, 60 KB", "php", "60 KB", "baton unix"),
-    Row::new("the same, the script names the file", "php", "60 KB", "baton unix + extension"),
-    Row::new("TLS 1.3, 1 KB", "tls", "TLS, 1 KB", "baton"),
-    Row::new("TLS 1.3, 1 MB", "tls", "TLS, 1 MB", "baton"),
-    Row::new("HTTP/2 over TLS, 1 KB, 100 streams", "tls", "HTTP/2, 1 KB, 8 × 100", "baton"),
-    Row::new("HTTP/2 over TLS, 16 KB, 32 streams", "tls", "HTTP/2, 16 KB, 8 × 32", "baton"),
-    Row::new("a full TLS handshake", "handshakes", "full handshake", "baton"),
-    Row::new("proxy, 1 KB", "proxy", "1 KB", "baton"),
-    Row::new("proxy, 1 MB", "proxy", "1 MB", "baton"),
-    Row::new("from the shared cache, 1 KB", "cache", "1 KB", "baton"),
+    Row("files, 1 KB, kept alive", "files", "1 KB", "baton"),
+    Row("files, 1 KB, a connection each", "files", "1 KB, a connection each", "baton"),
+    Row("files, 1 MB", "files", "1 MB", "baton"),
+    Row("files, SPECweb99-like mix of 205 MB", "files", "SPECweb99-like mix", "baton"),
+    Row("FastCGI, 128 KB of a C program", "applications", "131072 bytes", "baton unix"),
+    Row("the same, on the client's own socket", "applications", "131072 bytes", "baton passfd"),
+    Row("php-fpm, 60 KB", "php", "60 KB", "baton unix"),
+    Row("the same, the script names the file", "php", "60 KB", "baton unix + extension"),
+    Row("TLS 1.3, 1 KB", "tls", "TLS, 1 KB", "baton"),
+    Row("TLS 1.3, 1 MB", "tls", "TLS, 1 MB", "baton"),
+    Row("HTTP/2 over TLS, 1 KB, 100 streams", "tls", "HTTP/2, 1 KB, 8 × 100", "baton"),
+    Row("HTTP/2 over TLS, 16 KB, 32 streams", "tls", "HTTP/2, 16 KB, 8 × 32", "baton"),
+    Row("a full TLS handshake", "handshakes", "full handshake", "baton"),
+    Row("proxy, 1 KB", "proxy", "1 KB", "baton"),
+    Row("proxy, 1 MB", "proxy", "1 MB", "baton"),
+    Row("from the shared cache, 1 KB", "cache", "1 KB", "baton"),
 ];
 const OTHERS: [&str; 6] = ["lighttpd", "h2o", "apache-event", "caddy", "haproxy", "varnish"];
 const REFERENCE: &str = "nginx";
@@ -88,12 +73,12 @@ mod tests {
 
     #[test]
     fn each_row_is_a_cell_of_an_experiment() {
-        for row in ROWS {
-            let experiment = Experiment::find(row.experiment).unwrap();
+        for Row(words, name, load_name, ours) in ROWS {
+            let experiment = Experiment::find(name).unwrap();
             let has = |contender: &str| {
-                experiment.cells().any(|(load, other)| load.name == row.load && other.name == contender)
+                experiment.cells().any(|(load, other)| load.name == load_name && other.name == contender)
             };
-            assert!(has(row.ours) && has(REFERENCE), "{}: {}", row.experiment, row.words);
+            assert!(has(ours) && has(REFERENCE), "{name}: {words}");
         }
     }
 }

@@ -21,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use baton_figures::{Replaced, replaced};
 
 use crate::experiment::Experiment;
 use crate::servers::REPOSITORY;
@@ -60,8 +61,8 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (path, text) in documents(root)? {
         let shown = path.display().to_string();
-        let stale = baton_figures::stale(&text, &|name| writer.block(name));
-        found.extend(stale.iter().map(|error| format!("{shown}:{error}: baton-lab docs")));
+        let Replaced { stale, errors, .. } = replaced(&text, &|name| writer.block(name));
+        found.extend(errors.iter().chain(&stale).map(|error| format!("{shown}:{error}: baton-lab docs")));
         if path.ends_with(ROWS) {
             found.extend(
                 rows::stale(&text, &writer.verdicts()).iter().map(|error| format!("{shown}:{error}")),
@@ -106,8 +107,10 @@ impl Writer {
 
     fn document(&self, path: &Path, text: &str) -> Result<String, Vec<String>> {
         let shown = path.display();
-        let text = baton_figures::replaced(text, &|name| self.block(name))
-            .map_err(|errors| errors.iter().map(|error| format!("{shown}:{error}")).collect::<Vec<_>>())?;
+        let Replaced { text, errors, .. } = replaced(text, &|name| self.block(name));
+        if !errors.is_empty() {
+            return Err(errors.iter().map(|error| format!("{shown}:{error}")).collect());
+        }
         Ok(if path.ends_with(ROWS) { rows::filled(&text, &self.verdicts()) } else { text })
     }
 

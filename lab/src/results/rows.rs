@@ -19,13 +19,11 @@ pub(super) fn filled(document: &str, verdicts: &[Verdicts]) -> String {
         .collect()
 }
 
-/// Lines that would be filled otherwise now, with their numbers.
+/// Rows that would be filled with other words.
 pub(super) fn stale(document: &str, verdicts: &[Verdicts]) -> Vec<String> {
-    let stale = |(at, line): (usize, &str)| {
-        let new = row(line, verdicts)?;
-        (new != line).then(|| format!("{}: this row is stale: baton-lab docs", at + 1))
-    };
-    document.split_inclusive('\n').enumerate().filter_map(stale).collect()
+    let new = filled(document, verdicts);
+    let lines = document.lines().zip(new.lines()).enumerate().filter(|(_, (old, new))| old != new);
+    lines.map(|(at, _)| format!("{}: this row is stale: baton-lab docs", at + 1)).collect()
 }
 
 /// `| E-… | name | command | published | ours | holds |`.

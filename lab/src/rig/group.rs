@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{SigSet, Signal as Blocked};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::network;
+use super::{PREFIX, maker_of, network};
 
 /// Makes control groups and takes all of them away when it is dropped, or when the user interrupts.
 #[derive(Debug)]
@@ -256,12 +256,6 @@ impl Hierarchy {
     }
 }
 
-/// The process that made a group of this name, if a lab did.
-fn maker_of(name: &str) -> Option<&str> {
-    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    pid.bytes().all(|byte| byte.is_ascii_digit()).then_some(pid)
-}
-
 /// Quota and period for this part of a CPU. The kernel's least quota is a millisecond; a short period keeps pauses short.
 fn quota_us(cpus: f64) -> (u64, u64) {
     let quota = (PERIOD_US as f64 * cpus) as u64;
@@ -304,7 +298,6 @@ fn lock(made: &Mutex<Vec<PathBuf>>) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
     made.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const PREFIX: &str = "baton-lab-";
 const PERIOD_US: u64 = 20_000;
 const QUOTA_US_MIN: u64 = 1_000;
 /// A group within its quota goes before other processes of the machine.

@@ -8,6 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, nice, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::network::FOR_LOAD;
 use super::programs::allowed_cpus;
 
 /// Whether the network is one of our own.
@@ -131,12 +132,7 @@ fn private_network() -> Result<()> {
     let status =
         Command::new("ip").args(["link", "set", "lo", "up"]).status().context("ip (package iproute2)")?;
     ensure!(status.success(), "ip link set lo up: {status}");
-    for (name, value) in [
-        ("ipv4/tcp_tw_reuse", "1"),
-        ("ipv4/ip_local_port_range", "10100 65000"),
-        ("ipv4/tcp_max_syn_backlog", "8192"),
-        ("core/somaxconn", "4096"),
-    ] {
+    for (name, value) in FOR_LOAD.into_iter().chain([("ipv4/ip_local_port_range", "10100 65000")]) {
         fs::write(format!("/proc/sys/net/{name}"), value).with_context(|| format!("setting net/{name}"))?;
     }
     Ok(())

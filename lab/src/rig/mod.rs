@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::getuid;
 
 pub use boxes::{BoxSettings, Boxes, MemoryBound, ServerBox};
@@ -28,6 +28,26 @@ pub(crate) use programs::{allowed_cpus, find_program, search_path};
 pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
+
+/// Names of the `.toml` files in a folder of the lab, sorted.
+pub(crate) fn names_in(folder: &str) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| {
+        format!("{folder}: the lab finds servers and experiments in the checkout that it was built from")
+    })?;
+    let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned());
+    let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The process that has made a network or a control group of this name, if a lab has.
+pub(crate) fn maker_of(name: &str) -> Option<&str> {
+    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    pid.bytes().all(|byte| byte.is_ascii_digit()).then_some(pid)
+}
+
+/// Names of networks and control groups begin so; the number of their process follows.
+pub(crate) const PREFIX: &str = "baton-lab-";
 
 /// Creates the folder, and refuses one of another user: paths below `/tmp` are predictable, and configurations there
 /// run as root. The path is absolute, as servers change their folder.

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use anyhow::Result;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
@@ -40,6 +43,13 @@ fn parent_of(stat: &str) -> Option<i32> {
 pub(crate) fn cpu_time(processes: &[i32]) -> Duration {
     let clock = |pid: &i32| clock_getcpuclockid(Pid::from_raw(*pid)).and_then(ClockId::now).ok();
     processes.iter().filter_map(clock).map(Duration::from).sum()
+}
+
+/// CPU time in user and system mode of all children of this process that have ended so far.
+pub(crate) fn children_cpu() -> Result<[Duration; 2]> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok([usage.user_time(), usage.system_time()]
+        .map(|time| Duration::from_micros(time.num_microseconds().unsigned_abs())))
 }
 
 /// Memory of these processes in bytes, shared pages counted in proportion (PSS).

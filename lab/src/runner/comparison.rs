@@ -5,53 +5,36 @@ use baton_figures::{Better, Datum, Paired, SAMPLES_MIN, Table};
 use super::series::{Found, Series, names, pairs};
 use crate::experiment::{Experiment, FigureText};
 
-/// The comparison that belongs to a figure, if there is one.
+/// The comparison that belongs to a figure, if there is one: Baton divided by each other server, a row for each place and each
+/// way in which Baton competes; or each line divided by the reference.
 pub(super) fn comparison(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Option<Table> {
-    if experiment.compares_peers() && text.lines.get_ref() == "contender" {
-        return verdicts(experiment, text, series);
-    }
-    ratios(text, text.reference.as_ref()?.get_ref(), series)
-}
-
-/// Baton beside each other server: a row for each place and each way in which Baton competes.
-fn verdicts(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Option<Table> {
-    let is_ours = |line: &&Series| {
-        experiment.contenders.iter().any(|other| other.name == line.line && other.what.server == "baton")
+    let is_of_peers = experiment.compares_peers() && text.lines.get_ref() == "contender";
+    let baton = |name: &str| {
+        experiment.contenders.iter().any(|other| other.name == name && other.what.server == "baton")
     };
-    let (ours, theirs): (Vec<_>, Vec<_>) = series.iter().partition(is_ours);
-    let row = |line: &Series, x| {
-        let place = if ours.len() > 1 { format!("{x}, {}", line.line) } else { format!("{x}") };
-        let cells = theirs.iter().map(|other| verdict(line.at(x), other.at(x), better(text)));
-        [place].into_iter().chain(cells).collect()
+    let reference = text.reference.as_ref().map(toml::Spanned::get_ref);
+    let is_row = |line: &&Series| match is_of_peers {
+        true => baton(&line.line),
+        false => reference == Some(&line.line),
     };
-    let rows: Vec<_> = names(series).iter().flat_map(|x| ours.iter().map(move |line| row(line, x))).collect();
-    (!theirs.is_empty() && !rows.is_empty()).then(|| Table {
-        title: format!("Baton divided by each other server: {}", text.y.unit()),
-        head: ["Baton to".to_owned()]
-            .into_iter()
-            .chain(theirs.iter().map(|line| line.line.clone()))
-            .collect(),
-        rows,
-        note: NOTE.to_owned(),
-        is_long: false,
-    })
-}
-
-/// Each line divided by the reference: a row for each place.
-fn ratios(text: &FigureText, reference: &str, series: &[Series]) -> Option<Table> {
-    let base = series.iter().find(|line| line.line == reference)?;
-    let others: Vec<_> = series.iter().filter(|line| line.line != reference).collect();
-    let row = |x| {
-        let cells = others.iter().map(|line| verdict(line.at(x), base.at(x), better(text)));
-        [format!("{x}")].into_iter().chain(cells).collect()
+    let (rows, columns): (Vec<&Series>, Vec<&Series>) = series.iter().partition(is_row);
+    let cell = |row: &Series, column: &Series, x| {
+        let (ours, theirs) = if is_of_peers { (row, column) } else { (column, row) };
+        verdict(ours.at(x), theirs.at(x), text.y.better())
     };
-    Some(Table {
-        title: format!("Divided by {reference}: {}", text.y.unit()),
-        head: [text.x.get_ref().clone()]
-            .into_iter()
-            .chain(others.iter().map(|line| line.line.clone()))
-            .collect(),
-        rows: names(series).iter().map(row).collect(),
+    let row = |row: &Series, x| {
+        let place = if rows.len() > 1 { format!("{x}, {}", row.line) } else { format!("{x}") };
+        [place].into_iter().chain(columns.iter().map(|column| cell(row, column, x))).collect()
+    };
+    let (title, corner) = match reference.filter(|_| !is_of_peers) {
+        None => ("Baton divided by each other server".to_owned(), "Baton to"),
+        Some(reference) => (format!("Divided by {reference}"), text.x.get_ref().as_str()),
+    };
+    let cells: Vec<_> = names(series).iter().flat_map(|x| rows.iter().map(|line| row(line, x))).collect();
+    (!columns.is_empty() && !cells.is_empty()).then(|| Table {
+        title: format!("{title}: {}", text.y.unit()),
+        head: [corner.to_owned()].into_iter().chain(columns.iter().map(|line| line.line.clone())).collect(),
+        rows: cells,
         note: NOTE.to_owned(),
         is_long: false,
     })
@@ -76,10 +59,6 @@ fn verdict(ours: Option<&Found>, theirs: Option<&Found>, better: Better) -> Stri
         None => "unclear".to_owned(),
     };
     format!("{word}: {:.2} ({:.2}–{:.2})", ratio.median, ratio.low, ratio.high)
-}
-
-fn better(text: &FigureText) -> Better {
-    if text.y.is_better_if_more() { Better::More } else { Better::Less }
 }
 
 const NOTE: &str = "Medians of ratios within rounds, in brackets the interval of 95 %: ahead, level and behind stand where it \

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -17,21 +17,11 @@ use crate::experiment::{Experiment, LoadText};
 use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
 use crate::rig::network::Host;
 
-/// What to demonstrate, and how long.
-#[derive(Clone, Debug)]
-pub struct DemoSettings {
-    /// The command of this project.
-    pub baton: PathBuf,
-    /// `None`: until it is interrupted.
-    pub duration: Option<Duration>,
-    /// Where mount points, configurations and logs are put.
-    pub folder: PathBuf,
-}
-
 /// A cluster of the demonstration.
 struct Side {
     policy: String,
     contestant: Contestant,
+    served: Mutex<Served>,
 }
 
 /// What clients of a side got so far.
@@ -43,17 +33,17 @@ struct Served {
     p99_ms: f64,
 }
 
-/// Shows it, and checks every answer.
+/// Shows it, until it is interrupted unless it has a duration, and checks every answer.
 ///
 /// # Errors
 /// If we are not root, the machine lacks a tool or a control group, or a request was answered wrongly.
-pub fn run(settings: &DemoSettings) -> Result<()> {
+pub fn run(baton: &Path, folder: &Path, duration: Option<Duration>) -> Result<()> {
     let experiment = Experiment::parse("demo", "demo.toml", include_str!("demo.toml"))?;
     if let Some(why) = experiment.hindrance() {
         return Err(anyhow!("the demonstration: {why}"));
     }
     let site = Site::new(&experiment.head.site, false)?;
-    let stage = Stage::prepare(&experiment, &settings.folder, site, &settings.baton, Default::default())?;
+    let stage = Stage::prepare(&experiment, folder, site, baton, Default::default())?;
     let load = &experiment.loads[0];
     let LoadText::Closed(asked) = &load.what else {
         return Err(anyhow!("the demonstration is a closed loop"));
@@ -64,17 +54,21 @@ pub fn run(settings: &DemoSettings) -> Result<()> {
         let contestant = stage.start(contender, &[load]).map_err(|left_out| match left_out {
             LeftOut::Cannot(why) | LeftOut::Failed(why) => anyhow!("{}: {why}", contender.name),
         })?;
-        sides.push(Side { policy: contender.name.clone(), contestant });
+        sides.push(Side { policy: contender.name.clone(), contestant, served: Mutex::default() });
     }
     let first = requests.first().map_or("/", |request| &request.path);
     print!("{}", introduction(&sides, &stage, first)?);
-    watch(&sides, asked.connections, &requests, settings.duration)?;
+    watch(&sides, asked.connections, &requests, duration)?;
     sides.into_iter().try_for_each(|side| stage.stop(side.contestant))
 }
 
 impl Side {
     fn cluster(&self) -> Result<&Cluster> {
         self.contestant.cluster.as_ref().context("the contender has no nodes")
+    }
+
+    fn served(&self) -> MutexGuard<'_, Served> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,10 +122,9 @@ fn watch(
     duration: Option<Duration>,
 ) -> Result<()> {
     let over = AtomicBool::new(false);
-    let served: Vec<Mutex<Served>> = sides.iter().map(|_| Mutex::default()).collect();
     std::thread::scope(|scope| {
         let mut loads = Vec::new();
-        for (side, served) in sides.iter().zip(&served) {
+        for side in sides {
             let hosts = &side.cluster()?.hosts;
             let settings = LoadSettings {
                 connections,
@@ -141,18 +134,17 @@ fn watch(
             };
             let list = RequestList::new(settings.address, false, requests.iter().cloned());
             let over = &over;
-            loads.push(scope.spawn(move || hosts.client.run(|| load(&settings, list, served, over))));
+            loads.push(scope.spawn(move || hosts.client.run(|| load(&settings, list, side, over))));
         }
-        let shown =
-            show(sides, &served, duration, &|| loads.iter().any(std::thread::ScopedJoinHandle::is_finished));
+        let shown = show(sides, duration, &|| loads.iter().any(std::thread::ScopedJoinHandle::is_finished));
         over.store(true, Ordering::Relaxed);
         for load in loads {
             load.join().map_err(|_| anyhow!("a load generator failed"))??;
         }
         shown
     })?;
-    for (side, served) in sides.iter().zip(&served) {
-        let served = *served.lock().unwrap_or_else(PoisonError::into_inner);
+    for side in sides {
+        let served = *side.served();
         ensure!(served.requests > 0, "{} answered nothing", side.policy);
         println!("{}: {} requests answered, each as it should be", side.policy, served.requests);
     }
@@ -160,38 +152,23 @@ fn watch(
 }
 
 /// Asks a front-end for one file after the other. The first wrong answer is an error.
-fn load(
-    settings: &LoadSettings,
-    mut requests: RequestList,
-    served: &Mutex<Served>,
-    over: &AtomicBool,
-) -> Result<()> {
+fn load(settings: &LoadSettings, mut requests: RequestList, side: &Side, over: &AtomicBool) -> Result<()> {
     while !over.load(Ordering::Relaxed) {
         let report = Load::connect(settings, requests.clone())?.run()?;
         requests.skip(report.requests as usize);
         ensure!(report.failed() == 0, "{}", report.first_failure.unwrap_or_default());
-        let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = side.served();
         served.requests += report.requests;
-        let figures = report.figures();
-        served.requests_per_second = figures.requests_per_second;
-        served.p99_ms = figures.latency_us.p99 / 1e3;
+        served.requests_per_second = report.rate();
+        served.p99_ms = report.latencies.us(0.99) / 1e3;
     }
     Ok(())
 }
 
 /// Prints a block for each second, over the last one if a terminal shows it.
-fn show(
-    sides: &[Side],
-    served: &[Mutex<Served>],
-    duration: Option<Duration>,
-    ended: &dyn Fn() -> bool,
-) -> Result<()> {
+fn show(sides: &[Side], duration: Option<Duration>, ended: &dyn Fn() -> bool) -> Result<()> {
     let read = || -> Result<Vec<_>> {
-        let one = |(side, served): (&Side, &Mutex<Served>)| {
-            let served = *served.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok((served, side.cluster()?.ledger()?))
-        };
-        sides.iter().zip(served).map(one).collect()
+        sides.iter().map(|side| Ok((*side.served(), side.cluster()?.ledger()?))).collect()
     };
     let start = Instant::now();
     let mut before = (read()?, start);
@@ -238,9 +215,3 @@ fn heading(since: Duration) -> String {
 /// After so long a load is counted, and begins anew.
 const SLICE: Duration = Duration::from_millis(500);
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
-
-/// Where the demonstration puts its files unless told otherwise.
-#[must_use]
-pub fn usual_folder() -> PathBuf {
-    Path::new(&std::env::temp_dir()).join("baton-demo-cluster")
-}

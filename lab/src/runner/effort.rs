@@ -155,18 +155,27 @@ impl Effort {
         let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
         let all = self.cells(experiment);
         // Contenders with bounds serve all loads, others one.
-        let starts = match experiment.head.bounds {
-            Some(_) => experiment.contenders.len(),
-            None => all.len(),
+        let of_set = |loads: &[Variant<LoadText>]| {
+            let gets = |contender: &&Variant<ContenderText>| {
+                let its = |(load, one): &Cell<'_>| {
+                    one.name == contender.name && loads.iter().any(|other| other.name == load.name)
+                };
+                all.iter().any(its)
+            };
+            experiment.contenders.iter().filter(gets).count()
         };
+        let starts: usize = experiment.sets().map(of_set).sum();
+        let warm_ups = if experiment.head.bounds.is_some() { starts } else { all.len() };
         let start = if experiment.has_hosts() { CLUSTER_START } else { START };
         let perf = |contender: &ContenderText| {
             let mut meters = experiment.head.meters.iter().chain(&contender.meters);
             if meters.any(|meter| *meter == MeterName::Copies) { PERF_REPORT } else { Duration::ZERO }
         };
+        let times = |duration: Duration, count: usize| duration * u32::try_from(count).unwrap_or(u32::MAX);
+        let set_up = times(start, starts) + times(self.warm_up(experiment), warm_ups);
         let cells: Duration =
             all.into_iter().map(|(load, one)| (cell(&load.what) + perf(&one.what)) * rounds).sum();
-        cells + (self.warm_up(experiment) + start) * u32::try_from(starts).unwrap_or(u32::MAX)
+        cells + set_up
     }
 }
 
@@ -200,6 +209,19 @@ mod tests {
             "{sum:?}, the longest are {:?}",
             &longest[..8.min(longest.len())]
         );
+    }
+
+    /// Goal: the start of a server that is kept counts once. Method: two loads.
+    #[test]
+    fn kept_servers_start_once() {
+        let estimate = |keeps: &str| {
+            let text = format!(
+                "title = 'two'\n{keeps}\n[[load]]\nname = '{{kb}}'\nsweep.kb = [1, 16]\nkind = 'closed'\n\
+                 ask = '/{{kb}}k.html'\n[[contender]]\nname = 'baton'\nserver = 'baton'\n"
+            );
+            Effort::Quick.estimate(&Experiment::parse("two", "two.toml", &text).unwrap())
+        };
+        assert_eq!(estimate("") - estimate("keep_servers = true"), START);
     }
 
     /// Goal: the short test of all experiments leaves no load and no contender out. Method: all files.

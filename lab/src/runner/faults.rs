@@ -49,10 +49,10 @@ pub(super) fn measure(
         happened.and(report)
     })?;
     Ok([
-        (Quantity::Rate, report.figures().requests_per_second),
+        (Quantity::Rate, report.rate()),
         (Quantity::LostRequests, (report.failed() + report.unanswered) as f64),
         (Quantity::EndedConnections, report.reconnects as f64),
-        (Quantity::MaxUs, report.latency_ns.max() as f64 / 1e3),
+        (Quantity::MaxUs, report.latencies.us(1.0)),
     ]
     .into())
 }
@@ -119,7 +119,7 @@ impl Scene<'_> {
         cluster.nodes.push(Node { server, server_box: None });
         sleep(self.lasts);
         let host = &self.cluster.hosts.nodes[number];
-        let before = host.traffic()?.sent_bytes;
+        let before = host.sent_bytes()?;
         let load = LoadSettings {
             connection_per_request: true,
             requests_max: Some(JOINED_REQUESTS),
@@ -130,7 +130,7 @@ impl Scene<'_> {
         loop {
             let requests = RequestList::new(load.address, true, self.asked.iter().cloned());
             self.cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
-            let sent = host.traffic()?.sent_bytes - before;
+            let sent = host.sent_bytes()? - before;
             if sent > JOINED_BYTES_MIN {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use baton_figures::{Better, Claim, Interval, Paired, Verdict};
 
 use super::series::{Series, pairs};
-use crate::experiment::{Aggregate, Scalar, Statement};
+use crate::experiment::{Aggregate, AggregateKind, Scalar, Statement};
 
 /// The verdict on a claim about these lines. `because` is the reason that the file knows for one that does not hold.
 pub(super) fn judge(text: &str, statement: &Statement, series: &[Series], because: Option<&str>) -> Claim {
@@ -69,55 +69,43 @@ impl Place {
     }
 }
 
-/// At each place that two neighbours have, the first may not be below the second by more than a part. Where the median says so and
-/// the interval does not, the claim is open.
+/// Neighbours in this order: the first may not be below the second by more than a part.
 fn order(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
-    let mut compared = Vec::new();
-    let (mut open, mut against) = (Vec::new(), Vec::new());
-    for pair in lines.windows(2) {
-        for (x, paired) in paired_places(&pair[0], &pair[1], series) {
-            let what = format!("{} : {} at {x}: {}", pair[0], pair[1], shown(paired.ratio));
-            if paired.ratio.high < 1.0 - tolerance {
-                against.push(what.clone());
-            } else if paired.ratio.median < 1.0 - tolerance {
-                open.push(what.clone());
-            }
-            compared.push((paired.ratio.median, what));
-        }
-    }
-    places_judged(lines, compared, &open, &against, "the interval contains equality")
+    let pairs = lines.windows(2).map(|pair| [&pair[0], &pair[1]]).collect();
+    at_each_place(lines, pairs, [1.0 - tolerance, f64::INFINITY], "equality", series)
 }
 
+/// All as the first, within a part.
 fn equal(lines: &[String], tolerance: f64, series: &[Series]) -> Judged {
-    let mut compared = Vec::new();
-    let (mut open, mut against) = (Vec::new(), Vec::new());
-    let Some((first, others)) = lines.split_first() else { return Judged::open("no line".to_owned()) };
-    for other in others {
-        for (x, paired) in paired_places(other, first, series) {
-            let what = format!("{other} : {first} at {x}: {}", shown(paired.ratio));
-            match Place::of(paired.ratio, 1.0 - tolerance, 1.0 + tolerance) {
+    let pairs = lines.iter().skip(1).map(|other| [other, &lines[0]]).collect();
+    at_each_place(lines, pairs, [1.0 - tolerance, 1.0 + tolerance], "what is equal enough", series)
+}
+
+/// At each place that both lines of a pair have, their ratio lies within bounds. Where the median does not and the interval
+/// contains what would, the claim is open.
+fn at_each_place(
+    lines: &[String],
+    pairs: Vec<[&String; 2]>,
+    [low, high]: [f64; 2],
+    what_would: &str,
+    series: &[Series],
+) -> Judged {
+    let (mut compared, mut open, mut against) = (Vec::new(), Vec::new(), Vec::new());
+    for [ours, theirs] in pairs {
+        for (x, Paired { ratio, .. }) in paired_places(ours, theirs, series) {
+            let what = format!("{ours} : {theirs} at {x}: {}", shown(ratio));
+            match Place::of(ratio, low, high) {
                 Place::Inside => {}
                 Place::Beside => open.push(what.clone()),
                 Place::Outside => against.push(what.clone()),
             }
-            compared.push((-(paired.ratio.median - 1.0).abs(), what));
+            compared.push(((ratio.median - low).min(high - ratio.median), what));
         }
     }
-    places_judged(lines, compared, &open, &against, "the interval contains what is equal enough")
-}
-
-/// The verdict on a claim about each place: those that leave it open, those that are against it.
-fn places_judged(
-    lines: &[String],
-    compared: Vec<(f64, String)>,
-    open: &[String],
-    against: &[String],
-    why_open: &str,
-) -> Judged {
-    let verdict = match (against, open) {
+    let verdict = match (&against[..], &open[..]) {
         _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
         ([], []) => Verdict::Holds,
-        ([], open) => Verdict::Open(format!("{why_open}: {}", open.join("; "))),
+        ([], open) => Verdict::Open(format!("the interval contains {what_would}: {}", open.join("; "))),
         (against, _) => Verdict::DoesNotHold(against.join("; ")),
     };
     Judged { ours: worst(compared), verdict }
@@ -190,13 +178,12 @@ fn intervals(name: &str, series: &[Series]) -> Vec<(Scalar, Interval)> {
 
 /// The aggregate of each round that has every place of the line.
 fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
-    if let Aggregate::Best(x) = aggregate {
-        return best(x, series);
-    }
-    let Some(series) = series.iter().find(|series| Some(&*series.line) == aggregate.line()) else {
+    let Aggregate { kind, line, place, .. } = aggregate;
+    let Some(line) = line else { return place.as_ref().map_or_else(Vec::new, |x| best(x, series)) };
+    let Some(series) = series.iter().find(|series| series.line == *line) else {
         return Vec::new();
     };
-    if let Aggregate::At(_, x) = aggregate {
+    if let Some(x) = place {
         return series.at(x).and_then(|found| found.rounds()).map(<[_]>::to_vec).unwrap_or_default();
     }
     let places: Vec<(&Scalar, &[(usize, f64)])> =
@@ -207,16 +194,16 @@ fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
             rounds.iter().find(|(other, _)| *other == round).map(|(_, value)| *value)
         };
         let values: Vec<f64> = places.iter().map(|(_, rounds)| value(rounds)).collect::<Option<_>>()?;
-        match aggregate {
-            Aggregate::Median(_) => Interval::of(&values).map(|found| found.median),
-            Aggregate::Area(_) => {
+        match kind {
+            AggregateKind::Median => Interval::of(&values).map(|found| found.median),
+            AggregateKind::Area => {
                 let xs: Vec<f64> = places.iter().map(|(x, _)| x.number()).collect::<Option<_>>()?;
                 let strip = |index: usize| {
                     (xs[index + 1] - xs[index]) * f64::midpoint(values[index], values[index + 1])
                 };
                 Some((0..xs.len() - 1).map(strip).sum())
             }
-            Aggregate::Peak(_) | Aggregate::At(..) | Aggregate::Best(_) => {
+            AggregateKind::Peak | AggregateKind::At | AggregateKind::Best => {
                 values.into_iter().reduce(f64::max)
             }
         }
@@ -261,6 +248,10 @@ mod tests {
         judge("a claim", statement, series, None).verdict
     }
 
+    fn aggregate(text: &str) -> Aggregate {
+        text.to_owned().try_into().unwrap()
+    }
+
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
@@ -272,7 +263,7 @@ mod tests {
             line("b", &[(1.0, 90.0), (2.0, 100.0), (3.0, 198.0)]),
         ];
         let ratio = |first: &str, second: &str, within| {
-            Statement::Ratio([first.parse().unwrap(), second.parse().unwrap()], within)
+            Statement::Ratio([aggregate(first), aggregate(second)], within)
         };
         let holds = [
             ratio("peak(a)", "peak(b)", [1.4, 1.6]),
@@ -308,7 +299,7 @@ mod tests {
         let series = [line("a", &[(1.0, 100.0)])];
         let open = [
             Statement::Order(words(&["a", "b"]), 0.0),
-            Statement::Ratio(["peak(a)", "peak(b)"].map(|text| text.parse().unwrap()), [0.0, 9.0]),
+            Statement::Ratio(["peak(a)", "peak(b)"].map(aggregate), [0.0, 9.0]),
             Statement::Monotone("a".into(), true),
         ];
         for statement in &open {
@@ -327,7 +318,7 @@ mod tests {
                 found: Found::Rounds((0..7).map(|round| (round, 80.0 + 10.0 * round as f64)).collect()),
             }],
         };
-        let [a, b] = ["at(a, 1)", "at(b, 1)"].map(|text| text.parse().unwrap());
+        let [a, b] = ["at(a, 1)", "at(b, 1)"].map(aggregate);
         let claims = [Statement::Ratio([a, b], [1.0, 1.2]), Statement::Equal(words(&["a", "b"]), 0.02)];
         for statement in &claims {
             assert_eq!(verdict(statement, &series), Verdict::Holds);

@@ -55,7 +55,7 @@ pub(super) fn closed(
     let watch = Watch::begin(stage, contestant)?;
     let report = without_failures(contestant.on_client(|| client.run())?)?;
     let used = watch.end()?;
-    let client_cpus = report.figures().client_utilisation;
+    let client_cpus = report.client_utilisation();
     let mut values = of_report(&report);
     used.tell_of(&report, &mut values);
     if contestant.cluster.is_some() {
@@ -93,7 +93,7 @@ pub(super) fn paced(
     without_failures(connect(LEAD)?.run()?)?;
     let alone = without_failures(connect(turn.duration / 2)?.run()?)?;
     let mut values = Values::new();
-    let alone_p99_us = alone.figures().latency_us.p99;
+    let alone_p99_us = alone.latencies.us(0.99);
     let report = match &load.beside {
         None => {
             let watch = Watch::begin(stage, contestant)?;
@@ -101,12 +101,7 @@ pub(super) fn paced(
             watch.end()?.tell(&mut values, report.answered(), report.span);
             report
         }
-        Some(beside) => {
-            values.insert(Quantity::AloneP99Us, alone_p99_us);
-            let (report, megabytes) = with_another(stage, contestant, beside, connect(turn.duration)?, turn)?;
-            values.insert(Quantity::BesideMegabytes, megabytes);
-            report
-        }
+        Some(beside) => with_another(stage, contestant, beside, connect(turn.duration)?, turn)?,
     };
     values.extend(of_report(&report));
     // A CPU that is taken away shows in the latency without others waiting, too.
@@ -119,7 +114,7 @@ fn with_another(
     beside: &Beside,
     mut load: Load,
     turn: Turn,
-) -> Result<(LoadReport, f64)> {
+) -> Result<LoadReport> {
     let server = &contestant.server;
     let settings = LoadSettings {
         connections: beside.connections,
@@ -135,8 +130,8 @@ fn with_another(
         (other.join(), report)
     });
     let other = other.map_err(|_| anyhow!("the load beside has failed"))?;
-    let other = without_failures(other?).context("the load beside")?.figures();
-    Ok((without_failures(report?)?, other.megabytes_per_second))
+    without_failures(other?).context("the load beside")?;
+    Ok(without_failures(report?)?)
 }
 
 /// A load that another program makes.
@@ -146,14 +141,8 @@ pub(super) fn by_program(
     load: &LoadText,
     turn: Turn,
 ) -> Result<(Values, bool)> {
-    let load = match load {
-        LoadText::IdleTls { connections } => {
-            &LoadText::IdleTls { connections: turn.effort.idle_connections(*connections) }
-        }
-        other => other,
-    };
     let watch = Watch::begin(stage, contestant)?;
-    let (made, idle) = programs::load(load, &contestant.server, &stage.certificate, turn.duration)?;
+    let (made, idle) = programs::load(load, &contestant.server, &stage.certificate, turn)?;
     let used = watch.end()?;
     let Made { requests, bytes, elapsed, client_cpu } = made;
     let seconds = elapsed.as_secs_f64();
@@ -173,14 +162,13 @@ pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport, NoResul
 }
 
 pub(super) fn of_report(report: &LoadReport) -> Values {
-    let figures = report.figures();
     [
-        (Quantity::Rate, figures.requests_per_second),
-        (Quantity::Megabytes, figures.megabytes_per_second),
-        (Quantity::ClientCpus, figures.client_utilisation),
-        (Quantity::P50Us, figures.latency_us.p50),
-        (Quantity::P99Us, figures.latency_us.p99),
-        (Quantity::MaxUs, figures.latency_us.max),
+        (Quantity::Rate, report.rate()),
+        (Quantity::Megabytes, report.megabytes_per_second()),
+        (Quantity::ClientCpus, report.client_utilisation()),
+        (Quantity::P50Us, report.latencies.us(0.5)),
+        (Quantity::P99Us, report.latencies.us(0.99)),
+        (Quantity::MaxUs, report.latencies.us(1.0)),
         (Quantity::BodyBytes, report.bytes as f64 / report.requests.max(1) as f64),
     ]
     .into()

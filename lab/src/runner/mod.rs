@@ -98,15 +98,8 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
     );
     let repeats_left = std::cell::Cell::new(effort.repeats_max(cells.len() * effort.rounds(experiment)));
     let run = Run { experiment, stage: &stage, effort, cells, repeats_left };
-    let loads: Vec<&Variant<LoadText>> = experiment.loads.iter().collect();
-    // Contenders with bounds have filled their memory at length: they serve all loads.
-    let sets = if experiment.head.bounds.is_some() {
-        vec![loads]
-    } else {
-        loads.into_iter().map(|load| vec![load]).collect()
-    };
-    for loads in sets {
-        run.loads(&loads, &mut journal)?;
+    for loads in experiment.sets() {
+        run.loads(loads, &mut journal)?;
     }
     if journal.records.iter().all(|record| !matches!(record.outcome, Outcome::Measured(_))) {
         bail!("{}: no cell could be measured", experiment.name);
@@ -125,11 +118,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// All rounds of these loads, on contenders that are started for them.
-    fn loads(&self, loads: &[&Variant<LoadText>], journal: &mut Journal) -> Result<()> {
+    fn loads(&self, loads: &[Variant<LoadText>], journal: &mut Journal) -> Result<()> {
         let rounds = self.effort.rounds(self.experiment);
         let mut contestants: Vec<(&Variant<ContenderText>, Option<Contestant>)> = Vec::new();
         for contender in &self.experiment.contenders {
-            let own: Vec<_> = loads.iter().copied().filter(|load| self.gets(load, contender)).collect();
+            let own: Vec<_> = loads.iter().filter(|load| self.gets(load, contender)).collect();
             let is_done = |load: &&Variant<LoadText>| {
                 (0..rounds).all(|round| journal.has(&load.name, &contender.name, round))
             };
@@ -145,13 +138,11 @@ impl Run<'_> {
                 Err(outcome) => self.leave_out(contender, &own, &outcome, journal)?,
             }
         }
-        let warm_up = self.effort.warm_up(self.experiment);
-        let filling = self.filling(loads[0]);
-        for contestant in contestants.iter_mut().filter_map(|(_, contestant)| contestant.as_mut()) {
-            self.unmeasured(contestant, &filling, WARM_UP_TURN, warm_up)?;
-            contestant.rest();
-        }
-        for load in loads {
+        for (number, load) in loads.iter().enumerate() {
+            // A box is filled once.
+            if number == 0 || self.experiment.head.bounds.is_none() {
+                self.fill(&mut contestants, load)?;
+            }
             for round in 0..rounds {
                 for position in 0..contestants.len() {
                     let next = (round + position) % contestants.len();
@@ -180,8 +171,37 @@ impl Run<'_> {
             .try_for_each(|contestant| self.stage.stop(contestant))
     }
 
+    /// Warms up the servers that get this load; those in boxes rest from then on.
+    fn fill(
+        &self,
+        contestants: &mut [(&Variant<ContenderText>, Option<Contestant>)],
+        load: &Variant<LoadText>,
+    ) -> Result<()> {
+        let is_in_box = self.experiment.head.bounds.is_some();
+        for (contender, contestant) in contestants {
+            let Some(contestant) = contestant.as_mut().filter(|_| is_in_box || self.gets(load, contender))
+            else {
+                continue;
+            };
+            let warm_up = self.effort.warm_up(self.experiment);
+            self.unmeasured(contestant, &self.filling(load), WARM_UP_TURN, warm_up)?;
+            contestant.rest();
+        }
+        Ok(())
+    }
+
     fn gets(&self, load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
         self.cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
+    }
+
+    /// Where a load begins in the script; a new server has read none of it.
+    fn place(&self, load: &Variant<LoadText>, round: usize) -> f64 {
+        if self.wants_fresh_server(load) {
+            return 0.0;
+        }
+        let loads = &self.experiment.loads;
+        let number = loads.iter().position(|other| other.name == load.name).unwrap_or_default();
+        (round * loads.len() + number) as f64 / (self.effort.rounds(self.experiment) * loads.len()) as f64
     }
 
     /// One cell, again if others disturbed it.
@@ -199,6 +219,7 @@ impl Run<'_> {
         self.unmeasured(contestant, &load.what, self.effort.rounds(self.experiment) + round, lead)?;
         let turn = Turn {
             number: round + 1,
+            place: self.place(load, round),
             duration: self.effort.duration(self.experiment),
             is_first: round == 0,
             effort: self.effort,
@@ -316,7 +337,7 @@ impl Run<'_> {
         if !fills || duration == Duration::ZERO {
             return Ok(());
         }
-        let turn = Turn { number, duration, is_first: false, effort: self.effort };
+        let turn = Turn { number, place: 0.0, duration, is_first: false, effort: self.effort };
         contestant.unbounded(|contestant| drop(measure::cell(self.stage, contestant, load, turn)))
     }
 

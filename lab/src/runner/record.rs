@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Parameters;
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, known};
 
 /// A cell in a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ pub(crate) struct CellRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
+    #[serde(deserialize_with = "known")]
     Measured(BTreeMap<Quantity, f64>),
     /// Some clients were served at the others' expense.
     Unfair(String),
@@ -235,6 +236,15 @@ pub(super) mod tests {
         assert!(Journal::open(folder.path(), &longer).unwrap().records.is_empty());
         assert!(folder.path().join("files.jsonl.previous").is_file());
         assert_eq!(read(folder.path(), "files").unwrap().0, longer);
+    }
+
+    #[test]
+    fn what_an_earlier_lab_told_besides_is_not_read() {
+        let line = line(&record("1k", "nginx", 0, 5.0)).unwrap();
+        let earlier = line.replace("\"rate\":5.0", "\"lent\":3.0,\"rate\":5.0");
+        assert_ne!(earlier, line);
+        let read: CellRecord = serde_json::from_str(&earlier).unwrap();
+        assert_eq!(read.outcome, Outcome::Measured([(Quantity::Rate, 5.0)].into()));
     }
 
     #[test]

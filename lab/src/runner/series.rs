@@ -3,7 +3,7 @@
 use baton_figures::{Datum, Interval};
 
 use super::record::{CellRecord, Outcome};
-use crate::experiment::{Experiment, FigureText, Scalar};
+use crate::experiment::{Experiment, FigureText, Scalar, values};
 use crate::quantity::Quantity;
 
 /// A line of a figure.
@@ -30,12 +30,12 @@ pub(crate) enum Found {
 impl Series {
     /// All lines of the figure, in the order of the file. Places where nothing was measured yet are left out.
     pub(super) fn of(experiment: &Experiment, figure: &FigureText, records: &[CellRecord]) -> Vec<Self> {
-        let values = |parameter: &str| match experiment.head.procedure {
+        let values_of = |parameter: &str| match experiment.head.procedure {
             // What a procedure finds, its file does not say.
-            Some(_) => kept_values(parameter, figure, records),
+            Some(_) => values(records.iter().map(|record| &record.parameters), parameter, figure),
             None => experiment.values(parameter, figure),
         };
-        let xs = values(figure.x.get_ref());
+        let xs = values_of(figure.x.get_ref());
         let line = |name: String| {
             let point = |x: &String| {
                 let x = Scalar(x.clone());
@@ -51,7 +51,7 @@ impl Series {
             };
             Self { points: xs.iter().filter_map(point).collect(), line: name }
         };
-        values(figure.lines.get_ref()).into_iter().map(line).collect()
+        values_of(figure.lines.get_ref()).into_iter().map(line).collect()
     }
 
     pub(super) fn at(&self, x: &Scalar) -> Option<&Found> {
@@ -78,24 +78,6 @@ impl Found {
             (Self::Rounds(_), None) => Datum::Failed("no number".to_owned()),
         }
     }
-}
-
-/// The values of a parameter, in the order in which they were measured.
-fn kept_values(parameter: &str, figure: &FigureText, records: &[CellRecord]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let has = |record: &CellRecord, name: &String, value: &Scalar| record.parameters.get(name) == Some(value);
-    for record in
-        records.iter().filter(|record| figure.only.iter().all(|(name, value)| has(record, name, value)))
-    {
-        found.extend(
-            record
-                .parameters
-                .get(parameter)
-                .map(|value| value.0.clone())
-                .filter(|value| !found.contains(value)),
-        );
-    }
-    found
 }
 
 /// The rounds of a cell, without disturbed ones unless all are. One failed round fails the cell.

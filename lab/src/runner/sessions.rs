@@ -19,15 +19,16 @@ pub(super) fn measure(
     load: &SessionLoad,
     turn: Turn,
 ) -> Result<Measured> {
+    let script = stage.site.script()?;
     let settings = SessionSettings {
         address: contestant.server.address,
         load: load.clone(),
+        first: (turn.place * script.session_count() as f64) as usize,
         warm_up: turn.effort.sessions_before(load),
         duration: turn.duration,
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
         verify: false,
     };
-    let script = stage.site.script()?;
     let (watch, report) = thread::scope(|scope| {
         let load = scope.spawn(|| contestant.on_client(|| sessions::run(&settings, script)));
         thread::sleep(settings.warm_up);
@@ -43,13 +44,9 @@ pub(super) fn measure(
         judged => judged?,
     }
     let mut values = of_report(&report);
-    let seconds = report.elapsed.as_secs_f64();
-    values.insert(Quantity::GoodputMbit, report.goodput_bytes as f64 * 8.0 / 1e6 / seconds);
-    let all = (report.requests + report.timeouts).max(1) as f64;
-    values.insert(Quantity::TimeoutShare, report.timeouts as f64 / all);
-    let start_ms = |quantile| report.start_ns.value_at_quantile(quantile) as f64 / 1e6;
-    values.insert(Quantity::StartP50Ms, start_ms(0.5));
-    values.insert(Quantity::StartP99Ms, start_ms(0.99));
+    values.insert(Quantity::GoodputMbit, report.goodput_mbit());
+    values.insert(Quantity::StartP50Ms, report.starts.us(0.5) / 1e3);
+    values.insert(Quantity::StartP99Ms, report.starts.us(0.99) / 1e3);
     used.tell_of(&report, &mut values);
     Ok(Measured { outcome: Outcome::Measured(values), disturbed: report.client_limited() })
 }

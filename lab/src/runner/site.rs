@@ -19,10 +19,7 @@ use crate::servers::Ability;
 /// A site, which may be smaller than in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
-    /// Of the SPECweb99-like set, 5.1 MB each.
-    directories: usize,
-    has_page: bool,
-    has_links: bool,
+    own: OwnSite,
     /// Requests after which a sequence repeats itself.
     length: usize,
     /// A site after a source, with its script.
@@ -36,21 +33,20 @@ impl Site {
     /// If a number makes no site, or a log cannot be read.
     pub(super) fn new(text: &SiteText, is_tiny: bool) -> Result<Self> {
         let length = if is_tiny { TINY_REQUESTS } else { MIX_LENGTH };
-        let own =
-            |directories, has_page| Self { directories, has_page, has_links: false, length, made: None };
-        Ok(match text {
-            SiteText::Own(OwnSite::Fixed) => own(0, false),
+        let (own, made) = match text {
             SiteText::Own(OwnSite::Mix { directories }) if is_tiny => {
-                own(*directories.min(&TINY_DIRECTORIES), false)
+                (OwnSite::Mix { directories: *directories.min(&TINY_DIRECTORIES) }, None)
             }
-            SiteText::Own(OwnSite::Mix { directories }) => own(*directories, false),
-            SiteText::Own(OwnSite::Page) => own(0, true),
-            SiteText::Own(OwnSite::Linked) => Self { has_links: true, ..own(0, false) },
-            SiteText::Made(kind) => {
-                let kind = if is_tiny { tiny(kind.clone()) } else { kind.clone() };
-                Self { made: Some(kind.make()?), ..own(0, false) }
-            }
-        })
+            SiteText::Own(own) => (own.clone(), None),
+            SiteText::Made(kind) if is_tiny => (OwnSite::Fixed, Some(tiny(kind.clone()).make()?)),
+            SiteText::Made(kind) => (OwnSite::Fixed, Some(kind.make()?)),
+        };
+        Ok(Self { own, length, made })
+    }
+
+    /// Of the SPECweb99-like set, 5.1 MB each.
+    fn directories(&self) -> usize {
+        if let OwnSite::Mix { directories } = self.own { directories } else { 0 }
     }
 
     /// Who asks for what, in sessions.
@@ -71,7 +67,7 @@ impl Site {
             return made.bytes();
         }
         let fixed: u64 = FIXED.iter().map(|(_, bytes)| bytes).sum();
-        MixFile::all(self.directories).map(MixFile::bytes).sum::<u64>()
+        MixFile::all(self.directories()).map(MixFile::bytes).sum::<u64>()
             + RESIDENT_FILES as u64 * RESIDENT_BYTES
             + fixed
     }
@@ -81,17 +77,17 @@ impl Site {
         if let Some(made) = &self.made {
             return Ok(made.write(root)?);
         }
-        if self.has_links {
+        if matches!(self.own, OwnSite::Linked) {
             return linked::write(root);
         }
-        write_all(root, self.directories)?;
+        write_all(root, self.directories())?;
         for kilobytes in PHP_KILOBYTES {
             write_one(root, &format!("/{kilobytes}k.html"), kilobytes << 10)?;
         }
         for number in 0..RESIDENT_FILES {
             write_one(root, &resident_path(number), RESIDENT_BYTES)?;
         }
-        if self.has_page {
+        if matches!(self.own, OwnSite::Page) {
             fs::write(root.join(PAGE.trim_start_matches('/')), page::text())?;
         }
         fs::write(root.join("upload.php"), include_str!("upload.php")).context("upload.php")?;
@@ -144,14 +140,14 @@ impl Site {
 
     /// The SPECweb99-like mix; each turn asks for another part of an endless sequence.
     fn mix(&self, turn: usize) -> Vec<LoadRequest> {
-        let mut sequence = mix::sequence(self.directories, self.length);
+        let mut sequence = mix::sequence(self.directories(), self.length);
         sequence.rotate_left(turn * MIX_STEP % self.length);
         sequence.into_iter().map(of_file).collect()
     }
 
     /// All files in turn, in a pseudo-random order: with less memory than content, each requested file has been evicted.
     fn cold(&self, turn: usize) -> Vec<LoadRequest> {
-        let files: Vec<MixFile> = MixFile::all(self.directories).collect();
+        let files: Vec<MixFile> = MixFile::all(self.directories()).collect();
         // A number without a common factor with the number of files steps through all of them.
         let step = (1..).map(|more| files.len() * 3 / 8 + more).find(|step| gcd(*step, files.len()) == 1);
         let step = step.unwrap_or(1);
@@ -249,7 +245,7 @@ mod tests {
     use super::*;
 
     fn cold_site(directories: usize) -> Site {
-        Site { directories, has_page: false, has_links: false, length: MIX_LENGTH, made: None }
+        Site { own: OwnSite::Mix { directories }, length: MIX_LENGTH, made: None }
     }
 
     fn cold(directories: usize, turn: usize) -> Vec<LoadRequest> {

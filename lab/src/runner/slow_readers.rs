@@ -20,37 +20,21 @@ pub(super) fn measure(
     load: &SlowReadersText,
     turn: Turn,
 ) -> Result<(Values, bool)> {
-    let fast = ClosedText {
-        connections: load.connections,
-        ask: load.ask.clone(),
-        close: false,
-        idle: 0,
-        fields: Default::default(),
-        upload: None,
-        set_mib: None,
-        sleep: false,
-    };
+    let fast = ClosedText::of(load.connections, load.ask.clone());
     let phase = |duration| closed(stage, contestant, &fast, Turn { duration, ..turn });
     let readers = turn.effort.slow_readers(load.readers);
     let (alone, disturbed) = phase(turn.duration).context("alone")?;
     let crowd = Crowd::gather(contestant.server.address, &load.slow_path, readers, load.readers_per_second);
     let coming = Duration::from_secs_f64(readers as f64 / load.readers_per_second);
-    let while_they_come = unless_starved(phase(coming)).context("while slow readers come")?;
+    unless_starved(phase(coming)).context("while slow readers come")?;
     let limit = Instant::now() + SETTLE_MAX;
     while crowd.served() + crowd.refused() < readers && Instant::now() < limit {
         sleep(Duration::from_millis(50));
     }
     let mut values = unless_starved(phase(turn.duration)).context("beside all slow readers")?;
     let rate = |values: &Values| values.get(&Quantity::Rate).copied().unwrap_or_default();
-    let p99 = alone.get(&Quantity::P99Us).copied().unwrap_or_default();
-    values.extend([
-        (Quantity::KeptRate, rate(&values) / rate(&alone)),
-        (Quantity::AloneRate, rate(&alone)),
-        (Quantity::ComingRate, rate(&while_they_come)),
-        (Quantity::AloneP99Us, p99),
-        (Quantity::Served, crowd.served() as f64),
-        (Quantity::Refused, crowd.refused() as f64),
-    ]);
+    values.insert(Quantity::KeptRate, rate(&values) / rate(&alone));
+    values.insert(Quantity::Served, crowd.served() as f64);
     Ok((values, disturbed))
 }
 

@@ -293,18 +293,17 @@ impl Stage {
                     .find_map(|(folder, remedy)| Some((text.strip_prefix(folder)?.to_owned(), remedy)));
                 *text = replace_words(text, |word| {
                     let build = self.baton.canonicalize()?.parent().map(Path::to_owned).unwrap_or_default();
-                    Ok::<_, anyhow::Error>(match word {
-                        "root" => Some(self.root.display().to_string()),
-                        "folder" => Some(self.folder.display().to_string()),
-                        "build" => Some(build.display().to_string()),
-                        "tools" => Some(build.with_file_name("tools").display().to_string()),
-                        "cluster_key" => Some(self.cluster_key()?.display().to_string()),
-                        "documents_key" => Some(self.documents_key()?.display().to_string()),
-                        "drop_in" => {
-                            Some(drop_in(&build.join("libfcgi.so"), &self.folder)?.display().to_string())
-                        }
-                        _ => None,
-                    })
+                    let path = match word {
+                        "root" => self.root.clone(),
+                        "folder" => self.folder.clone(),
+                        "build" => build,
+                        "tools" => build.with_file_name("tools"),
+                        "cluster_key" => self.cluster_key()?,
+                        "documents_key" => self.documents_key()?,
+                        "drop_in" => drop_in(&build.join("libfcgi.so"), &self.folder)?,
+                        _ => return Ok::<_, anyhow::Error>(None),
+                    };
+                    Ok(Some(path.display().to_string()))
                 })?;
                 if let Some((name, remedy)) = needed {
                     ensure!(Path::new(text).exists(), "{name} is not here: {remedy}");

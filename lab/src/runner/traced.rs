@@ -36,11 +36,7 @@ pub(super) fn copies(contestant: &Contestant, path: &str, responses: u64, folder
     let watch = Watch::begin(&server.processes(), &application, &notes)?;
     let bytes = ask(responses)? as f64;
     let ledger = watch.end()?;
-    Ok([
-        (Quantity::Copies, ledger.copied() as f64 / bytes),
-        (Quantity::ByReference, ledger.by_reference as f64 / bytes),
-    ]
-    .into())
+    Ok([(Quantity::Copies, ledger.copied() as f64 / bytes)].into())
 }
 
 /// Under strace even the longest response takes a part of this.

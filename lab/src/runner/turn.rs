@@ -21,6 +21,9 @@ pub(super) struct Measured {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) number: usize,
+    /// Where in the script of sessions it begins, as a share of the script: each load of a server in a part of its own, whose
+    /// files no earlier one has brought into memory.
+    pub(super) place: f64,
     pub(super) duration: Duration,
     /// The first of a server that has just been started: memory of idle connections shows once only, as servers seldom
     /// return it.

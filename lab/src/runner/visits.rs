@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::cluster::{Cluster, Ledger};
 use super::stage::Contestant;
 use super::turn::{Turn, Values};
 use super::visitor::{Got, visit};
@@ -28,72 +27,39 @@ pub(super) fn measure(contestant: &Contestant, visitors: usize, turn: Turn) -> R
             let (entry, got, over) = (&entry, &got, &over);
             scope.spawn(move || hosts.client.run(|| visit(entry, seed, got, over)));
         }
-        let readings = watch(cluster, &got, turn.duration);
+        let readings = watch(&got, turn.duration);
         over.store(true, Ordering::Relaxed);
         readings
-    })?;
+    });
     let failures = got.failures.load(Ordering::Relaxed);
     ensure!(failures == 0, "visitors did not get {failures} documents");
-    let mut values = of_readings(&readings);
-    if !cluster.nodes.is_empty() {
-        let told = contestant.server.control(&["documents", "--json"])?;
-        let told: serde_json::Value = serde_json::from_slice(&told)?;
-        let lent = told["sites"][0]["lent"].as_array().map_or(0, Vec::len);
-        values.insert(Quantity::Lent, lent as f64);
-    }
-    Ok(values)
+    Ok(of_readings(&readings))
 }
 
-/// What visitors have got, and servers have sent, until now.
-#[derive(Clone, Debug)]
-struct Reading {
-    seconds: f64,
-    documents: u64,
-    redirects: u64,
-    ledger: Ledger,
-}
-
-/// A reading at the beginning, and one after each second.
-fn watch(cluster: &Cluster, got: &Got, duration: Duration) -> Result<Vec<Reading>> {
+/// How many documents visitors have got until now: at the beginning, and after each second.
+fn watch(got: &Got, duration: Duration) -> Vec<(f64, u64)> {
     let start = Instant::now();
-    let read = || -> Result<Reading> {
-        Ok(Reading {
-            seconds: start.elapsed().as_secs_f64(),
-            documents: got.documents.load(Ordering::Relaxed),
-            redirects: got.redirects.load(Ordering::Relaxed),
-            ledger: cluster.ledger()?,
-        })
-    };
-    let mut readings = vec![read()?];
+    let read = || (start.elapsed().as_secs_f64(), got.documents.load(Ordering::Relaxed));
+    let mut readings = vec![read()];
     while start.elapsed() < duration {
         sleep(SECOND.min(duration / 3));
-        readings.push(read()?);
+        readings.push(read());
     }
-    Ok(readings)
+    readings
 }
 
-fn of_readings(readings: &[Reading]) -> Values {
+fn of_readings(readings: &[(f64, u64)]) -> Values {
     let last = readings.len() - 1;
     // Documents per second between two readings.
     let rate = |begin: usize, end: usize| {
-        let (begin, end) = (&readings[begin], &readings[end]);
-        (end.documents - begin.documents) as f64 / (end.seconds - begin.seconds).max(f64::MIN_POSITIVE)
+        let (begin, end) = (readings[begin], readings[end]);
+        (end.1 - begin.1) as f64 / (end.0 - begin.0).max(f64::MIN_POSITIVE)
     };
-    let settled = last * 2 / 3;
-    let (begin, end) = (&readings[settled], &readings[last]);
-    let in_the_end = rate(settled, last);
-    let redirects =
-        (end.redirects - begin.redirects) as f64 / (end.documents - begin.documents).max(1) as f64;
-    let mut values = Values::from([
-        (Quantity::BeginRate, rate(0, last.min(BEGIN))),
-        (Quantity::Rate, in_the_end),
-        (Quantity::RedirectShare, redirects),
-    ]);
+    let in_the_end = rate(last * 2 / 3, last);
+    let mut values = Values::from([(Quantity::Rate, in_the_end)]);
     let spread = (0..=last.saturating_sub(BEGIN))
         .find(|begin| rate(*begin, last.min(begin + BEGIN)) >= SETTLED * in_the_end);
     values.extend(spread.map(|second| (Quantity::SpreadS, second as f64)));
-    let imbalance = end.ledger.since(&begin.ledger).imbalance();
-    values.extend(imbalance.map(|most| (Quantity::Imbalance, most)));
     values
 }
 
@@ -110,30 +76,17 @@ mod tests {
     /// Goal: a hot spot settles when the load is spread. Method: documents in each second, made up.
     #[test]
     fn a_hot_spot_settles_when_the_load_is_spread() {
-        let values = |servers: usize, rates: &[u64]| {
-            let mut readings = vec![Reading {
-                seconds: 0.0,
-                documents: 0,
-                redirects: 0,
-                ledger: Ledger::of_sent(vec![0; servers]),
-            }];
+        let values = |rates: &[u64]| {
+            let mut readings = vec![(0.0, 0)];
             for rate in rates {
-                let last = &readings[readings.len() - 1];
-                readings.push(Reading {
-                    seconds: last.seconds + 1.0,
-                    documents: last.documents + rate,
-                    redirects: 0,
-                    ledger: Ledger::of_sent(vec![last.documents + rate; servers]),
-                });
+                let (seconds, documents) = readings[readings.len() - 1];
+                readings.push((seconds + 1.0, documents + rate));
             }
             of_readings(&readings)
         };
-        let one = values(1, &[100; 12]);
-        let two = values(2, &[100, 100, 100, 120, 150, 190, 200, 200, 200, 200, 200, 200]);
+        let one = values(&[100; 12]);
+        let two = values(&[100, 100, 100, 120, 150, 190, 200, 200, 200, 200, 200, 200]);
         assert_eq!((one[&Quantity::SpreadS], two[&Quantity::SpreadS]), (0.0, 4.0));
-        assert_eq!(
-            (two[&Quantity::Rate], two[&Quantity::Imbalance], two[&Quantity::BeginRate]),
-            (200.0, 1.0, 100.0)
-        );
+        assert_eq!((one[&Quantity::Rate], two[&Quantity::Rate]), (100.0, 200.0));
     }
 }

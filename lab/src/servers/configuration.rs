@@ -1,6 +1,5 @@
 //! From the templates of a kind to a command line, an environment and a configuration file.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,9 +9,8 @@ use anyhow::{Context, Result, bail};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use rustix::process::{Resource, getrlimit, getuid};
-use serde::Serialize;
+use serde_json::json;
 
-use super::ability::Ability;
 use super::kind::{ListensOn, ServerKind};
 use super::settings::{ServerPlace, ServerSettings};
 use crate::rig::allowed_cpus;
@@ -25,38 +23,6 @@ pub(super) struct CommandLine {
     pub(super) environment: Vec<(String, String)>,
     /// How many processes share the socket on their standard input.
     pub(super) processes: usize,
-}
-
-/// What templates can name.
-#[derive(Serialize)]
-struct Variables<'a> {
-    /// Abilities that are wanted: `{% if "tls" in needs %}`.
-    needs: &'a BTreeSet<Ability>,
-    /// Settings with their defaults.
-    set: &'a BTreeMap<String, toml::Value>,
-    folder: &'a Path,
-    configuration: &'a Path,
-    program: &'a Path,
-    repository: &'a str,
-    root: &'a Path,
-    address: String,
-    ip: String,
-    port: u16,
-    socket: PathBuf,
-    /// The file of the access log.
-    log: PathBuf,
-    /// For servers that want to know who they are.
-    user: &'a str,
-    is_root: bool,
-    /// How many CPUs it may use.
-    cpus: usize,
-    descriptors: u64,
-    certificate: Option<&'a Path>,
-    key: Option<&'a Path>,
-    origins: Vec<String>,
-    registry: Option<String>,
-    fastcgi: Option<&'a Path>,
-    php: Option<&'a Path>,
 }
 
 /// The socket of a back-end in this folder.
@@ -91,45 +57,45 @@ impl CommandLine {
             false => folder.join("program"),
         };
         let processes = set.get("processes").and_then(toml::Value::as_integer).unwrap_or(1);
-        let variables = Value::from(Serde(Variables {
-            needs: &settings.needs,
-            set: &set,
-            folder,
-            configuration: &configuration,
-            program: &program,
-            repository: REPOSITORY,
-            root: &place.root,
-            address: address.to_string(),
-            ip: address.ip().to_string(),
-            port: address.port(),
-            socket: socket(folder),
-            log: folder.join("access.log"),
-            user: if getuid().is_root() { "root" } else { "nobody" },
-            is_root: getuid().is_root(),
-            cpus: if place.cpus.is_empty() { allowed_cpus()?.len() } else { place.cpus.len() },
-            descriptors: getrlimit(Resource::Nofile)
-                .maximum
-                .map_or(DESCRIPTORS_MAX, |most| most.min(DESCRIPTORS_MAX)),
-            certificate: place.certificate.map(|files| &*files.chain),
-            key: place.certificate.map(|files| &*files.key),
-            origins: place.origins.iter().map(ToString::to_string).collect(),
-            registry: place.registry.map(|etcd| etcd.to_string()),
-            fastcgi: place.fastcgi.as_deref(),
-            php: place.php.as_deref(),
-        }));
-        let templates = Templates::new();
+        let is_root = getuid().is_root();
+        // What templates can name.
+        let variables = Value::from(Serde(json!({
+            "needs": settings.needs,
+            "set": set,
+            "folder": folder,
+            "configuration": configuration,
+            "program": program,
+            "repository": REPOSITORY,
+            "root": place.root,
+            "address": address,
+            "ip": address.ip(),
+            "port": address.port(),
+            "socket": socket(folder),
+            "log": folder.join("access.log"),
+            "user": if is_root { "root" } else { "nobody" },
+            "is_root": is_root,
+            "cpus": if place.cpus.is_empty() { allowed_cpus()?.len() } else { place.cpus.len() },
+            "descriptors": getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(DESCRIPTORS_MAX),
+            "certificate": place.certificate.map(|files| &files.chain),
+            "key": place.certificate.map(|files| &files.key),
+            "origins": place.origins,
+            "registry": place.registry,
+            "fastcgi": place.fastcgi,
+            "php": place.php,
+        })));
+        let engine = engine();
         let words = |name: &str, text: &str| -> Result<Vec<String>> {
-            let text = templates.render(&format!("{}, {name}", kind.name), text, &variables)?;
+            let text = engine.render_named_str(&format!("{}, {name}", kind.name), text, &variables)?;
             Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
         };
         if let Some((name, text)) = kind.configuration()? {
-            fs::write(&configuration, templates.render(name, &text, &variables)?)
+            fs::write(&configuration, engine.render_named_str(name, &text, &variables)?)
                 .with_context(|| configuration.display().to_string())?;
         }
         build(&words("build", &kind.build)?)?;
         let mut environment = Vec::new();
         for (name, text) in &kind.environment {
-            let value = templates.render(&format!("{}, {name}", kind.name), text, &variables)?;
+            let value = engine.render_named_str(&format!("{}, {name}", kind.name), text, &variables)?;
             environment.extend((!value.is_empty()).then(|| (name.clone(), value)));
         }
         let arguments = words("arguments", &kind.arguments)?;
@@ -154,21 +120,12 @@ fn build(words: &[String]) -> Result<()> {
 }
 
 /// The template engine, to which a name that is not there is an error.
-struct Templates(Environment<'static>);
-
-impl Templates {
-    fn new() -> Self {
-        let mut engine = Environment::new();
-        engine.set_undefined_behavior(UndefinedBehavior::Strict);
-        engine.set_auto_escape_callback(|_| AutoEscape::None);
-        engine.add_filter("toml", |value: Serde<toml::Value>| value.to_string());
-        Self(engine)
-    }
-
-    fn render(&self, name: &str, text: &str, variables: &Value) -> Result<String> {
-        // The error says line and name.
-        Ok(self.0.render_named_str(name, text, variables)?)
-    }
+fn engine() -> Environment<'static> {
+    let mut engine = Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_auto_escape_callback(|_| AutoEscape::None);
+    engine.add_filter("toml", |value: Serde<toml::Value>| value.to_string());
+    engine
 }
 
 /// Where the sources are.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::ability::Ability;
 use super::settings::ServerSettings;
-use crate::rig::{find_program, search_path};
+use crate::rig::{find_program, names_in, search_path};
 
 /// A kind of server, as `lab/servers/NAME.toml` describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -73,19 +73,12 @@ pub(super) enum ListensOn {
     StandardInput,
 }
 
-/// The names of all kinds that the lab brings.
+/// Names of all kinds that have a file.
 ///
 /// # Errors
-/// If the folder of the lab cannot be read.
+/// If the checkout that the lab was built from is gone.
 pub fn names() -> Result<Vec<String>> {
-    let folder = Path::new(FOLDER);
-    let entries = fs::read_dir(folder).with_context(|| {
-        format!("{}: the lab finds its servers in the checkout that it was built from", folder.display())
-    })?;
-    let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned());
-    let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
-    names.sort();
-    Ok(names)
+    names_in(FOLDER)
 }
 
 impl ServerKind {

@@ -5,15 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use serde::{Deserialize, Serialize};
 
 use super::ability::Ability;
 use crate::rig::Certificate;
 use crate::rig::network::Host;
 
 /// What an experiment wants of a server.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerSettings {
     /// What it must do; its configuration contains nothing else.
     pub needs: BTreeSet<Ability>,
@@ -35,7 +33,7 @@ impl ServerSettings {
 }
 
 /// Where a server runs, and what stands behind it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerPlace<'a> {
     /// For its configuration, logs and sockets. Two servers that run at a time have different ones.
     pub folder: PathBuf,
@@ -64,19 +62,7 @@ pub struct ServerPlace<'a> {
 impl ServerPlace<'_> {
     /// This host, a free port, any CPU, nothing behind it.
     pub fn new(folder: &Path, root: &Path) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            root: root.to_owned(),
-            address: None,
-            cpus: Vec::new(),
-            groups: Vec::new(),
-            host: None,
-            certificate: None,
-            origins: Vec::new(),
-            registry: None,
-            fastcgi: None,
-            php: None,
-        }
+        Self { folder: folder.to_owned(), root: root.to_owned(), ..Self::default() }
     }
 
     /// What this place lacks for the ability.
@@ -89,15 +75,7 @@ impl ServerPlace<'_> {
             Ability::Nodes => (!self.origins.is_empty(), "origins"),
             Ability::Cluster => (!self.origins.is_empty(), "nodes"),
             Ability::Registry => (self.registry.is_some(), "an etcd"),
-            Ability::Files
-            | Ability::Log
-            | Ability::H2c
-            | Ability::Compression
-            | Ability::Handoff
-            | Ability::Documents
-            | Ability::Generated
-            | Ability::Prompts
-            | Ability::Application => return None,
+            _ => return None,
         };
         (!present).then_some(what)
     }

@@ -4,11 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use baton_lab::network::{LinkSettings, Network};
+use baton_lab::network::Network;
 use baton_sys::tcp_repair::{CannotMove, dump, end, freeze, thaw};
 
 use crate::agent::{Cluster, Connection, PORT, Place, VIPS, flow_of};
 use crate::bulk::pattern;
+use crate::link::{DistantClient, LinkSettings};
 
 /// Goal: moves are right on a bad network. Method: a client behind a link that loses one packet of 25 and delays one of 10
 /// beyond others; it sends a request of 1 to 40 KB, which is read before and behind a move, and gets an answer of up to 80 KB,
@@ -21,7 +22,7 @@ fn moves_with_loss_and_reordering_are_right() {
     let mut cluster = Cluster::new(2);
     let settings =
         LinkSettings { delay: Duration::from_millis(3), loses_one_in: 25, delays_one_in: 10, seed: 0x54 };
-    let distant = cluster.hosts.distant_client(settings).unwrap();
+    let distant = DistantClient::new(&mut cluster.hosts, settings).unwrap();
     let mut random = fastrand::Rng::with_seed(0x54);
     let mut moved = Moved::default();
     for vip in VIPS {

@@ -3,6 +3,7 @@
 mod agent;
 mod bulk;
 mod lacks;
+mod link;
 mod lossy;
 mod many;
 mod requests;

@@ -17,10 +17,15 @@ const BLOCKS_MAX: u64 = 256;
 const FILM_BLOCKS: u64 = 40;
 
 fn server(policy: &str) -> Server {
+    server_with(policy, "")
+}
+
+/// `more`: further settings of the cache.
+fn server_with(policy: &str, more: &str) -> Server {
     Server::run(
         Folder::new(),
         &format!(
-            "processes = 1\n[shared_cache]\nmemory_bytes_max = '{} KiB'\nblock_bytes = '{} KiB'\npolicy = '{policy}'\n[[site]]\n{{listen}}\n\
+            "processes = 1\n[shared_cache]\n{more}memory_bytes_max = '{} KiB'\nblock_bytes = '{} KiB'\npolicy = '{policy}'\n[[site]]\n{{listen}}\n\
              {}{}{}",
             (BLOCKS_MAX * BLOCK) >> 10,
             BLOCK >> 10,
@@ -119,6 +124,25 @@ fn the_beginning_of_a_film_survives_a_scan() {
         let is_hit = view(&mut agent, &film, 0..1) == "baton; hit";
         assert_eq!(is_hit, survives, "{policy}, {kind:?}");
     }
+}
+
+/// Goal: short responses, more than the cache may have objects, displace each other: they neither push out a film nor keep further
+/// ones from being stored. The film went, and then nothing was stored any more.
+#[test]
+fn short_responses_beyond_the_bound_of_objects_displace_each_other() {
+    let server = server_with("auto", "objects_max = 16\n");
+    let film = show("few", FILM_BLOCKS);
+    let mut agent = server.agent();
+    view(&mut agent, &film, 0..1);
+    wait_until("the block of the film", || told(&server, &film) == [(0, 1)]);
+    for _ in 0..50 {
+        let short = show("short", 1);
+        wait_until("it is stored", || {
+            agent.get(&short.address());
+            !told(&server, &short).is_empty()
+        });
+    }
+    assert_eq!(told(&server, &film), [(0, 1)]);
 }
 
 /// Goal: an operator reads which segments of a film are here, and is told why not if there is nothing to tell.

@@ -82,6 +82,7 @@ fn is_whole(response: &Response, file: usize) {
     assert_eq!(response.status, 200, "{response:?}");
     assert!(response.body == pattern(LONG_BYTES, file as u64), "{file}: other bytes");
     assert_eq!(response.field("x-node"), Some("n0"), "the rules of the route hold here, once");
+    assert_eq!(response.field("cache-control"), Some("no-transform"), "what a rule adds is there once");
 }
 
 /// Goal: every file comes, all on one connection; each is fetched from its home unless that is the node itself, which is the
@@ -214,11 +215,14 @@ fn a_home_that_fails_costs_no_answer() {
         .into_iter()
         .for_each(|worker| kill_process(worker, Signal::CONT).expect("it runs"));
     kill_second_node(&mut cluster);
-    for head in [
-        "HTTP/1.1 503 \r\nContent-Length: 5\r\n\r\n",
-        "HTTP/1.1 302 \r\nLocation: /\r\nContent-Length: 5\r\n\r\n",
+    // No part was asked for, and no client has the file.
+    for (head, body) in [
+        ("HTTP/1.1 503 \r\nContent-Length: 5\r\n\r\n", &b"other"[..]),
+        ("HTTP/1.1 302 \r\nLocation: /\r\nContent-Length: 5\r\n\r\n", b"other"),
+        ("HTTP/1.1 206 \r\nContent-Range: bytes 0-4/9\r\nContent-Length: 5\r\n\r\n", b"other"),
+        ("HTTP/1.1 304 \r\n\r\n", b""),
     ] {
-        let _home = FakeHome::begin(&cluster, head, b"other");
+        let _home = FakeHome::begin(&cluster, head, body);
         let path = ask(&mut client);
         assert_eq!(sources(&cluster.nodes[0], &path, 1), ["n1 fetch -"]);
     }
@@ -235,6 +239,27 @@ fn a_home_that_fails_costs_no_answer() {
     cluster.nodes[0].ctl(&["drain-origin", &format!("http://{}", cluster.hosts.nodes[1].v4())]);
     let path = ask(&mut client);
     assert_eq!(sources(&cluster.nodes[0], &path, 1), ["- - -"]);
+}
+
+/// Goal: no home gets a client's connection for another protocol: the node answers, as a server does that has only files.
+#[test]
+fn no_home_opens_a_tunnel() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = cluster("auto", "fetch");
+    let homes = Homes::of(&cluster);
+    let mut client = homes.client(&cluster);
+    kill_second_node(&mut cluster);
+    let home = FakeHome::begin(
+        &cluster,
+        "HTTP/1.1 101 \r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"words of the home",
+    );
+    let path = format!("/{}.bin", homes.other[0]);
+    is_whole(&client.ask("GET", &path, "Connection: upgrade\r\nUpgrade: websocket\r\n"), homes.other[0]);
+    assert_eq!(sources(&cluster.nodes[0], &path, 1), ["- - -"]);
+    assert_eq!(home.asked(), "");
 }
 
 /// Goal: a home that dies within an answer leaves the rest to the node, if both have the same file; else the client learns that

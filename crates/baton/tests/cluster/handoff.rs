@@ -117,7 +117,7 @@ impl Cluster {
             let root = folder.root().display().to_string();
             let configuration = format!(
                 "[cluster]\nkey = '{path}'\nlisten = '{}:7946'\nkept = '{kept}'\n{listed}[[site]]\nlisten = '0.0.0.0:80'\nroot = '{root}'\n\
-                 headers = {{ X-Node = 'n{number}' }}\n\
+                 headers = {{ set = {{ X-Node = 'n{number}' }}, add = {{ Cache-Control = 'no-transform' }} }}\n\
                  [[site.route]]\npath = '/cgi'\nroot = '{root}/cgi'\ncgi = {{ scripts = ['.cgi'], transport = 'unix' }}\n",
                 host.v4()
             );

@@ -35,6 +35,9 @@ switch ($query['do']) {
         }
         echo $query['id'], ' ', file_get_contents('php://input'), str_repeat('.', (int) $query['bytes']);
         break;
+    case 'answer-first':
+        echo str_repeat('.', 3000000), file_get_contents('php://input');
+        break;
     case 'wait':
         $wait();
         echo 'waited';

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::agent::{Agent, Body};
 use crate::common::client::Response;
-use crate::common::folder::Folder;
+use crate::common::folder::{Folder, pattern};
 use crate::common::protocol::Protocol;
 use crate::common::server::{Server, wait_until};
 use crate::fpm::{Aid, Fpm};
@@ -169,6 +169,24 @@ fn a_script_that_is_slow_and_never_flushes() {
             }
         }
     });
+}
+
+/// Goal: a script may write more than the region holds before it reads a body that is lent. It hung once: the server's word that
+/// the region is free again stood behind the body.
+#[test]
+fn a_script_that_answers_before_it_reads_its_body() {
+    for transport in TRANSPORTS {
+        for bodies in ["streamed_bodies_max = 2", "streamed_bodies_max = 0"] {
+            let stage = Stage::set(transport, bodies);
+            for bytes in [10, 100_000, 100_000, 400_000] {
+                let body = pattern(bytes, 1);
+                let answer = stage.server.agent().send("POST", &path("answer-first"), &body);
+                assert_eq!(answer.status, 200, "{transport}, {bodies}, {bytes} bytes");
+                assert!(answer.body[3_000_000..] == body, "{transport}, {bodies}, {bytes} bytes");
+            }
+            stage.answers();
+        }
+    }
 }
 
 /// PHP learns of it, and its worker is free.

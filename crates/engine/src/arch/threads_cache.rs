@@ -7,11 +7,14 @@
 //!
 //! Source: Harji 2010, sections 3.8.1 and 3.10 (`knot-c`).
 
+use std::io;
+
 use baton_response::send_way::SendWay;
 use baton_session::send_queue::SendfileMode;
 
 use super::{Architecture, ListenerSharing, threads};
 use crate::Tuning;
+use crate::process::Process;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     processes: |_, _| 1,
@@ -19,8 +22,14 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     loops: threads::kernel_threads,
     held_up_by_a_slow_client: None,
     adapt,
-    serve: threads::serve,
+    serve,
 };
+
+/// What a thread has read stays in the cache, among much that does not: a heap for each would hold twice as much.
+fn serve(process: &Process) -> io::Result<()> {
+    baton_sys::memory::share_heaps();
+    threads::serve(process)
+}
 
 /// Files of every size come into memory, and none leaves by `sendfile`.
 fn adapt(tuning: &mut Tuning) {

@@ -102,7 +102,10 @@ impl<'a> Crowd<'a> {
         let sizes = Sizes::of(&targets);
         let clients: Vec<Client> = (thread..settings.load.clients)
             .step_by(threads)
-            .map(|number| Client { next: number % script.session_count(), counts: sizes.no_counts() })
+            .map(|number| Client {
+                next: (settings.first + number) % script.session_count(),
+                counts: sizes.no_counts(),
+            })
             .collect();
         let share = clients.len() as f64 / settings.load.clients as f64;
         let sessions_per_second = settings.load.requests_per_second / script.mean_session() * share;
@@ -127,7 +130,7 @@ impl<'a> Crowd<'a> {
                 client: 0,
                 under_way: Vec::new(),
             },
-            report: LoadReport::new(),
+            report: LoadReport::default(),
         })
     }
 
@@ -153,7 +156,7 @@ impl<'a> Crowd<'a> {
 
     /// Counts from now on.
     fn forget(&mut self) {
-        self.report = LoadReport::new();
+        self.report = LoadReport::default();
         self.busy = BusyClock::start();
         self.wire.bytes = 0;
         self.wire.connections = 0;

@@ -18,13 +18,13 @@ pub struct SessionLoad {
     #[serde(default)]
     pub thinking_counts: bool,
     /// Connections at the same time, at most. A session that finds none free is not begun, and the report says so.
-    #[serde(default = "default_connections")]
+    #[serde(default = "usual::<20_000>")]
     pub connections: usize,
     /// Clients, each with its own part of the script: fairness is judged for each of them, too.
-    #[serde(default = "default_clients")]
+    #[serde(default = "usual::<8>")]
     pub clients: usize,
     /// Threads of the generator.
-    #[serde(default = "default_threads")]
+    #[serde(default = "usual::<1>")]
     pub threads: usize,
 }
 
@@ -35,6 +35,9 @@ pub struct SessionSettings {
     pub address: SocketAddr,
     /// What sessions.
     pub load: SessionLoad,
+    /// The session of the script to begin with: a server has the files in memory that an earlier load at the same place
+    /// asked for.
+    pub first: usize,
     /// Time before the measurement. As long as the timeout, the first timeouts are in the measurement.
     pub warm_up: Duration,
     /// Time of the measurement.
@@ -50,16 +53,6 @@ fn default_timeout_s() -> f64 {
     10.0
 }
 
-/// Two thirds of the ports that Linux gives to connections to one address.
-fn default_connections() -> usize {
-    20_000
-}
-
-/// Harji's, for one processor.
-fn default_clients() -> usize {
-    8
-}
-
-fn default_threads() -> usize {
-    1
+fn usual<const NUMBER: usize>() -> usize {
+    NUMBER
 }

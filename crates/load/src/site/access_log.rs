@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{LoadSite, SiteFile};
 use super::random::SplitMix64;
-use super::statistics::{self, MIB, Statistic};
+use super::statistics::{MIB, Statistic};
 use super::thinking::cut_into_sessions;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
@@ -54,8 +54,7 @@ pub(super) fn make(log: &Path, set_mib: Option<f64>) -> Result<LoadSite> {
     read.visits.truncate(count);
     let (files, targets) = listed("log", &sizes, read.visits.iter().map(|visit| visit.request));
     let script = into_sessions(targets, read.visits);
-    let statistics = statistics::of_script(&script);
-    Ok(LoadSite { name: log.display().to_string(), files, script, statistics })
+    Ok(LoadSite::new(log.display().to_string(), files, script))
 }
 
 /// A site with the files of a log of which only statistics are printed; smaller files have `bytes_min`.
@@ -74,9 +73,8 @@ pub(super) fn published(log: PublishedLog, set_mib: Option<f64>, bytes_min: u64,
     cut_into_sessions(&mut script, order().take(count), &mut SplitMix64(seed));
     let whole =
         fit.points.into_iter().map(|point| Statistic::new(point.what, Some(point.published), point.ours));
-    let mut statistics: Vec<Statistic> = whole.filter(|_| set_mib.is_none() && bytes_min == 0).collect();
-    statistics.extend(statistics::of_script(&script));
-    LoadSite { name: format!("the log {}", printed.name), files, script, statistics }
+    let whole = whole.filter(|_| set_mib.is_none() && bytes_min == 0).collect();
+    LoadSite::new(format!("the log {}", printed.name), files, script).with(whole)
 }
 
 /// A log of which statistics are printed.

@@ -3,7 +3,6 @@
 
 use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::COMPUTE;
-use super::statistics;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
@@ -15,6 +14,5 @@ pub(super) fn make(bytes: u64, operations: u64) -> LoadSite {
     let target = format!("/compute.php?bytes={bytes}&operations={operations}");
     let mut script = Script::new(vec![LoadRequest::page(target, Some(bytes))]);
     script.push([ScriptStep { request: 0, pause_ms: 0 }]);
-    let statistics = statistics::of_script(&script);
-    LoadSite { name: format!("{operations} additions and {bytes} bytes"), files, script, statistics }
+    LoadSite::new(format!("{operations} additions and {bytes} bytes"), files, script)
 }

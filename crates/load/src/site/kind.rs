@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access_log::{self, PublishedLog};
 use super::model::LoadSite;
+use super::specweb99::{SEED, THESIS_DIRECTORIES, THESIS_REQUESTS};
 use super::specweb2005::{self, Application};
 use super::{compute, media, prompts, sizes, specweb99, surge};
 
@@ -17,37 +18,28 @@ pub enum SiteKind {
     /// SPECweb99's static files, of which only those that are asked for are there.
     Specweb99 {
         /// Directories of 36 files.
-        #[serde(default = "default_directories")]
+        #[serde(default = "usual::<THESIS_DIRECTORIES>")]
         directories: usize,
         /// Requests of the script.
-        #[serde(default = "default_requests")]
+        #[serde(default = "usual::<THESIS_REQUESTS>")]
         requests: usize,
-        /// Decides which.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
     /// Pages in PHP, with the mix and the sizes of one of SPECweb2005's applications.
     Specweb2005 {
         /// Which application.
         application: Application,
         /// Requests of the script.
-        #[serde(default = "default_small_requests")]
+        #[serde(default = "usual::<100_000>")]
         requests: usize,
-        /// Decides which.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
     /// SURGE: sizes with a heavy tail, Zipf's popularity.
     Surge {
         /// Files of the site.
-        #[serde(default = "default_surge_files")]
+        #[serde(default = "usual::<2_000>")]
         files: usize,
         /// Requests of the script.
-        #[serde(default = "default_small_requests")]
+        #[serde(default = "usual::<100_000>")]
         requests: usize,
-        /// Decides which.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
     /// Files of these sizes, asked for in turn. Without any, those of WebStone.
     Sizes {
@@ -58,7 +50,7 @@ pub enum SiteKind {
     /// A script in PHP that adds so many times, and sends a file.
     Compute {
         /// Length of the file in bytes.
-        #[serde(default = "default_compute_bytes")]
+        #[serde(default = "usual_compute_bytes")]
         bytes: u64,
         /// Additions for each request.
         operations: u64,
@@ -81,31 +73,22 @@ pub enum SiteKind {
         /// Bytes that each file has at the least.
         #[serde(default)]
         bytes_min: u64,
-        /// Decides the order.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
     /// Films, and viewers whose players ask for parts.
     Media {
         /// Films of some six megabytes.
         films: usize,
         /// Sessions of the script.
-        #[serde(default = "default_viewers")]
+        #[serde(default = "usual::<5_000>")]
         sessions: usize,
-        /// Decides which.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
     /// No file: prompts that are posted to `/v1/chat`.
     Prompts {
         /// Texts with which they begin.
         prefixes: usize,
         /// Prompts.
-        #[serde(default = "default_prompts")]
+        #[serde(default = "usual::<20_000>")]
         requests: usize,
-        /// Decides which.
-        #[serde(default = "default_seed")]
-        seed: u64,
     },
 }
 
@@ -116,30 +99,28 @@ impl SiteKind {
     /// If a number makes no site, or a log cannot be read.
     pub fn make(&self) -> Result<LoadSite> {
         let site = match self {
-            Self::Specweb99 { directories, requests, seed } => {
+            Self::Specweb99 { directories, requests } => {
                 ensure!(*directories > 0, "specweb99 needs a directory");
-                specweb99::make(*directories, *requests, *seed)
+                specweb99::make(*directories, *requests, SEED)
             }
-            Self::Specweb2005 { application, requests, seed } => {
-                specweb2005::make(*application, *requests, *seed)
-            }
-            Self::Surge { files, requests, seed } => {
+            Self::Specweb2005 { application, requests } => specweb2005::make(*application, *requests, SEED),
+            Self::Surge { files, requests } => {
                 ensure!(*files > 0, "surge needs a file");
-                surge::make(*files, *requests, *seed)
+                surge::make(*files, *requests, SEED)
             }
             Self::Sizes { bytes } => sizes::make(bytes),
             Self::Compute { bytes, operations } => compute::make(*bytes, *operations),
             Self::Log { path, set_mib } => access_log::make(path, *set_mib)?,
-            Self::Published { log, set_mib, bytes_min, seed } => {
-                access_log::published(*log, *set_mib, *bytes_min, *seed)
+            Self::Published { log, set_mib, bytes_min } => {
+                access_log::published(*log, *set_mib, *bytes_min, SEED)
             }
-            Self::Media { films, sessions, seed } => {
+            Self::Media { films, sessions } => {
                 ensure!(*films > 0, "media needs a film");
-                media::make(*films, *sessions, *seed)
+                media::make(*films, *sessions, SEED)
             }
-            Self::Prompts { prefixes, requests, seed } => {
+            Self::Prompts { prefixes, requests } => {
                 ensure!(*prefixes > 0, "prompts need a text to begin with");
-                prompts::make(*prefixes, *requests, *seed)
+                prompts::make(*prefixes, *requests, SEED)
             }
         };
         ensure!(site.script.session_count() > 0, "{}: the site has no request", site.name);
@@ -147,29 +128,12 @@ impl SiteKind {
     }
 }
 
-fn default_directories() -> usize {
-    specweb99::THESIS_DIRECTORIES
+fn usual<const NUMBER: usize>() -> usize {
+    NUMBER
 }
-fn default_requests() -> usize {
-    specweb99::THESIS_REQUESTS
-}
-fn default_small_requests() -> usize {
-    100_000
-}
-fn default_prompts() -> usize {
-    20_000
-}
-fn default_viewers() -> usize {
-    5_000
-}
-fn default_surge_files() -> usize {
-    2_000
-}
-fn default_compute_bytes() -> u64 {
+
+fn usual_compute_bytes() -> u64 {
     60 << 10
-}
-fn default_seed() -> u64 {
-    specweb99::SEED
 }
 
 #[cfg(test)]

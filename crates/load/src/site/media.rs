@@ -5,7 +5,6 @@
 
 use super::model::{LoadSite, SiteFile};
 use super::random::{SplitMix64, Weighted};
-use super::statistics;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
@@ -32,8 +31,7 @@ pub(super) fn make(films: usize, sessions: usize, seed: u64) -> LoadSite {
         }));
     }
     let files = (0..films).map(|film| SiteFile::text(path(film), bytes(film))).collect();
-    let statistics = statistics::of_script(&script);
-    LoadSite { name: format!("{films} films"), files, script, statistics }
+    LoadSite::new(format!("{films} films"), files, script)
 }
 
 /// The parts that a viewer sees of a film of so many, in their order.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use super::statistics::Statistic;
+use super::statistics::{self, Statistic};
 use crate::script::Script;
 use crate::text;
 
@@ -40,6 +40,18 @@ pub enum SiteContent {
 }
 
 impl LoadSite {
+    /// With the statistics that every script has.
+    pub(super) fn new(name: impl Into<String>, files: Vec<SiteFile>, script: Script) -> Self {
+        let statistics = statistics::of_script(&script);
+        Self { name: name.into(), files, script, statistics }
+    }
+
+    /// With these statistics before the others.
+    pub(super) fn with(mut self, statistics: Vec<Statistic>) -> Self {
+        self.statistics.splice(..0, statistics);
+        self
+    }
+
     /// Writes files below `root` that are missing or have another length. Existing ones are kept, so a second run costs
     /// nothing.
     ///

@@ -4,7 +4,6 @@
 
 use super::model::LoadSite;
 use super::random::{SplitMix64, Weighted};
-use super::statistics;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
@@ -22,8 +21,7 @@ pub(super) fn make(prefixes: usize, requests: usize, seed: u64) -> LoadSite {
     for request in 0..requests as u32 {
         script.push([ScriptStep { request, pause_ms: 0 }]);
     }
-    let statistics = statistics::of_script(&script);
-    LoadSite { name: format!("prompts with {prefixes} beginnings"), files: Vec::new(), script, statistics }
+    LoadSite::new(format!("prompts with {prefixes} beginnings"), Vec::new(), script)
 }
 
 /// Makes about a kilobyte.

@@ -1,7 +1,6 @@
 //! Files of a few sizes, asked for in turn: WebStone's (Wowra, table III), or any others.
 
 use super::model::{LoadSite, SiteFile};
-use super::statistics;
 use crate::script::{Script, ScriptStep};
 use crate::targets::LoadRequest;
 
@@ -20,6 +19,5 @@ pub(super) fn make(bytes: &[u64]) -> LoadSite {
     for request in 0..bytes.len() as u32 {
         script.push([ScriptStep { request, pause_ms: 0 }]);
     }
-    let statistics = statistics::of_script(&script);
-    LoadSite { name, files, script, statistics }
+    LoadSite::new(name, files, script)
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::{BANKING, ECOMMERCE, SUPPORT};
 use super::random::{SplitMix64, Weighted};
-use super::statistics::{self, Statistic};
+use super::statistics::Statistic;
 use super::thinking::cut_into_sessions;
 use crate::script::Script;
 use crate::targets::LoadRequest;
@@ -135,13 +135,9 @@ pub(super) fn make(application: Application, requests: usize, seed: u64) -> Load
         .iter()
         .map(|step| script.requests()[step.request as usize].bytes.unwrap_or(0) as f64)
         .sum();
-    let mut statistics = vec![Statistic::new(
-        "mean reply, KiB",
-        Some(application.mean_bytes() / 1024.0),
-        sent / requests.max(1) as f64 / 1024.0,
-    )];
-    statistics.extend(statistics::of_script(&script));
-    LoadSite { name: format!("SPECweb2005-like {name}"), files, script, statistics }
+    let sent_kib = sent / requests.max(1) as f64 / 1024.0;
+    let mean = Statistic::new("mean reply, KiB", Some(application.mean_bytes() / 1024.0), sent_kib);
+    LoadSite::new(format!("SPECweb2005-like {name}"), files, script).with(vec![mean])
 }
 
 #[cfg(test)]

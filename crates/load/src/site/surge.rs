@@ -6,7 +6,7 @@
 
 use super::model::{LoadSite, SiteFile};
 use super::random::{SplitMix64, Weighted};
-use super::statistics::{self, Statistic};
+use super::statistics::Statistic;
 use super::thinking::cut_into_sessions;
 use crate::script::Script;
 use crate::targets::LoadRequest;
@@ -26,12 +26,11 @@ pub(super) fn make(count: usize, requests: usize, seed: u64) -> LoadSite {
     let mut body: Vec<u64> = sizes.iter().filter(|(_, is_tail)| !is_tail).map(|(bytes, _)| *bytes).collect();
     body.sort_unstable();
     let median = body.get(body.len() / 2).copied().unwrap_or(0) as f64;
-    let mut statistics = vec![
+    let statistics = vec![
         Statistic::new("files in the tail, %", Some(100.0 * TAIL_SHARE), 100.0 * tail),
         Statistic::new("median of the others, bytes", Some(BODY_MU.exp().round()), median),
     ];
-    statistics.extend(statistics::of_script(&script));
-    LoadSite { name: format!("SURGE, {count} files"), files, script, statistics }
+    LoadSite::new(format!("SURGE, {count} files"), files, script).with(statistics)
 }
 
 /// A size in bytes, and whether it is of the tail.

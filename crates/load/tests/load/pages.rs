@@ -21,7 +21,7 @@ impl Drop for Php {
 fn each_page_is_as_long_as_it_says() {
     let root = tempfile::tempdir().unwrap();
     let sites = [Application::Banking, Application::Ecommerce, Application::Support]
-        .map(|application| SiteKind::Specweb2005 { application, requests: 60, seed: 1 })
+        .map(|application| SiteKind::Specweb2005 { application, requests: 60 })
         .into_iter()
         .chain([SiteKind::Compute { bytes: 60 << 10, operations: 1_000 }])
         .map(|kind| kind.make().unwrap());

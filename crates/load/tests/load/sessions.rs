@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::scripted::{Answer, bytes_of, ok, serve};
 
 use baton_load::sessions::{self, SessionLoad, SessionSettings};
-use baton_load::{Failure, LoadReport, LoadRequest, Script, ScriptStep, Unfair, files};
+use baton_load::{Failure, LoadReport, LoadRequest, Script, ScriptStep, SizeCounts, Unfair, files};
 
 /// A script of one session, over and over.
 fn script(requests: &[(LoadRequest, u32)]) -> Script {
@@ -30,6 +30,7 @@ fn settings(address: SocketAddr) -> SessionSettings {
             clients: 3,
             threads: 1,
         },
+        first: 0,
         warm_up: Duration::ZERO,
         duration: Duration::from_millis(500),
         sleep: true,
@@ -64,12 +65,32 @@ fn whole_sessions_are_counted_by_client_and_size() {
         assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
         assert!(report.sessions.complete > 0);
         assert_eq!((report.sessions.timed_out, report.sessions.requests_lost, report.timeouts), (0, 0, 0));
-        let sizes = report.figures().sizes.0;
+        let sizes = SizeCounts::sum(&report.clients).0;
         let (small, large) = (sizes[&5].answered, sizes[&5_000].answered);
         assert_eq!((small + large, large), (report.requests, report.sessions.complete));
         assert_eq!(report.goodput_bytes, 5 * small + 5_000 * large);
         assert_eq!(report.clients.len(), 3);
         assert_eq!(report.unfair(), []);
+    }
+}
+
+#[test]
+fn sessions_begin_at_a_place_of_the_script() {
+    let server = serve(|path, _, _| right(path));
+    let mut script = Script::new(vec![small(), large()]);
+    for request in [0, 1] {
+        script.push([ScriptStep { request, pause_ms: 0 }]);
+    }
+    for (first, bytes) in [(0, 5), (1, 5_000), (2, 5)] {
+        let mut settings = SessionSettings { first, ..settings(server.address) };
+        // Two clients and two sessions: each client has one of them.
+        settings.load.clients = 2;
+        settings.load.requests_per_second = 20.0;
+        settings.duration = Duration::from_millis(300);
+        let report = sessions::run(&settings, &script).unwrap();
+        let of_first_client: Vec<_> = report.clients[0].0.iter().filter(|size| size.1.answered > 0).collect();
+        assert!(of_first_client.iter().all(|size| *size.0 == bytes), "{first}: {of_first_client:?}");
+        assert!(!of_first_client.is_empty());
     }
 }
 
@@ -80,7 +101,7 @@ fn a_size_that_always_times_out_is_an_x() {
     settings.load.timeout_s = 1.0;
     settings.duration = Duration::from_secs(3);
     let report = run(&settings, &[(small(), 0), (large(), 0), (small(), 0), (small(), 0)]);
-    let sizes = report.figures().sizes.0;
+    let sizes = SizeCounts::sum(&report.clients).0;
     assert_eq!((sizes[&5_000].answered, sizes[&5_000].timeouts), (0, report.timeouts - sizes[&5].timeouts));
     assert!(sizes[&5_000].timeouts > 0 && sizes[&5].answered > 0, "{sizes:?}");
     // The rest of each session was never asked for.

@@ -17,6 +17,8 @@ pub(super) struct Class {
     pub(super) units: Units,
     /// Of the blocks that are here.
     pub(super) bytes: u64,
+    /// Those that are purged and still read included.
+    pub(super) objects: usize,
     gone: Ghosts,
 }
 
@@ -46,6 +48,7 @@ impl Classes {
             machine: policy.name.machine(self.aim, seed),
             units: Units::default(),
             bytes: 0,
+            objects: 0,
             gone: Ghosts::default(),
         });
         self.shares.add();
@@ -108,6 +111,13 @@ impl Classes {
             self.tell_room();
         }
         self.shares.fullest(self.all.iter().enumerate().map(bytes), self.bytes_max)
+    }
+
+    /// The class with most objects, of those that have something to give up. Shares are of bytes: by them a class of short
+    /// objects would never give way to another object.
+    pub(super) fn most_numerous(&mut self) -> Option<(ClassId, &mut Class)> {
+        let classes = self.all.iter_mut().enumerate().filter(|(_, class)| !class.units.is_empty());
+        classes.max_by_key(|(_, class)| class.objects).map(|(number, class)| (number as ClassId, class))
     }
 
     fn tell_room(&mut self) {

@@ -378,6 +378,7 @@ impl Index {
 
     fn insert_object(&mut self, key: KeyHash, facts: Facts, generation: Generation) -> ObjectId {
         let class = facts.policy.map_or(0, |policy| self.stock.classes.of_policy(policy));
+        self.stock.classes[class].objects += 1;
         self.stock.objects.insert(key, facts, class, generation)
     }
 
@@ -490,8 +491,7 @@ impl Index {
             if self.stock.objects.len() < self.objects_max {
                 return Ok(());
             }
-            let number = self.stock.classes.fullest(0, 0);
-            let class = &mut self.stock.classes[number];
+            let Some((number, class)) = self.stock.classes.most_numerous() else { break };
             let Some(victim) = class.machine.victim(now, &class.units) else { break };
             let (object, _) = class.units.place_of(victim);
             if self.stock.objects[object].readers == 0 {

@@ -141,6 +141,7 @@ impl Stock {
         if record.readers == 0 && record.blocks.is_empty() {
             let (key, generation, handle) = (record.key(), record.generation, record.handle);
             self.detach(object);
+            self.class_mut(object).objects -= 1;
             self.objects.remove(object);
             self.removed.push_back(Removed::Object { key, generation, handle });
         }

@@ -404,11 +404,13 @@ impl Delegated {
 
     fn take_head(&mut self, env: &Env<'_>, mut head: ResponseHead, instruction: Instruction) {
         self.origin.notes.status = Some(head.status());
-        if self.fetch.as_mut().is_some_and(|fetch| !fetch.take_head(&mut head, &env.ctx.clock)) {
+        let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
+        if let Some(fetch) = &mut self.fetch
+            && !fetch.take_head(&mut head, &request, self.origin.rules().headers, &env.ctx.clock)
+        {
             self.progress = Progress::Declined;
             return;
         }
-        let (delegate, request) = (&self.origin.delegate, self.origin.head.get());
         if let Some(terms) = delegate.proxy() {
             terms.responses.apply(&mut head, &request);
         }

@@ -14,8 +14,10 @@
 use std::sync::Arc;
 
 use baton_content::{Found, Stored};
-use baton_http::origin::ResponseHead;
-use baton_http::{ContentRange, EntityTag, Method, RequestHead, Status, is_same_field};
+use baton_http::origin::{ResponseHead, upgrade_of};
+use baton_http::{
+    ContentRange, EntityTag, FieldRules, Method, RequestHead, Status, VariableText, is_same_field,
+};
 use baton_shares::{ClientKey, Permit};
 use baton_site::plan::{Fetching, Plan};
 use baton_telemetry::clock::Clock;
@@ -68,7 +70,10 @@ pub(super) fn supply(
     client: Option<ClientKey>,
 ) -> FileSupply {
     let (Some(fetching), Some(tree)) = (plan.fetching(), routed.files()) else { return FileSupply::Own };
-    let is_read = matches!(head.method, Method::Get | Method::Head) && head.framing.is_empty();
+    // No home is asked for another protocol: a file has none, and no home may open a tunnel.
+    let is_read = matches!(head.method, Method::Get | Method::Head)
+        && head.framing.is_empty()
+        && upgrade_of(head).is_none();
     let is_of_door = plan.site(fetching.door, head.host) == Some(routed.index.site);
     if !is_read || !is_of_door || is_at_hand(ctx, tree, head) {
         return FileSupply::Own;
@@ -109,14 +114,28 @@ impl Fetch {
     }
 
     /// The head of the answer is there; it keeps what it says of the file. False: it says something else than the file would.
-    pub(super) fn take_head(&mut self, head: &mut ResponseHead, clock: &Clock) -> bool {
+    /// `rules`: those of the route, by which this node adds fields.
+    pub(super) fn take_head(
+        &mut self,
+        head: &mut ResponseHead,
+        request: &RequestHead<'_>,
+        rules: Option<&FieldRules>,
+        clock: &Clock,
+    ) -> bool {
         self.has_answered = true;
         self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
-        if ![Status::OK, Status::PARTIAL_CONTENT, Status::NOT_MODIFIED].contains(&head.status()) {
+        if !answers(head.status(), request) {
             return false;
         }
-        // Rules of the route are obeyed here, as they are at home.
-        head.retain(|name, _| OF_FILES.iter().any(|known| is_same_field(known, name)));
+        // Rules of the route are obeyed here. What the home has added by the same rules would be there twice.
+        let is_added = |name: &[u8], value: &[u8]| {
+            let is_same = |text: &VariableText| text.fixed().is_none_or(|fixed| fixed.as_bytes() == value);
+            let mut added = rules.into_iter().flat_map(FieldRules::added);
+            added.any(|(own, text)| is_same_field(own, name) && is_same(text))
+        };
+        head.retain(|name, value| {
+            OF_FILES.iter().any(|known| is_same_field(known, name)) && !is_added(name, value)
+        });
         self.part = FilePart::of(head);
         true
     }
@@ -162,6 +181,16 @@ impl FilePart {
             _ => return None,
         };
         Some(Self { first, len, tag })
+    }
+}
+
+/// Whether a file would answer the request with this status: a part is asked for, and so is whether it has changed.
+fn answers(status: Status, request: &RequestHead<'_>) -> bool {
+    match status {
+        Status::OK => true,
+        Status::PARTIAL_CONTENT => request.range.is_some(),
+        Status::NOT_MODIFIED => !request.conditions.is_empty(),
+        _ => false,
     }
 }
 

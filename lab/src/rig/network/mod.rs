@@ -10,7 +10,6 @@
 //! The machine's own namespace stays as it is, but for names below `/run/netns`. Dropping a host ends the processes in it and
 //! takes it away; what a killed run has left behind, the next [`Network`] takes away.
 
-mod link;
 mod namespace;
 
 use std::io::Write as _;
@@ -20,8 +19,6 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use namespace::{Namespace, remove_leftovers};
-
-pub use link::{Link, LinkSettings};
 
 /// The bridge between the hosts. Hosts outlive it, but reach each other no more.
 #[derive(Debug)]
@@ -67,7 +64,7 @@ impl Network {
         ensure!(self.hosts < HOSTS_MAX, "more than {HOSTS_MAX} hosts on a bridge");
         self.hosts += 1;
         let last = FIRST_HOST + self.hosts - 1;
-        let host = Host { namespace: Namespace::new(name)?, v4: v4(last), v6: v6(last) };
+        let host = Host::apart(name, v4(last), v6(last))?;
         let inside = host.namespace.name();
         self.bridge.ip(&format!(
             "link add {name} type veth peer name {INTERFACE} netns {inside}\nlink set {name} master {BRIDGE} up\n"
@@ -106,6 +103,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// A host that is not on the bridge, without an interface: the caller gives it one with these addresses.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn apart(name: &str, v4: Ipv4Addr, v6: Ipv6Addr) -> Result<Self> {
+        Ok(Self { namespace: Namespace::new(name)?, v4, v6 })
+    }
+
     /// Its address on the bridge.
     pub fn v4(&self) -> Ipv4Addr {
         self.v4
@@ -215,33 +220,13 @@ impl Host {
         anyhow::bail!("the kernel does not count {group} {name}")
     }
 
-    /// What has passed its interface on the bridge so far.
+    /// Bytes that have left by its interface on the bridge so far, link headers included.
     ///
     /// # Errors
     /// If the kernel does not say.
-    pub fn traffic(&self) -> Result<Traffic> {
+    pub fn sent_bytes(&self) -> Result<u64> {
         let text = self.run(|| std::fs::read_to_string(format!("{STATISTICS}/dev")))?;
-        traffic_in(&text, INTERFACE).with_context(|| format!("no account of {INTERFACE}"))
-    }
-}
-
-/// Bytes that have passed an interface, link headers included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// In.
-    pub received_bytes: u64,
-    /// Out.
-    pub sent_bytes: u64,
-}
-
-impl Traffic {
-    /// What has passed since then.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            received_bytes: self.received_bytes - earlier.received_bytes,
-            sent_bytes: self.sent_bytes - earlier.sent_bytes,
-        }
+        sent_in(&text, INTERFACE).with_context(|| format!("no account of {INTERFACE}"))
     }
 }
 
@@ -280,57 +265,22 @@ impl ClusterHosts {
         Ok(Self { client, front, nodes, network })
     }
 
-    /// Another client, behind a router and a link that does this to packets.
-    ///
-    /// ```text
-    ///   client ── link ── router ── bridge
-    ///   10.78.0.2         10.78.0.1 and an address on the bridge
-    /// ```
+    /// The same, ready for many connections after each other.
     ///
     /// # Errors
-    /// What `ip` says, or the kernel that has no TUN interfaces.
-    pub fn distant_client(&mut self, settings: LinkSettings) -> Result<DistantClient> {
-        let router = self.network.join("router")?;
-        for name in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
-            router.set(name, "1")?;
+    /// As of [`ClusterHosts::new`].
+    pub(crate) fn for_load(nodes: usize) -> Result<Self> {
+        let hosts = Self::new(nodes)?;
+        for host in [&hosts.client, &hosts.front].into_iter().chain(&hosts.nodes) {
+            FOR_LOAD.iter().try_for_each(|(name, value)| host.set(name, value))?;
         }
-        let (v4, v6) = (Ipv4Addr::new(10, 78, 0, 2), Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 2));
-        let client = Host { namespace: Namespace::new("distant")?, v4, v6 };
-        let ends = [(&client, 2), (&router, 1)].map(|(host, last)| {
-            let end = host.run(|| baton_sys::tun::create(TUNNEL)).context("a TUN interface")?;
-            host.ip(&format!(
-                "link set lo up\naddr add 10.78.0.{last}/24 dev {TUNNEL}\n\
-                 addr add fd78::{last}/64 dev {TUNNEL} nodad\nlink set {TUNNEL} up\n"
-            ))?;
-            anyhow::Ok(end)
-        });
-        let [client_end, router_end] = ends;
-        let link = Link::start([client_end?, router_end?], settings)?;
-        client.ip(&format!("route add default dev {TUNNEL}\nroute add ::/0 dev {TUNNEL}\n"))?;
-        for host in [&self.front].into_iter().chain(&self.nodes) {
-            host.ip(&format!(
-                "route add 10.78.0.0/24 via {}\nroute add fd78::/64 via {}\n",
-                router.v4, router.v6
-            ))?;
-        }
-        Ok(DistantClient { host: client, link, router })
+        Ok(hosts)
     }
 }
 
 /// Takes away the hosts and networks of this process, which is about to end without dropping them.
 pub(crate) fn remove_own() {
     namespace::remove_own();
-}
-
-/// A client that is not on the bridge.
-#[derive(Debug)]
-pub struct DistantClient {
-    /// Its packets go to the VIP by way of the router.
-    pub host: Host,
-    /// Between host and router.
-    pub link: Link,
-    /// Forwards between link and bridge.
-    pub router: Host,
 }
 
 /// Names and values are in two lines that begin alike.
@@ -342,11 +292,9 @@ fn counter_in(text: &str, group: &str, name: &str) -> Option<u64> {
 }
 
 /// From the text of `/proc/net/dev`.
-fn traffic_in(text: &str, interface: &str) -> Option<Traffic> {
+fn sent_in(text: &str, interface: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
-    let mut fields = line.split_ascii_whitespace().map(str::parse);
-    let received_bytes = fields.next()?.ok()?;
-    Some(Traffic { received_bytes, sent_bytes: fields.nth(7)?.ok()? })
+    line.split_ascii_whitespace().nth(8)?.parse().ok()
 }
 
 const fn v4(last: u8) -> Ipv4Addr {
@@ -360,8 +308,9 @@ const fn v6(last: u8) -> Ipv6Addr {
 /// The name of each host's interface on the bridge.
 pub const INTERFACE: &str = "eth0";
 
-/// The name of the interfaces of a link.
-const TUNNEL: &str = "tun0";
+/// Settings of a network in which many connections follow each other.
+pub(crate) const FOR_LOAD: [(&str, &str); 3] =
+    [("ipv4/tcp_tw_reuse", "1"), ("ipv4/tcp_max_syn_backlog", "8192"), ("core/somaxconn", "4096")];
 const BRIDGE: &str = "bridge0";
 /// The statistics of the thread's namespace; `/proc/net` has those of the process.
 const STATISTICS: &str = "/proc/thread-self/net";
@@ -383,10 +332,10 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_found_by_the_interface() {
+    fn what_was_sent_is_found_by_the_interface() {
         let text = "Inter-|   Receive |  Transmit\n face |bytes packets\n   lo: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n  \
             eth0: 100 3 0 0 0 0 0 0 200 5 0 0 0 0 0 0\n";
-        assert_eq!(traffic_in(text, "eth0"), Some(Traffic { received_bytes: 100, sent_bytes: 200 }));
-        assert_eq!(traffic_in(text, "eth1"), None);
+        assert_eq!(sent_in(text, "eth0"), Some(200));
+        assert_eq!(sent_in(text, "eth1"), None);
     }
 }

@@ -14,6 +14,8 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::rig::{PREFIX, maker_of};
+
 /// A network namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
@@ -99,12 +101,6 @@ fn remove_made_by(makers: impl Fn(&str) -> bool) {
     }
 }
 
-/// The process that made the namespace of this name, if a run of ours did.
-fn maker_of(name: &str) -> Option<&str> {
-    let (pid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    pid.bytes().all(|byte| byte.is_ascii_digit()).then_some(pid)
-}
-
 /// Ends the processes in the namespace, and removes it with its interfaces.
 fn remove(name: &str) {
     if let Ok(namespace) = fs::metadata(path_of(name)) {
@@ -148,7 +144,6 @@ fn path_of(name: &str) -> PathBuf {
 
 const IP: &str = "ip";
 const FOLDER: &str = "/run/netns";
-const PREFIX: &str = "baton-lab-";
 
 #[cfg(test)]
 mod tests {

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_policy_for_films_is_predicted_to_delay_fewer_starts() {
-        let site = SiteKind::Media { films: 60, sessions: 1000, seed: 1 }.make().unwrap();
+        let site = SiteKind::Media { films: 60, sessions: 1000 }.make().unwrap();
         let predict = |policy: &str, share: u64| {
             let bytes = site.bytes() * share / 100;
             predict_media(policy.parse().unwrap(), (bytes, 32 << 10), &site.script, (1000, 10.0, 0.3))

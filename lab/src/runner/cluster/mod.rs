@@ -22,7 +22,7 @@ use super::turn::Values;
 use crate::experiment::NodesText;
 use crate::load::LoadReport;
 use crate::quantity::Quantity;
-use crate::rig::network::{ClusterHosts, Host, Traffic};
+use crate::rig::network::{ClusterHosts, Host};
 use crate::rig::processes::cpu_time;
 use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
@@ -74,7 +74,6 @@ pub(super) struct Ledger {
     nodes_cpu: Duration,
     /// Bytes that each server sent: the one at the front first if it is a peer of the others.
     pub(super) sent_bytes: Vec<u64>,
-    front: Traffic,
 }
 
 impl Cluster {
@@ -87,14 +86,7 @@ impl Cluster {
         boxes: Option<&Boxes>,
     ) -> Result<(RunningServer, Self)> {
         let joins = front.settings.needs.contains(&Ability::Registry);
-        let hosts = ClusterHosts::new(text.count + usize::from(joins))?;
-        for host in [&hosts.client, &hosts.front].into_iter().chain(&hosts.nodes) {
-            for (name, value) in
-                [("ipv4/tcp_tw_reuse", "1"), ("ipv4/tcp_max_syn_backlog", "8192"), ("core/somaxconn", "4096")]
-            {
-                host.set(name, value)?;
-            }
-        }
+        let hosts = ClusterHosts::for_load(text.count + usize::from(joins))?;
         let mut cluster =
             Self { nodes: Vec::new(), registry: None, hosts: Arc::new(hosts), place, front, node };
         if let Some(rate) = text.link_mbit {
@@ -196,8 +188,7 @@ impl Cluster {
         let mut ledger = Ledger {
             disk_bytes: 0,
             nodes_cpu: Duration::ZERO,
-            sent_bytes: hosts.map(|host| Ok(host.traffic()?.sent_bytes)).collect::<Result<_>>()?,
-            front: self.hosts.front.traffic()?,
+            sent_bytes: hosts.map(Host::sent_bytes).collect::<Result<_>>()?,
         };
         for node in &self.nodes {
             ledger.nodes_cpu += cpu_time(&node.server.processes());
@@ -230,11 +221,9 @@ impl Cluster {
             (Quantity::FrontUs, us(front_cpu)),
             (Quantity::NodesUs, us(nodes_cpu)),
             (Quantity::AddedUs, us(front_cpu + nodes_cpu + report.client_cpu)),
-            (Quantity::FrontShare, per_byte(done.front.received_bytes + done.front.sent_bytes)),
             (Quantity::DiskShare, per_byte(done.disk_bytes)),
             (Quantity::OriginShare, per_byte(done.sent_bytes.iter().sum())),
         ]);
-        values.extend(done.imbalance().map(|most| (Quantity::Imbalance, most)));
         values.extend(self.file_bytes_max().map(|bytes| (Quantity::FileCacheBytes, bytes as f64)));
     }
 }
@@ -247,15 +236,7 @@ impl Ledger {
             disk_bytes: self.disk_bytes - earlier.disk_bytes,
             nodes_cpu: self.nodes_cpu.saturating_sub(earlier.nodes_cpu),
             sent_bytes: sent.collect(),
-            front: self.front.since(earlier.front),
         }
-    }
-
-    /// What the server sent that sent most, as a multiple of the mean. `None`: no server sent anything.
-    pub(super) fn imbalance(&self) -> Option<f64> {
-        let most = *self.sent_bytes.iter().max()? as f64;
-        let mean = self.sent_bytes.iter().sum::<u64>() as f64 / self.sent_bytes.len() as f64;
-        (mean > 0.0).then(|| most / mean)
     }
 }
 
@@ -267,22 +248,14 @@ const ETCD_PORT: u16 = 2379;
 mod tests {
     use super::*;
 
-    impl Ledger {
-        pub(in crate::runner) fn of_sent(sent_bytes: Vec<u64>) -> Self {
-            Self { disk_bytes: 0, nodes_cpu: Duration::ZERO, sent_bytes, front: Traffic::default() }
-        }
-    }
-
     #[test]
-    fn the_node_that_sends_most_is_compared_with_the_mean() {
+    fn what_was_done_before_does_not_count() {
         let ledger = |disk_bytes, ms, sent: [u64; 3]| Ledger {
             disk_bytes,
             nodes_cpu: Duration::from_millis(ms),
-            ..Ledger::of_sent(sent.into())
+            sent_bytes: sent.into(),
         };
         let done = ledger(500, 120, [20, 30, 70]).since(&ledger(200, 60, [10, 20, 30]));
-        assert_eq!((done.disk_bytes, done.imbalance()), (300, Some(2.0)));
-        assert_eq!(done.nodes_cpu, Duration::from_millis(60));
-        assert_eq!(ledger(0, 0, [0; 3]).imbalance(), None);
+        assert_eq!(done, ledger(300, 60, [10, 10, 40]));
     }
 }

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_cluster_that_distributes_by_content_is_predicted_to_do_more() {
-        let site = SiteKind::Specweb99 { directories: 4, requests: 40_000, seed: 1 }.make().unwrap();
+        let site = SiteKind::Specweb99 { directories: 4, requests: 40_000 }.make().unwrap();
         let script = &site.script;
         let requests: Vec<LoadRequest> =
             script.steps().iter().map(|step| script.requests()[step.request as usize].clone()).collect();

@@ -11,13 +11,13 @@ mod program;
 mod protocol;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 pub(super) use self::protocol::Made;
 use self::protocol::SMALL;
 use super::site::of_path;
+use super::turn::Turn;
 use crate::experiment::{H2loadText, LoadText, ProtocolName, accepts_codings};
 use crate::rig::Certificate;
 use crate::servers::RunningServer;
@@ -30,16 +30,16 @@ pub(super) fn load(
     load: &LoadText,
     server: &RunningServer,
     certificate: &Certificate,
-    duration: Duration,
+    turn: Turn,
 ) -> Result<(Made, Option<f64>)> {
-    let port = server.address.port();
+    let (port, Turn { duration, effort, .. }) = (server.address.port(), turn);
     match load {
         LoadText::H2load(requests) => {
             Ok((h2load::load(requests, body_bytes(requests)?, port, duration)?, None))
         }
         LoadText::Handshakes { resumed } => Ok((handshakes::load(*resumed, port, duration)?, None)),
         LoadText::IdleTls { connections } => {
-            let (made, bytes) = idle::load(server, certificate, *connections)?;
+            let (made, bytes) = idle::load(server, certificate, effort.idle_connections(*connections))?;
             Ok((made, Some(bytes)))
         }
         _ => bail!("this is no load of another program"),

@@ -194,6 +194,7 @@ impl Measuring {
                 clients: CLIENTS,
                 threads: 1,
             },
+            first: 0,
             warm_up: WARM_UP,
             duration: Duration::from_secs_f64(seconds),
             sleep: true,
@@ -204,8 +205,7 @@ impl Measuring {
         if report.client_limited() {
             self.limited.set(self.limited.get() + 1);
         }
-        let figures = report.figures();
-        let first = || figures.first_failure.as_deref().unwrap_or("no answer came in time");
+        let first = || report.first_failure.as_deref().unwrap_or("no answer came in time");
         if report.requests == 0 {
             return Err(format!("a copy answered nothing: {}", first()));
         }
@@ -213,8 +213,8 @@ impl Measuring {
         let refused = (failed > FAILURES)
             .then(|| format!("{:.0} % of the requests failed, the first: {}", 100.0 * failed, first()));
         let measured = Measured {
-            rate: figures.requests_per_second,
-            p99_ms: figures.latency_us.p99 / 1e3,
+            rate: report.rate(),
+            p99_ms: report.latencies.us(0.99) / 1e3,
             memory_mib: copy.memory_mib(),
         };
         let unfair = || report.unfair().first().map(ToString::to_string);

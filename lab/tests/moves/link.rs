@@ -5,31 +5,34 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use baton_lab::network::{ClusterHosts, Host};
 
 /// What a link does to packets, in each direction.
 #[derive(Clone, Copy, Debug)]
-pub struct LinkSettings {
+pub(crate) struct LinkSettings {
     /// Each packet takes so long.
-    pub delay: Duration,
+    pub(crate) delay: Duration,
     /// One packet of so many is lost; 0: none.
-    pub loses_one_in: u32,
+    pub(crate) loses_one_in: u32,
     /// One packet of so many takes three times as long, so that others overtake it; 0: none.
-    pub delays_one_in: u32,
+    pub(crate) delays_one_in: u32,
     /// Chooses which ones.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// A link. Dropping it takes it away.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     lost: Arc<AtomicU64>,
     /// Hanging up stops the thread.
     stop: Option<OwnedFd>,
@@ -38,7 +41,7 @@ pub struct Link {
 
 impl Link {
     /// Carries packets between two TUN interfaces from now on.
-    pub(super) fn start(ends: [OwnedFd; 2], settings: LinkSettings) -> Result<Self> {
+    fn start(ends: [OwnedFd; 2], settings: LinkSettings) -> Result<Self> {
         let (stopped, stop) = rustix::pipe::pipe()?;
         let lost = Arc::new(AtomicU64::new(0));
         let carrier = Carrier {
@@ -54,7 +57,7 @@ impl Link {
     }
 
     /// How many packets it has lost.
-    pub fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
@@ -128,6 +131,54 @@ impl Carrier {
     }
 }
 
+/// A client that is not on the bridge.
+#[derive(Debug)]
+pub(crate) struct DistantClient {
+    /// Its packets go to the VIP by way of the router.
+    pub(crate) host: Host,
+    /// Between host and router.
+    pub(crate) link: Link,
+    /// Forwards between link and bridge.
+    _router: Host,
+}
+
+impl DistantClient {
+    /// A client behind a router and a link that does this to packets.
+    ///
+    /// ```text
+    ///   client ── link ── router ── bridge
+    ///   10.78.0.2         10.78.0.1 and an address on the bridge
+    /// ```
+    pub(crate) fn new(hosts: &mut ClusterHosts, settings: LinkSettings) -> Result<Self> {
+        let router = hosts.network.join("router")?;
+        for name in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+            router.set(name, "1")?;
+        }
+        let (v4, v6) = (Ipv4Addr::new(10, 78, 0, 2), Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 2));
+        let host = Host::apart("distant", v4, v6)?;
+        let [client_end, router_end] = [(&host, 2), (&router, 1)].map(|(host, last)| {
+            let end = host.run(|| baton_sys::tun::create(TUNNEL)).context("a TUN interface")?;
+            host.ip(&format!(
+                "link set lo up\naddr add 10.78.0.{last}/24 dev {TUNNEL}\n\
+                 addr add fd78::{last}/64 dev {TUNNEL} nodad\nlink set {TUNNEL} up\n"
+            ))?;
+            anyhow::Ok(end)
+        });
+        let link = Link::start([client_end?, router_end?], settings)?;
+        host.ip(&format!("route add default dev {TUNNEL}\nroute add ::/0 dev {TUNNEL}\n"))?;
+        for other in [&hosts.front].into_iter().chain(&hosts.nodes) {
+            other.ip(&format!(
+                "route add 10.78.0.0/24 via {}\nroute add fd78::/64 via {}\n",
+                router.v4(),
+                router.v6()
+            ))?;
+        }
+        Ok(Self { host, link, _router: router })
+    }
+}
+
+/// The name of the interfaces of a link.
+const TUNNEL: &str = "tun0";
 /// More than the interfaces' MTU of 1,500.
 const PACKET_BYTES_MAX: usize = 2048;
 /// A router's queue: what comes beyond is lost.
