@@ -51,7 +51,8 @@ fn read(messages: &[&[u8]], stream: &[u8]) -> std::io::Result<Vec<u8>> {
     let (from, to) = rustix::pipe::pipe()?;
     let stat = rustix::fs::fstat(&from)?;
     let name = format!("baton-iolite/{:x}/{:x}", stat.st_dev, stat.st_ino);
-    let mut reader = Reader::new(from, &Allocator::new()?)?;
+    let allocator = Allocator::new()?;
+    let mut reader = Reader::new(from, &allocator)?;
     let link = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
     if !messages.is_empty() {
         rustix::net::connect(&link, &rustix::net::SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
@@ -68,7 +69,7 @@ fn read(messages: &[&[u8]], stream: &[u8]) -> std::io::Result<Vec<u8>> {
             return Ok(bytes);
         }
         assert!(read.len() <= READ_BYTES_MAX as u64);
-        look(&mut read)?;
+        look(&mut read, &allocator)?;
         for piece in read.pieces() {
             let baton_buf::Piece::Memory(slice) = piece else { panic!("{piece:?} is not mapped") };
             bytes.extend_from_slice(slice);

@@ -59,7 +59,7 @@ pub fn rules(input: &[u8]) {
 
     // A confirmation of what has just come changes nothing that counts.
     let update = Fetched { request: &request, head: stored.head().clone(), times };
-    if let Ok(freshened) = stored.freshen(&rules, update) {
+    if let Ok(freshened) = stored.freshen(&rules, &update) {
         assert_eq!(freshened.freshness().ttl_s(NOW_S), freshness.ttl_s(NOW_S));
         assert_eq!(freshened.variant(), stored.variant());
     }

@@ -50,7 +50,8 @@ IOL_Err IOL_duplicate(IOL_Agg **dst, IOL_Agg *src);
 size_t IOL_length(IOL_Agg *src);
 
 IOL_Err IOL_gen_start(IOL_Agg *src, IOL_Context **ctxt);
-/* The next run of bytes, valid as long as the aggregate; at the end *length is 0. Ranges of files are mapped here. */
+/* The next run of bytes, valid as long as the aggregate; at the end *length is 0. Ranges of files are read here, all of the
+ * aggregate at once: EIO if a file was cut off. */
 IOL_Err IOL_gen_nextRd(IOL_Context *ctxt, const char **addr, size_t *length);
 /* EPERM unless the aggregate is fresh from IOL_create. */
 IOL_Err IOL_gen_nextWr(IOL_Context *ctxt, char **addr, size_t *length);
@@ -59,8 +60,8 @@ IOL_Err IOL_gen_end(IOL_Context *ctxt);
 IOL_Err IOL_gen_seek(IOL_Context *ctxt, long pos);
 IOL_Err IOL_gen_tell(IOL_Context *ctxt, long *pos);
 
-/* At most `size` bytes as a new aggregate: of length 0 at the end. Of a file: ranges of it, which nothing may cut off or
- * change as long as they are looked at. Nothing else may read from a pipe or socket that this has read from. */
+/* At most `size` bytes as a new aggregate: of length 0 at the end. Of a file: ranges of it, of 256 KiB at most, which show
+ * later stores until a traversal comes to them. Nothing else may read from a pipe or socket that this has read from. */
 IOL_Err IOL_read(int fd, IOL_Agg **aggregate, size_t size, size_t *retSize);
 IOL_Err IOL_write(int fd, IOL_Agg *aggregate, size_t *retSize);
 /* Destroys the aggregate if all of it was written. */

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use baton_buf::{Aggregate, Buffer, FileSlice, Held, OpenFile, Piece};
 use baton_pool::View;
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use crate::allocator::Allocator;
 use crate::wire::{RETURNED_MAX, Reference, ToReader, returned_to_bytes};
 
 /// A memory that a writer has shown.
@@ -126,7 +128,7 @@ impl Returns {
     }
 }
 
-/// A range of a file, mapped.
+/// A range of a sealed file, mapped.
 pub(crate) struct Mapped {
     view: View,
     /// Bytes of the first page in front of the range.
@@ -140,20 +142,19 @@ impl Held for Mapped {
     }
 }
 
-/// Maps the ranges of files in `aggregate`, so that all its bytes are in memory.
-///
-/// Nothing may cut off or change such a file while its bytes are looked at, as with any mapping.
+/// Brings the ranges of files in `aggregate` into memory, where nothing changes them any more: a sealed file is mapped, any other
+/// read into memory of `allocator` ([0125](../../docs/decisions/0125-ranges-are-read-when-looked-at.md)).
 ///
 /// # Errors
-/// Those of `mmap`; then the aggregate is as before.
-pub fn look(aggregate: &mut Aggregate) -> io::Result<()> {
-    if aggregate.pieces().all(|piece| matches!(piece, Piece::Memory(_))) {
+/// Those of `read` and `mmap`; `EIO` if a file was cut off. Then the aggregate is as before.
+pub fn look(aggregate: &mut Aggregate, allocator: &Allocator) -> io::Result<()> {
+    if is_in_memory(aggregate) {
         return Ok(());
     }
     let mut looked_at = Aggregate::new();
     for piece in aggregate.pieces() {
         match piece {
-            Piece::File(range) => map(range, &mut looked_at)?,
+            Piece::File(range) => bring(range, allocator, &mut looked_at)?,
             other => looked_at.push(other.clone()),
         }
     }
@@ -161,15 +162,48 @@ pub fn look(aggregate: &mut Aggregate) -> io::Result<()> {
     Ok(())
 }
 
-fn map(range: &FileSlice, into: &mut Aggregate) -> io::Result<()> {
+/// Whether there is nothing to [`look`] at.
+pub(crate) fn is_in_memory(aggregate: &Aggregate) -> bool {
+    aggregate.pieces().all(|piece| matches!(piece, Piece::Memory(_)))
+}
+
+fn bring(range: &FileSlice, allocator: &Allocator, into: &mut Aggregate) -> io::Result<()> {
     let mut rest = Aggregate::new();
     rest.push(range.clone());
     while let Some(Piece::File(range)) = rest.take_front(MAPPED_BYTES_MAX) {
-        let skipped = range.offset() % PAGE_BYTES_MAX;
-        let bytes = (skipped + range.len()) as usize;
-        let view = View::of_file_from(range.file().as_fd(), range.offset() - skipped, bytes)?;
-        into.push(Buffer::held(Mapped { view, skipped: skipped as usize, range }));
+        match map(range.clone()) {
+            Ok(mapped) => into.push(Buffer::held(mapped)),
+            Err(Errno::INVAL) => read(&range, allocator, into)?,
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(())
+}
+
+/// Maps a range; `EINVAL`: the file may change.
+fn map(range: FileSlice) -> Result<Mapped, Errno> {
+    let skipped = range.offset() % PAGE_BYTES_MAX;
+    let bytes = (skipped + range.len()) as usize;
+    let view = View::of_sealed_file(range.file().as_fd(), range.offset() - skipped, bytes)?;
+    Ok(Mapped { view, skipped: skipped as usize, range })
+}
+
+fn read(range: &FileSlice, allocator: &Allocator, into: &mut Aggregate) -> Result<(), Errno> {
+    let mut blank = allocator.create(range.len() as usize);
+    let mut at = range.offset();
+    for part in blank.parts() {
+        let mut filled = 0;
+        while filled < part.len() {
+            match rustix::io::pread(range.file(), &mut part[filled..], at) {
+                // The file was cut off.
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => (filled, at) = (filled + count, at + count as u64),
+                Err(Errno::INTR) => (),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    into.append(blank.freeze());
     Ok(())
 }
 

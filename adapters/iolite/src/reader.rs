@@ -145,7 +145,7 @@ impl<D: AsFd> Reader<D> {
 fn range(file: &Arc<OpenFile>, bytes_max: usize) -> io::Result<Option<FileSlice>> {
     let size = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
     let position = rustix::fs::seek(file, SeekFrom::Current(0))?;
-    let len = size.saturating_sub(position).min(bytes_max as u64);
+    let len = size.saturating_sub(position).min(bytes_max as u64).min(RANGE_BYTES_MAX);
     if len < REFERENCE_BYTES_MIN {
         return Ok(None);
     }
@@ -286,6 +286,9 @@ impl WriterLink {
         self.ended_at.is_some_and(|at| read - at > capacity + CHUNK_BYTES as u64)
     }
 }
+
+/// Most bytes of a range. A program that looks at it copies it, and finds the copy in the processor's cache.
+const RANGE_BYTES_MAX: u64 = 256 << 10;
 
 /// Space that is worth a read.
 const SPACE_BYTES_MIN: usize = 16 << 10;

@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 128 }))]
 
         /// Goal: markers and bytes of any writers come out in the order and as they were written. Method: a reader whose
         /// buffer has any size sees the stream as it comes, and keeps what may be the beginning of a marker.

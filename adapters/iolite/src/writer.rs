@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::memory::{Borrowed, Mapped, PeerPool, look};
+use crate::memory::{Borrowed, Mapped, PeerPool};
 use crate::wire::{
     Marker, REFERENCES_MAX, RETURNED_MAX, Reference, SHOWN_MAX, ToReader, WriterNumber, returned_from_bytes,
 };
@@ -78,7 +78,7 @@ impl<D: AsFd> Writer<D> {
         let mut rest = aggregate.clone();
         while !rest.is_empty() {
             self.prepare(rest.len());
-            match self.write_some(&mut rest) {
+            match self.write_some(&rest) {
                 Ok(count) => rest.advance(count),
                 Err(_) if rest.len() < aggregate.len() => break,
                 Err(error) => return Err(error.into()),
@@ -111,7 +111,7 @@ impl<D: AsFd> Writer<D> {
     }
 
     /// Writes what is in front, by one call if all is well.
-    fn write_some(&mut self, rest: &mut Aggregate) -> Result<u64, Errno> {
+    fn write_some(&mut self, rest: &Aggregate) -> Result<u64, Errno> {
         if let Link::Agreed(link) = &mut self.link {
             let (marker, slices) = link.marker(rest);
             if !slices.is_empty() {
@@ -127,19 +127,17 @@ impl<D: AsFd> Writer<D> {
     }
 
     /// The same as bytes: while the reader is sought few at a time, since it may have begun to listen behind them.
-    fn write_copies(&self, rest: &mut Aggregate) -> Result<u64, Errno> {
+    fn write_copies(&self, rest: &Aggregate) -> Result<u64, Errno> {
         let is_agreed = matches!(self.link, Link::Agreed(_));
         let is_sought = matches!(self.link, Link::Sought(_));
         let bytes_max = if is_sought { CHUNK_BYTES } else { usize::MAX };
         let is_for_marker =
             |piece: &&Piece| is_agreed && piece.len() >= REFERENCE_BYTES_MIN && Memory::of(piece).is_some();
         if let Some(Piece::File(range)) = rest.front() {
-            match send_range(self.descriptor.as_fd(), range, bytes_max) {
-                Err(Errno::INVAL) => {
-                    look(rest).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-                }
-                sent => return sent,
-            }
+            return match send_range(self.descriptor.as_fd(), range, bytes_max) {
+                Err(Errno::INVAL) => copy_range(self.descriptor.as_fd(), range, bytes_max),
+                sent => sent,
+            };
         }
         // The first piece goes in any case: its memory could not be shown.
         let first = rest.pieces().take(1);
@@ -201,6 +199,16 @@ fn send_range(descriptor: BorrowedFd<'_>, range: &FileSlice, bytes_max: usize) -
         // The file was cut off.
         0 => Err(Errno::IO),
         count => Ok(count as u64),
+    }
+}
+
+/// The same through memory: to files that are open for appending the kernel sends nothing.
+fn copy_range(descriptor: BorrowedFd<'_>, range: &FileSlice, bytes_max: usize) -> Result<u64, Errno> {
+    let count = usize::try_from(range.len()).unwrap_or(usize::MAX).min(bytes_max).min(CHUNK_BYTES);
+    let mut bytes = vec![0; count];
+    match rustix::io::pread(range.file(), &mut bytes[..], range.offset())? {
+        0 => Err(Errno::IO),
+        count => rustix::io::write(descriptor, &bytes[..count]).map(|count| count as u64),
     }
 }
 

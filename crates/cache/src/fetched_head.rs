@@ -39,8 +39,7 @@ impl Caching<'_> {
             match Validation::of(&asked, &object.stored, &head, received_s) {
                 Validation::Current => {
                     let fetched = Fetched { request: &request, head, times };
-                    let freshened = object.stored.freshen(&ask.route.rules, fetched);
-                    cache.freshen(fill, object, freshened, status);
+                    cache.freshen(fill, object, &fetched, status);
                     return Step::More;
                 }
                 Validation::UseStale => {
@@ -210,30 +209,26 @@ impl Caching<'_> {
 
 impl LoopCache {
     /// A stored response was confirmed.
-    fn freshen(
-        &mut self,
-        fill: &Arc<Fill>,
-        object: &Arc<Object>,
-        freshened: Result<Stored, NotStored>,
-        status: Status,
-    ) {
-        let new = match freshened {
+    fn freshen(&mut self, fill: &Arc<Fill>, object: &Arc<Object>, fetched: &Fetched<'_>, status: Status) {
+        let rules = &fill.ask.route.rules;
+        let with = |stored| {
+            let (content, labels) = (Arc::clone(&object.content), object.labels.clone());
+            Arc::new(Object::new(stored, content, labels, object.generation()))
+        };
+        let (first, others) = match object.stored.freshen(rules, fetched) {
             Ok(stored) => {
-                let content = Arc::clone(&object.content);
-                let new = Object::new(stored, content, object.labels.clone(), object.generation());
-                let new = Arc::new(new);
+                let new = with(stored);
                 self.shared.note_changed(&fill.ask, &new);
                 self.shared.directory.with(&fill.ask, |entry| entry.replace(object, Arc::clone(&new)));
-                new
+                (Arc::clone(&new), Some(new))
             }
             Err(reason) => {
-                if !reason.is_of_the_request() {
-                    self.remove(fill, object);
-                }
-                Arc::clone(object)
+                self.note_not_stored(fill, reason, fetched.times.received_s);
+                let others = reason.is_of_the_request().then(|| Arc::clone(object));
+                (with(object.stored.freshened_once(rules, fetched)), others)
             }
         };
-        self.settle(fill, Settled::Use(new, status.code()));
+        self.settle(fill, Settled::Use { first, others, status: status.code() });
     }
 
     /// Remembers that responses of this kind are not shared, so that no client waits for the next one.

@@ -113,8 +113,9 @@ pub(crate) enum Stage {
 /// What those do who wait for the head.
 #[derive(Clone, Debug)]
 pub(crate) enum Settled {
-    /// Answer with this response, which was validated.
-    Use(Arc<Object>, u16),
+    /// Answer with a response that was validated. `first` is for the request that has asked the origin; without `others`, the
+    /// rest ask for themselves.
+    Use { first: Arc<Object>, others: Option<Arc<Object>>, status: u16 },
     /// Answer with this stale response: the origin has failed.
     Stale(Arc<Object>, Option<u16>),
     /// Ask for themselves: the response may not be shared.

@@ -23,7 +23,7 @@ impl SharedCache {
             let object = entry.variants.iter().find(|object| object.stored.variant().matches(&request));
             let Some(object) = object.cloned() else { return };
             let fetched = Fetched { request: &request, head: head.clone(), times };
-            match object.stored.freshen_by_head(&ask.route.rules, fetched) {
+            match object.stored.freshen_by_head(&ask.route.rules, &fetched) {
                 Some(Ok(stored)) => {
                     let (content, labels) = (Arc::clone(&object.content), object.labels.clone());
                     let new = Object::new(stored, content, labels, object.generation());

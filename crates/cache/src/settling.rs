@@ -127,7 +127,10 @@ impl Caching<'_> {
         let (object, forward_status, is_live) = match stage {
             Stage::Asked => return,
             Stage::Live(object) => (object, None, true),
-            Stage::Settled(Settled::Use(object, status)) => (object, Some(status), false),
+            Stage::Settled(Settled::Use { first, status, .. }) if is_first => (first, Some(status), false),
+            Stage::Settled(Settled::Use { others: Some(object), status, .. }) => {
+                (object, Some(status), false)
+            }
             Stage::Settled(Settled::Stale(object, forward_status)) => {
                 cache.leave(&fill, &reader);
                 if let Ok(asked) = asked {
@@ -145,7 +148,7 @@ impl Caching<'_> {
                 }
                 return;
             }
-            Stage::Settled(Settled::Alone) => {
+            Stage::Settled(Settled::Alone | Settled::Use { others: None, .. }) => {
                 cache.leave(&fill, &reader);
                 return self.pass(name, forward);
             }

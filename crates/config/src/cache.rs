@@ -27,7 +27,8 @@ settings! {
         files_max: u64 = 2_000, Integer(0, 10_000_000);
         /// Bytes of file contents kept in memory, with about a kilobyte of overhead per file. Beyond it `policy`
         /// evicts files. The kernel's page cache is not counted. `auto`: 64 MiB, but at most a quarter of a worker's
-        /// share of the memory that the machine, a control group or `ulimit -v` allows.
+        /// share of the memory that the machine, a control group or `ulimit -v` allows. While the server's control group
+        /// lacks memory, files give some up, down to an eighth.
         memory_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
         /// ones go by `sendfile`.

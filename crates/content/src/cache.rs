@@ -1,8 +1,8 @@
 //! The three caches of Flash as one: names, files, heads.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_http::{AcceptedCodings, Stamp};
 use baton_sys::descriptors;
@@ -32,6 +32,8 @@ pub struct Cache {
     pub(crate) names: Table<Name>,
     /// Files in memory; weighs bytes.
     pub(crate) memory: Table<Stored>,
+    /// How much files may take, in bytes, and which part of what can be given up of that, in thousandths.
+    memory_bound: Mutex<(u64, u16)>,
     /// Files kept open; weighs each alike.
     descriptors: Table<Stored>,
     pub(crate) under_way: UnderWay,
@@ -61,6 +63,7 @@ impl Cache {
             hasher: RandomState::default(),
             names: Table::new(Policy::Lru, settings.names_max as u64),
             memory: Table::new(settings.policy, settings.memory_bytes_max),
+            memory_bound: Mutex::new((settings.memory_bytes_max, WHOLE_PERMILLE)),
             descriptors: Table::new(Policy::Lru, settings.files_max as u64),
             under_way: UnderWay::default(),
             counters: Arc::default(),
@@ -70,7 +73,21 @@ impl Cache {
 
     /// Changes how much memory files may take, in bytes; at once.
     pub fn set_memory_bytes_max(&self, bytes: u64) {
-        self.memory.set_weight_max(bytes);
+        self.bound_memory(|bound| bound.0 = bytes);
+    }
+
+    /// Lets files take a part of the range from an eighth of their memory to all of it, in thousandths; at once. Returns whether
+    /// some have left memory.
+    pub fn set_memory_share(&self, permille: u16) -> bool {
+        self.bound_memory(|bound| bound.1 = permille.min(WHOLE_PERMILLE))
+    }
+
+    fn bound_memory(&self, change: impl FnOnce(&mut (u64, u16))) -> bool {
+        let mut bound = self.memory_bound.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut bound);
+        let (most, permille) = *bound;
+        let least = most / LEAST_MEMORY;
+        self.memory.set_weight_max(least + (most - least) * u64::from(permille) / u64::from(WHOLE_PERMILLE))
     }
 
     /// Changes the largest size of files kept in memory, in bytes; takes effect for a name at its next revalidation.
@@ -242,6 +259,11 @@ impl descriptors::Holder for Cache {
         closed + self.memory.evict(count - closed, Stored::closes)
     }
 }
+
+/// One part in so many of their memory stays with files, however much is given up: what `auto` leaves them when memory is short.
+const LEAST_MEMORY: u64 = 8;
+
+const WHOLE_PERMILLE: u16 = 1_000;
 
 /// Uses after which a file is hot.
 const HOT_USES: u64 = 8;

@@ -167,11 +167,12 @@ impl<E: Entry> Table<E> {
         self.weight_max.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity and evicts surplus entries at once.
-    pub(crate) fn set_weight_max(&self, weight_max: u64) {
+    /// Changes the capacity and evicts surplus entries at once. Returns whether there were any.
+    pub(crate) fn set_weight_max(&self, weight_max: u64) -> bool {
         self.weight_max.store(weight_max, Ordering::Relaxed);
         let mut gone = Vec::new();
         self.evict_down_to(weight_max, &mut self.write(), &mut gone);
+        !gone.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {

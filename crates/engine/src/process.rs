@@ -55,6 +55,7 @@ impl Process {
         settings.memory_bytes_max /= caches as u64;
         let cache = Arc::new(Cache::new(settings));
         descriptors::register(&cache);
+        self.steering.follow_memory(&cache);
         cache
     }
 

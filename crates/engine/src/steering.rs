@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use baton_content::Cache;
 use baton_session::departures::{Departures, Destination};
 use baton_site::plan::Plan;
 use baton_telemetry::log::LogWriter;
@@ -77,6 +78,9 @@ struct State {
     reports: BTreeMap<String, Report>,
     departures: Option<Departures>,
     gives_back: bool,
+    /// Caches of files, and which part of the memory that they can give up they may take, in thousandths.
+    file_caches: Vec<Weak<Cache>>,
+    memory_permille: Option<u16>,
 }
 
 /// What a thread has reported.
@@ -142,6 +146,25 @@ impl Steering {
     /// or keeps them again.
     pub fn give_back(&self, gives_back: bool) {
         self.order(|state| state.gives_back = gives_back);
+    }
+
+    /// Lets the caches of files take a part of what they can give up of their memory, in thousandths. Returns whether files have
+    /// left it.
+    pub fn set_memory_share(&self, permille: u16) -> bool {
+        let mut state = self.lock();
+        state.memory_permille = Some(permille);
+        let caches: Vec<_> = state.file_caches.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        caches.iter().fold(false, |shrunk, cache| cache.set_memory_share(permille) || shrunk)
+    }
+
+    /// Has a cache of files follow [`set_memory_share`](Self::set_memory_share), as long as it is used.
+    pub(crate) fn follow_memory(&self, cache: &Arc<Cache>) {
+        let mut state = self.lock();
+        if let Some(permille) = state.memory_permille {
+            cache.set_memory_share(permille);
+        }
+        state.file_caches.push(Arc::downgrade(cache));
     }
 
     /// Serves this plan on these listeners from now on. Connections stay; each of their requests finds the new plan.

@@ -1,4 +1,4 @@
-//! The shared cache's part of its memory, which follows the pressure on the server's control group.
+//! The caches' part of their memory, which follows the pressure on the server's control group.
 
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,9 @@ impl CachePressure {
         Self { source, share: MemoryShare::default(), began: now, due: now }
     }
 
-    /// When [`advance`](Self::advance) has something to do, again and again if a route is cached.
+    /// When [`advance`](Self::advance) has something to do, again and again if there is a cache in memory.
     pub(crate) fn deadline(&self, config: &Config) -> Option<Instant> {
-        (self.source.is_ok() && has_cache(config)).then_some(self.due)
+        (self.source.is_ok() && caches_in_memory(config)).then_some(self.due)
     }
 
     /// Looks at the pressure, and tells the workers if they may take more memory or less.
@@ -43,9 +43,7 @@ impl CachePressure {
             Ok(stalled_us) => self.share.handle_reading((now - self.began).as_millis() as u64, stalled_us),
             Err(error) => {
                 let why = format!("{}: {error}", source.path().display());
-                log::warning(format_args!(
-                    "the shared cache does not follow memory pressure any more: {why}"
-                ));
+                log::warning(format_args!("the caches do not follow memory pressure any more: {why}"));
                 (self.source, self.share) = (Err(why), MemoryShare::default());
             }
         }
@@ -55,7 +53,7 @@ impl CachePressure {
         }
     }
 
-    /// The part that a new worker's cache may take, in thousandths.
+    /// The part that a new worker's caches may take, in thousandths.
     pub(crate) fn permille(&self) -> u16 {
         self.share.permille()
     }
@@ -64,10 +62,10 @@ impl CachePressure {
     pub(crate) fn told(&self, config: &Config) -> String {
         let tenths = |permille: u16| format!("{}.{} %", permille / 10, permille % 10);
         match &self.source {
-            _ if !has_cache(config) => "not followed: no route is cached".into(),
+            _ if !caches_in_memory(config) => "not followed: nothing is cached in memory".into(),
             Err(why) => format!("not followed: {why}"),
             Ok(source) => format!(
-                "{} of the time lost, by {}: the shared cache has {} of what it can give up",
+                "{} of the time lost, by {}: the caches have {} of what they can give up",
                 tenths(self.share.lost_permille()),
                 source.path().display(),
                 tenths(self.share.permille()),
@@ -76,8 +74,10 @@ impl CachePressure {
     }
 }
 
-fn has_cache(config: &Config) -> bool {
-    config.cached_routes().next().is_some()
+/// Whether responses or files are kept in memory.
+fn caches_in_memory(config: &Config) -> bool {
+    let keeps_files = config.cache.files && config.cache.memory_bytes_max != Some(0);
+    keeps_files || config.cached_routes().next().is_some()
 }
 
 /// Between two looks: a little more than the two seconds after which the kernel updates its sums.

@@ -84,7 +84,7 @@ pub(super) enum ToWorker {
     DocumentMap,
     /// Say what documents were asked for since the last time.
     CountDocuments,
-    /// Let the shared cache take this part of the memory that it can give up.
+    /// Let the caches take this part of the memory that they can give up.
     CacheMemory {
         /// In thousandths.
         permille: u16,

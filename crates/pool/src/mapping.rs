@@ -108,9 +108,9 @@ pub(crate) fn seal(file: &OwnedFd, seals: SealFlags) -> Result<(), Errno> {
 ///
 /// # Errors
 /// `EINVAL` if not, or for no bytes.
-pub(crate) fn check_size(file: impl AsFd, bytes: usize) -> Result<(), Errno> {
+pub(crate) fn check_size(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
     let size = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
-    let holds = bytes > 0 && size >= bytes as u64;
+    let holds = bytes > 0 && size >= bytes;
     let keeps = rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK);
     if holds && keeps { Ok(()) } else { Err(Errno::INVAL) }
 }

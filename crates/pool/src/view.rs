@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::fd::AsFd;
 
+use rustix::fs::SealFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -18,7 +19,7 @@ impl View {
     /// # Errors
     /// `EINVAL` if the file is smaller than `bytes`, or may shrink; errors of `mmap`.
     pub fn of_pool(file: impl AsFd, bytes: usize) -> Result<Self, Errno> {
-        check_size(&file, bytes)?;
+        check_size(&file, bytes as u64)?;
         Ok(Self(Mapping::new(&file, bytes, ProtFlags::READ, MapFlags::SHARED)?))
     }
 
@@ -31,14 +32,16 @@ impl View {
         Ok(Self(Mapping::new(&file, bytes, ProtFlags::READ, MapFlags::PRIVATE)?))
     }
 
-    /// Maps `bytes` bytes of a file from byte `offset` on, where a page begins.
-    ///
-    /// The file keeps its bytes and its length as long as they are looked at: that is the caller's promise. Access beyond
-    /// the end of a file that was cut off ends the process (`SIGBUS`).
+    /// Maps `bytes` bytes of a file from byte `offset` on, where a page begins. The file is in memory and sealed, so that it keeps
+    /// its bytes and its length.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, or if no page begins there; errors of `mmap`.
-    pub fn of_file_from(file: impl AsFd, offset: u64, bytes: usize) -> Result<Self, Errno> {
+    /// `EINVAL` for any other file, for no bytes or such beyond its end, and if no page begins there; errors of `mmap`.
+    pub fn of_sealed_file(file: impl AsFd, offset: u64, bytes: usize) -> Result<Self, Errno> {
+        check_size(&file, offset.saturating_add(bytes as u64))?;
+        if !rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::WRITE) {
+            return Err(Errno::INVAL);
+        }
         Ok(Self(Mapping::from_page(file, offset, bytes, ProtFlags::READ, MapFlags::SHARED)?))
     }
 

@@ -21,7 +21,7 @@ impl Writable {
         if bytes > REGION_BYTES_MAX {
             return Err(Errno::INVAL);
         }
-        check_size(&file, bytes)?;
+        check_size(&file, bytes as u64)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         Ok(Self(Mapping::new(&file, bytes, protection, MapFlags::SHARED)?))
     }

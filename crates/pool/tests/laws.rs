@@ -1,11 +1,10 @@
 //! What holds of chunks and of what is lent, whatever a peer says; and what the kernel refuses to a peer.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::rc::Rc;
 
-use baton_pool::{CHUNK_BYTES, Chunk, ChunkPool, Lent, NotLent, View, Writable};
+use baton_pool::{CHUNK_BYTES, Chunk, ChunkPool, View, Writable};
 use proptest::prelude::*;
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags};
 
@@ -75,37 +74,28 @@ proptest! {
         let all: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
         prop_assert_eq!(all.len(), 3);
     }
+}
 
-    /// Goal: whatever a peer returns, a thing is held exactly as long as one of its bytes is not returned, and a lie
-    /// changes nothing. The model has a queue of bytes.
-    #[test]
-    fn a_peer_that_lies_changes_nothing(steps in proptest::collection::vec((any::<bool>(), 0..200u64), 0..60)) {
-        let mut lent = Lent::default();
-        let mut model: VecDeque<Rc<()>> = VecDeque::new();
-        let mut things = Vec::new();
-        for (lends, bytes) in steps {
-            if lends && bytes > 0 {
-                let thing = Rc::new(());
-                things.push(Rc::downgrade(&thing));
-                model.extend((0..bytes).map(|_| Rc::clone(&thing)));
-                lent.lend(thing, bytes);
-            } else {
-                let expected = if bytes > model.len() as u64 { Err(NotLent) } else { Ok(()) };
-                prop_assert_eq!(lent.take_back(bytes), expected);
-                if expected.is_ok() {
-                    model.drain(..bytes as usize);
-                }
-            }
-            prop_assert_eq!(lent.bytes(), model.len() as u64);
-            for thing in &things {
-                let in_model = model.iter().filter(|its| Rc::as_ptr(its) == thing.as_ptr()).count();
-                prop_assert_eq!(thing.strong_count(), in_model + usize::from(in_model > 0));
-            }
-        }
-        lent.clear();
-        model.clear();
-        prop_assert!(things.iter().all(|thing| thing.strong_count() == 0));
+/// Goal: of a file only what nothing can take away or change is mapped.
+#[test]
+fn a_view_of_a_file_needs_seals() {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("file", flags).unwrap();
+    rustix::fs::ftruncate(&file, 8192).unwrap();
+    for seal in [SealFlags::SHRINK, SealFlags::WRITE] {
+        assert_eq!(View::of_sealed_file(&file, 4096, 4096).unwrap_err(), Errno::INVAL);
+        rustix::fs::fcntl_add_seals(&file, seal).unwrap();
     }
+    assert_eq!(View::of_sealed_file(&file, 4096, 4096).unwrap().bytes(0..4096), [0; 4096]);
+    for (offset, bytes) in [(4096, 4097), (8192, 1), (4096, 0), (1, 1), (u64::MAX, 2)] {
+        assert_eq!(
+            View::of_sealed_file(&file, offset, bytes).unwrap_err(),
+            Errno::INVAL,
+            "{offset}, {bytes}"
+        );
+    }
+    let program = std::fs::File::open("/proc/self/exe").unwrap();
+    assert_eq!(View::of_sealed_file(&program, 0, 4096).unwrap_err(), Errno::INVAL);
 }
 
 /// Goal: the kernel refuses every way to write to a pool, or to change its size, to a peer that has its descriptor.
@@ -141,10 +131,10 @@ fn a_peer_can_neither_write_nor_resize() {
 /// Goal: a file that may shrink under its reader is refused as a pool.
 #[test]
 fn a_pool_that_may_shrink_is_refused() {
-    let file = rustix::fs::memfd_create("loose", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    let file = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
     rustix::fs::ftruncate(&file, 4096).unwrap();
     assert_eq!(View::of_pool(&file, 4096).unwrap_err(), Errno::INVAL);
-    rustix::fs::fcntl_add_seals(&file, rustix::fs::SealFlags::SHRINK).unwrap();
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
     assert_eq!(View::of_pool(&file, 4097).unwrap_err(), Errno::INVAL);
     assert_eq!(View::of_pool(&file, 4096).unwrap().len(), 4096);
 }

@@ -131,7 +131,7 @@ proptest! {
         let text = format!("Cache-Control: {update}\nETag: \"b\"\n").into_bytes();
         let head = ResponseHead::of_lines(text, Status::NOT_MODIFIED, b"", None, |_| true);
         let times = Times { requested_s: NOW_S + wait_s, received_s: NOW_S + wait_s };
-        let freshened = with_request(&request, |request| stored.freshen(&rules, Fetched { request, head, times }));
+        let freshened = with_request(&request, |request| stored.freshen(&rules, &Fetched { request, head, times }));
         let other: String = fields
             .lines()
             .filter(|line| !line.starts_with("Cache-Control") && !line.starts_with("Age"))

@@ -10,6 +10,7 @@ use super::aggregates::{Agg, Range, bytes_of, destroy, functions, gathered};
 use super::process::{Known, default_allocator, forget, known};
 use super::{Code, code, code_of, get, give, put};
 use crate::Reader;
+use crate::memory::{is_in_memory, look};
 
 /// At most `bytes_max` bytes from a descriptor.
 pub(super) fn read(descriptor: c_int, bytes_max: usize) -> Result<Aggregate, Code> {
@@ -21,6 +22,14 @@ pub(super) fn write(descriptor: c_int, aggregate: &Aggregate) -> Result<usize, C
     let Known { writer, .. } = known(descriptor)?;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     writer.write(aggregate).map(|count| count as usize).map_err(|error| code_of(&error))
+}
+
+/// Brings ranges of files into memory, of the standard pool.
+pub(super) fn look_at(aggregate: &mut Aggregate) -> Result<(), Code> {
+    if is_in_memory(aggregate) {
+        return Ok(());
+    }
+    look(aggregate, &default_allocator()?).map_err(|error| code_of(&error))
 }
 
 fn with_reader<R>(

@@ -4,8 +4,8 @@ use baton_buf::Piece;
 use libc::{c_char, c_long, size_t};
 
 use super::aggregates::{Agg, functions};
-use super::{Code, code, code_of, get, give, put};
-use crate::memory::look;
+use super::descriptors::look_at;
+use super::{Code, code, get, give, put};
 
 /// `IOL_Context`.
 pub struct Traversal {
@@ -21,7 +21,7 @@ fn run(agg: &mut Agg, position: usize) -> Result<&[u8], Code> {
         return Ok(part.map_or(&[][..], |part| part));
     }
     let bytes = agg.frozen();
-    look(bytes).map_err(|error| code_of(&error))?;
+    look_at(bytes)?;
     let mut before = 0;
     for piece in bytes.pieces() {
         let Piece::Memory(slice) = piece else { return Err(libc::EINVAL) };

@@ -5,9 +5,8 @@ use std::ffi::CStr;
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 
 use super::Code;
-use super::descriptors::{read, write};
+use super::descriptors::{look_at, read, write};
 use super::process::{default_allocator, forget};
-use crate::memory::look;
 
 /// `cookie_io_functions_t` of glibc.
 #[repr(C)]
@@ -49,7 +48,7 @@ pub unsafe extern "C" fn IOL_fdopen(fd: c_int, mode: *const c_char) -> *mut FILE
 
 unsafe extern "C" fn fill(cookie: *mut c_void, into: *mut c_char, size: size_t) -> ssize_t {
     let copied = read(cookie.addr() as c_int, size).and_then(|mut bytes| {
-        look(&mut bytes).map_err(|error| super::code_of(&error))?;
+        look_at(&mut bytes)?;
         let mut at = 0;
         for piece in bytes.pieces() {
             let baton_buf::Piece::Memory(slice) = piece else { return Err(libc::EINVAL) };

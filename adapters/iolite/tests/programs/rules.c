@@ -231,6 +231,39 @@ static void ranges_of_a_file(void)
     OK(IOL_close(file));
 }
 
+/* What was looked at stays; what was not is an error if the file ends in front of it. */
+static void ranges_outlive_their_file(void)
+{
+    char path[] = "/tmp/iolite-XXXXXX";
+    int file = mkstemp(path);
+    IOL_Agg *seen, *unseen;
+    IOL_Context *context;
+    const char *at;
+    size_t count;
+    CHECK(file >= 0);
+    OK(unlink(path));
+    OK(ftruncate(file, 40000));
+    OK(IOL_read(file, &seen, 20000, &count));
+    OK(IOL_read(file, &unseen, 20000, &count));
+    OK(IOL_gen_start(seen, &context));
+    OK(IOL_gen_nextRd(context, &at, &count));
+    CHECK(count > 0);
+    OK(ftruncate(file, 0));
+    for (size_t left = 20000; left > 0; left -= count) {
+        for (size_t i = 0; i < count; i++)
+            CHECK(at[i] == 0);
+        if (left > count)
+            OK(IOL_gen_nextRd(context, &at, &count));
+    }
+    OK(IOL_gen_end(context));
+    OK(IOL_destroy(seen));
+    OK(IOL_gen_start(unseen, &context));
+    CHECK(IOL_gen_nextRd(context, &at, &count) == EIO);
+    OK(IOL_gen_end(context));
+    OK(IOL_destroy(unseen));
+    OK(IOL_close(file));
+}
+
 /* How many bytes are in a pipe after 64 KiB were written to it. */
 static int in_pipe(int ends[2])
 {
@@ -294,7 +327,7 @@ int main(void)
     static const struct { const char *name; void (*holds)(void); } rules[] = {
         RULE(destroy_waits_for_contexts), RULE(split_at_its_ends), RULE(select_is_cut_off), RULE(vectors_and_duplicates),
         RULE(only_fresh_aggregates_are_written), RULE(contexts_seek_and_tell), RULE(a_short_write_keeps_the_aggregate),
-        RULE(ranges_of_a_file), RULE(references_can_be_refused), RULE(allocators_and_misuse),
+        RULE(ranges_of_a_file), RULE(ranges_outlive_their_file), RULE(references_can_be_refused), RULE(allocators_and_misuse),
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         rules[i].holds();

@@ -2,9 +2,9 @@
  *
  * stage produce FROM BYTES [PIECE]   writes bytes FROM to FROM + BYTES of a pattern, in pieces of any size or of PIECE bytes
  * stage copy                         standard input to standard output
- * stage check [hoard]                reads the pattern to the end; prints how many bytes, and how many of them were read by
+ * stage check [hoard|blind]          reads the pattern to the end; prints how many bytes, and how many of them were read by
  *                                    system calls; with "hoard" it keeps all aggregates, has a child that destroys its
- *                                    copies of some, and looks at all once more
+ *                                    copies of some, and looks at all once more; with "blind" it looks at none
  * stage fork BYTES                   writes the pattern, and in a child, at the same time, to descriptor 3
  * stage stdio                        copies by the streams of stdio
  */
@@ -85,13 +85,14 @@ static size_t look(IOL_Agg *agg, size_t at)
 
 enum { KEPT_MAX = 4096, KEPT_BEFORE_FORK = 64 };
 
-static void check(int hoards)
+static void check(const char *how)
 {
     static IOL_Agg *kept[KEPT_MAX];
     IOL_Agg *agg;
     size_t count, at = 0, before = bytes_read(), number = 0;
+    int hoards = strcmp(how, "hoard") == 0, is_blind = strcmp(how, "blind") == 0;
     while (must(IOL_read(0, &agg, 65536, &count), "read"), count > 0) {
-        at = look(agg, at);
+        at = is_blind ? at + count : look(agg, at);
         if (!hoards) {
             must(IOL_destroy(agg), "destroy");
             continue;
@@ -105,6 +106,7 @@ static void check(int hoards)
         if (number == KEPT_BEFORE_FORK)
             wait(NULL);
     }
+    IOL_destroy(agg);
     printf("%zu %zu\n", at, bytes_read() - before);
     at = 0;
     for (size_t i = 0; i < number; i++)
@@ -119,7 +121,7 @@ int main(int count, char **words)
     } else if (strcmp(what, "copy") == 0) {
         copy();
     } else if (strcmp(what, "check") == 0) {
-        check(count > 2);
+        check(count > 2 ? words[2] : "");
     } else if (strcmp(what, "fork") == 0 && count > 2) {
         size_t bytes = strtoul(words[2], NULL, 10);
         produce(1, 0, 100000, 0);

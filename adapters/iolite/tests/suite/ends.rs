@@ -10,7 +10,7 @@ use baton_iolite::{Aggregate, Allocator, Reader, Writer};
 use crate::hostile::{bytes_of, filled};
 
 /// A pipe with a reader that listens, and a writer.
-fn ends(allocator: &Allocator) -> (Reader<OwnedFd>, Writer<OwnedFd>) {
+pub(crate) fn ends(allocator: &Allocator) -> (Reader<OwnedFd>, Writer<OwnedFd>) {
     let (from, to) = rustix::pipe::pipe().unwrap();
     (Reader::new(from, allocator).unwrap(), Writer::new(to))
 }

@@ -35,7 +35,7 @@ fn memory(bytes: u64, is_sealed: bool) -> OwnedFd {
 }
 
 pub(crate) fn bytes_of(mut aggregate: Aggregate) -> Vec<u8> {
-    look(&mut aggregate).unwrap();
+    look(&mut aggregate, &Allocator::new().unwrap()).unwrap();
     let mut bytes = Vec::new();
     for piece in aggregate.pieces() {
         let baton_buf::Piece::Memory(slice) = piece else { panic!("{piece:?} is not mapped") };

@@ -2,6 +2,7 @@
 
 mod chains;
 mod ends;
+mod files;
 mod hostile;
 mod program;
 mod rules;

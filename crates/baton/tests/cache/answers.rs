@@ -10,6 +10,7 @@ protocols::over_every_protocol!(
     bodies_of_many_blocks,
     responses_vary,
     stale_responses_are_revalidated,
+    a_confirmation_that_is_not_kept_is_for_its_client,
     a_changed_response_takes_the_place,
     what_is_not_for_others_is_not_kept,
     changes_invalidate,
@@ -103,6 +104,28 @@ fn stale_responses_are_revalidated(site: &Site) {
     assert_eq!(visitor.seen()[1].field("if-none-match"), Some("\"1\""));
     let hit = visitor.get("500");
     assert_eq!((hit.text(), status(&hit).as_str()), ("the body", "baton; hit"));
+}
+
+/// RFC 9111 section 4.3.4: what a 304 says counts for the client that has asked, even where it may not be stored.
+fn a_confirmation_that_is_not_kept_is_for_its_client(site: &Site) {
+    let stored = "200|Cache-Control: public, max-age=0|ETag: \"1\"|Date: Sun, 06 Nov 1994 08:49:37 GMT|X-Old: yes||the body";
+    for (update, fields, is_kept) in [
+        ("304|Cache-Control: no-store|ETag: \"1\"|X-Old: no", "", false),
+        ("304|Cache-Control: max-age=60|ETag: \"1\"|X-Old: no", "Authorization: Basic YTpi\r\n", true),
+    ] {
+        let mut visitor = site.visitor("confirmed");
+        visitor.get(stored);
+        let response = visitor.ask("GET", update, fields);
+        assert_eq!(
+            (response.status, response.text(), response.field("x-old")),
+            (200, "the body", Some("no"))
+        );
+        assert!(!response.field("date").unwrap().contains("1994"), "{response:?}");
+        assert!(response.field("age").unwrap().parse::<u32>().unwrap() < 1_000, "{response:?}");
+        let next = visitor.get("304|ETag: \"1\"");
+        assert_eq!(next.field("x-old").is_some(), is_kept, "{update}: {next:?}");
+        assert_eq!(visitor.seen()[2].field("if-none-match").is_some(), is_kept, "{update}");
+    }
 }
 
 fn a_changed_response_takes_the_place(site: &Site) {

@@ -42,6 +42,26 @@ fn a_response_for_one_client_goes_to_no_other() {
     assert!(bench.cache.is_at_rest());
 }
 
+/// Goal: what a 304 says that may not be stored is for the client that has asked, and no other gets the response.
+#[test]
+fn a_confirmation_for_one_client_goes_to_no_other() {
+    let mut bench = Bench::new("confirmed");
+    let first = bench.begin("/");
+    let mut origin = bench.accept().expect("a fetch");
+    bench.answer(&mut origin, CACHED);
+    bench.response(first);
+    wait_s(100);
+    let (second, third) = (bench.begin("/"), bench.begin("/"));
+    let confirmed = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nCache-Control: private\r\n\r\n";
+    bench.answer(&mut origin, confirmed);
+    assert_eq!(bench.response(second), (vec!["stale"], 200, b"hi".to_vec()));
+    assert!(bench.take(third).is_some());
+    let asked = bench.answer(&mut origin, CACHED);
+    assert!(!asked.contains("If-None-Match"), "{asked}");
+    assert_eq!(bench.response(third).2, b"hi");
+    assert!(bench.cache.is_at_rest());
+}
+
 #[test]
 fn a_client_that_leaves_takes_no_fetch_from_another() {
     let mut bench = Bench::new("left");

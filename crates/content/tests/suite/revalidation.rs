@@ -183,6 +183,28 @@ fn a_hot_file_is_taken_into_memory() {
     assert!(!in_memory("/first"));
 }
 
+/// Goal: files take the part of their memory that they are given, whichever of its two bounds changes last.
+#[test]
+fn files_give_up_a_part_of_their_memory() {
+    let site = Site::new();
+    let paths: Vec<String> = (0..16).map(|number| format!("/{number}.txt")).collect();
+    paths.iter().for_each(|path| site.write(&path[1..], &[b'x'; 60_000]));
+    let bytes = || {
+        paths.iter().for_each(|path| assert_eq!(site.content(path), [b'x'; 60_000]));
+        site.stats().memory_bytes
+    };
+    site.cache.set_memory_bytes_max(1 << 20);
+    assert!(bytes() > 16 * 60_000);
+    assert!(!site.cache.set_memory_share(1_000), "all stay");
+    assert!(site.cache.set_memory_share(0));
+    assert!((60_000..1 << 17).contains(&site.stats().memory_bytes), "an eighth, at once");
+    assert!((60_000..1 << 17).contains(&bytes()), "and from then on");
+    site.cache.set_memory_bytes_max(4 << 20);
+    assert!((4 * 60_000..1 << 19).contains(&bytes()), "an eighth of more");
+    assert!(!site.cache.set_memory_share(500));
+    assert!(bytes() > 16 * 60_000);
+}
+
 #[test]
 fn an_evicted_file_is_loaded_again_without_resolving_its_name() {
     let site = Site::new();

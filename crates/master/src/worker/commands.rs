@@ -182,7 +182,9 @@ impl CommandThread {
                 }
             }
             ToWorker::CacheMemory { permille } => {
-                if self.purges.cache.set_memory_share(permille, Clock::default().now_ms()) {
+                let files = self.steering.set_memory_share(permille);
+                let responses = self.purges.cache.set_memory_share(permille, Clock::default().now_ms());
+                if files || responses {
                     give_back();
                 }
             }

@@ -150,6 +150,7 @@ fn work(setup: WorkerSetup, channel: &Arc<OwnedFd>) -> Result<(), String> {
     // The plan has what it needs of them.
     resources.pem_files = PemFiles::default();
     let steering = Arc::new(Steering::new());
+    steering.set_memory_share(setup.cache_permille);
     steering.hold(claims(&setup.config, &resources.process_tables));
     let outbox = (setup.all_counters.len() > 1).then(PurgeOutbox::new).transpose();
     let outbox = outbox.map_err(|error| format!("cannot begin: {error}"))?.map(Arc::new);

@@ -59,7 +59,7 @@ impl Stored {
         if_range: bool,
     ) -> Result<(Self, ContentRange), NotJoined> {
         let part = self.place_of(&fetched.head, if_range)?;
-        let mut joined = self.freshen(rules, fetched).map_err(NotJoined::NotStored)?;
+        let mut joined = self.freshen(rules, &fetched).map_err(NotJoined::NotStored)?;
         if joined.head.content_length().is_none() {
             joined.head.set_content_length(part.length);
         }

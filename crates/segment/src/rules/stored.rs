@@ -33,11 +33,7 @@ impl Stored {
         let variant = VariantKey::of(fetched.request, &fetched.head)?;
         let freshness = control.freshness(rules, &fetched.head, fetched.times);
         judge_freshness(&fetched, &control.directives, &freshness)?;
-        let mut head = keep(fetched.head, &control.directives);
-        // RFC 9110 section 6.6.1: who stores a response without Date adds the time at which it came.
-        if head.field("Date").is_none() {
-            head.add("Date", &Stamp::at(fetched.times.received_s).date);
-        }
+        let head = dated(keep(fetched.head, &control.directives), fetched.times);
         Ok(Self::of_parts(head, fetched.times, freshness, variant))
     }
 
@@ -114,6 +110,14 @@ impl Control {
     pub(super) fn freshness(&self, rules: &RouteRules, head: &ResponseHead, times: Times) -> Freshness {
         Freshness::of(rules, head, &self.directives, self.is_targeted, times)
     }
+}
+
+/// The head with a Date. Who stores a response without one adds the time at which it came (RFC 9110 section 6.6.1).
+pub(super) fn dated(mut head: ResponseHead, times: Times) -> ResponseHead {
+    if head.field("Date").is_none() {
+        head.add("Date", &Stamp::at(times.received_s).date);
+    }
+    head
 }
 
 /// The head that is kept: without the fields that must not be, and as that of the whole.

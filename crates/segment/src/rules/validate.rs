@@ -1,6 +1,7 @@
 //! What the answer to a validation means for what is stored (RFC 9111 sections 4.3.1, 4.3.3 to 4.3.5).
 
 use super::storable::Fetched;
+use super::stored::dated;
 use super::{CacheRequest, NotStored, RouteRules, Stored, Validators};
 use baton_http::Method;
 use baton_http::origin::ResponseHead;
@@ -84,12 +85,18 @@ impl Stored {
     /// for: it decides about Vary. The tag stays as it is.
     ///
     /// # Errors
-    /// It is not updated. This client may have it; then it goes, unless the reason is
-    /// [the request's](NotStored::is_of_the_request).
-    pub fn freshen(&self, rules: &RouteRules, fetched: Fetched<'_>) -> Result<Self, NotStored> {
+    /// It is not updated. This client has [`freshened_once`](Self::freshened_once); then the stored response goes, unless the
+    /// reason is [the request's](NotStored::is_of_the_request).
+    pub fn freshen(&self, rules: &RouteRules, fetched: &Fetched<'_>) -> Result<Self, NotStored> {
         let Fetched { request, head: update, times } = fetched;
-        let merged = merge(rules, &self.head, &update);
-        Self::updated(rules, Fetched { request, head: merged, times })
+        let merged = merge(rules, &self.head, update);
+        Self::updated(rules, Fetched { request, head: merged, times: *times })
+    }
+
+    /// The same for the one client that has asked, where the update may not be kept (RFC 9111 section 4.3.4).
+    pub fn freshened_once(&self, rules: &RouteRules, fetched: &Fetched<'_>) -> Self {
+        let head = dated(merge(rules, &self.head, &fetched.head), fetched.times);
+        Self::restore(rules, head, fetched.times, self.variant.clone())
     }
 
     /// What a HEAD that was answered with 200 tells (RFC 9111 section 4.3.5): the stored response with its fields.
@@ -101,7 +108,7 @@ impl Stored {
     pub fn freshen_by_head(
         &self,
         rules: &RouteRules,
-        fetched: Fetched<'_>,
+        fetched: &Fetched<'_>,
     ) -> Option<Result<Self, NotStored>> {
         let (own, new) = (self.validators(), Validators::of(&fetched.head));
         let is_same_tag = new.etag.is_none_or(|etag| own.etag.is_some_and(|own| own.matches_weakly(etag)));
@@ -175,7 +182,7 @@ mod tests {
     fn freshen(stored: &str, update: &str) -> Result<Stored, NotStored> {
         let stored = store("", 200, stored, 0).unwrap();
         with_request("GET", "", |request| {
-            stored.freshen(&RouteRules::default(), fetched(request, response(304, update), 100))
+            stored.freshen(&RouteRules::default(), &fetched(request, response(304, update), 100))
         })
     }
 
@@ -220,7 +227,7 @@ mod tests {
         let stored = store("", 200, stored, 0).unwrap();
         with_request("GET", "", |request| {
             let freshened =
-                stored.freshen(&rules, fetched(request, response(304, "Set-Cookie: z"), 100)).unwrap();
+                stored.freshen(&rules, &fetched(request, response(304, "Set-Cookie: z"), 100)).unwrap();
             assert_eq!(freshened.head().field("Set-Cookie"), Some(&b"z"[..]));
         });
     }
@@ -230,6 +237,13 @@ mod tests {
         let stored = "Cache-Control: max-age=10; ETag: \"a\"";
         assert_eq!(freshen(stored, "Cache-Control: no-store"), Err(NotStored::NoStore));
         assert_eq!(freshen(stored, "Vary: *"), Err(NotStored::VaryStar));
+        let update = "Cache-Control: no-store; A: 2; Age: 3";
+        let once = with_request("GET", "", |request| {
+            let stored = store("", 200, "Cache-Control: max-age=10; ETag: \"a\"; A: 1; Age: 9", 0).unwrap();
+            stored.freshened_once(&RouteRules::default(), &fetched(request, response(304, update), 100))
+        });
+        assert_eq!(fields(once.head()), "ETag: \"a\"; Cache-Control: no-store; A: 2; Age: 3");
+        assert_eq!((once.freshness().date_s(), once.freshness().age_s(NOW_S + 101)), (NOW_S + 100, 4));
         assert!(!NotStored::NoStore.is_of_the_request());
         // A client's own wish ends nothing.
         let stored = store("", 200, stored, 0).unwrap();
@@ -239,13 +253,13 @@ mod tests {
         ] {
             with_request("GET", fields, |request| {
                 let update = fetched(request, response(304, ""), 100);
-                assert_eq!(stored.freshen(&RouteRules::default(), update), Err(reason));
+                assert_eq!(stored.freshen(&RouteRules::default(), &update), Err(reason));
                 assert!(reason.is_of_the_request());
             });
         }
         with_request("HEAD", "", |request| {
             let update = fetched(request, response(304, ""), 100);
-            assert!(stored.freshen(&RouteRules::default(), update).is_ok());
+            assert!(stored.freshen(&RouteRules::default(), &update).is_ok());
         });
     }
 
@@ -256,7 +270,7 @@ mod tests {
             let mut head = response(status, fields);
             head.set_content_length(length);
             with_request("HEAD", "", |request| {
-                stored.freshen_by_head(&RouteRules::default(), fetched(request, head, 100))
+                stored.freshen_by_head(&RouteRules::default(), &fetched(request, head, 100))
             })
         };
         let freshened = by_head(200, "ETag: \"a\"; A: 2", Some(10)).unwrap().unwrap();
