@@ -155,7 +155,11 @@ impl Steering {
         state.memory_permille = Some(permille);
         let caches: Vec<_> = state.file_caches.iter().filter_map(Weak::upgrade).collect();
         drop(state);
-        caches.iter().fold(false, |shrunk, cache| cache.set_memory_share(permille) || shrunk)
+        let mut has_shrunk = false;
+        for cache in caches.iter() {
+            has_shrunk |= cache.set_memory_share(permille);
+        }
+        has_shrunk
     }
 
     /// Has a cache of files follow [`set_memory_share`](Self::set_memory_share), as long as it is used.
