@@ -6,7 +6,7 @@ use baton_http::{FieldRules, ReplyHead, Stamp, VariableSource, VariableText, is_
 use baton_site::cors::Allowed;
 use baton_site::mark::Mark;
 use baton_site::matcher::Matcher;
-use baton_site::plan::{Digest, ErrorPage, Plan};
+use baton_site::plan::{Digest, ErrorPage, Fetching, Plan};
 
 use crate::value::Author;
 
@@ -31,6 +31,8 @@ pub struct Rules<'a> {
     pub mark: Option<&'a Mark>,
     /// The media types that the client takes.
     pub accept: Option<&'a [u8]>,
+    /// Whether a file was in memory, if the request is one whose response says so.
+    pub was_in_memory: bool,
     /// Whether responses say what the server is.
     pub server_header: bool,
     /// More ranges of a file than these are the whole.
@@ -50,6 +52,7 @@ impl<'a> Rules<'a> {
             allowed: None,
             mark: None,
             accept: None,
+            was_in_memory: false,
             server_header: plan.server_header,
             ranges_max: plan.limits.ranges_max,
         }
@@ -57,7 +60,7 @@ impl<'a> Rules<'a> {
 
     /// Whether the head is for this request alone.
     pub(crate) fn is_personal(&self) -> bool {
-        self.allowed.is_some() || self.id().is_some() || self.has_variables()
+        self.allowed.is_some() || self.id().is_some() || self.has_variables() || self.was_in_memory
     }
 
     /// Whether the fields that the configuration adds depend on the request.
@@ -120,6 +123,10 @@ impl<'a> Rules<'a> {
         }
         if let Some(allowed) = &self.allowed {
             allowed.push(&mut lines);
+        }
+        if self.was_in_memory {
+            let (name, value) = Fetching::HIT;
+            lines.field(name, value);
         }
         let Some(headers) = self.headers else { return };
         let is_said = |name: &str, value: &VariableText| match author {

@@ -89,6 +89,8 @@ pub(crate) struct Exchange {
     may_fetch: bool,
     /// When its file was looked for on this node's disk, if that is to be known.
     reading_since_us: Option<u64>,
+    /// Its file is in memory, and the node that fetches it is told so.
+    is_hit: bool,
 }
 
 #[derive(Debug)]
@@ -133,6 +135,7 @@ impl Exchange {
             protocol: None,
             may_fetch: false,
             reading_since_us: None,
+            is_hit: false,
         }
     }
 
@@ -335,6 +338,7 @@ impl Exchange {
                 FileSupply::Home(fetch) => return self.fetch(env, plan, routed, head, fetch),
             }
         }
+        self.is_hit |= found.is_none() && fetched::is_hit(env.ctx, plan, routed, head);
         let source = routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found);
         if let Ok(Source::Found(Found::File(stored))) = &source
             && let Some(since_us) = self.reading_since_us.take().filter(|_| stored.in_memory())
@@ -489,7 +493,8 @@ impl Exchange {
     ) {
         let head_with_variables = head.filter(|_| rules.has_variables());
         let facts = head_with_variables.map(|head| self.facts(env.client, head, rules.matcher));
-        let rules = Rules { mark: self.record.mark.as_deref(), variables: &facts, ..*rules };
+        let mark = self.record.mark.as_deref();
+        let rules = Rules { mark, variables: &facts, was_in_memory: self.is_hit, ..*rules };
         let ready = baton_response::finish(response, &rules, head, &mut env.ctx.supplies(), &mut env.reply);
         self.finish(env, ready);
     }

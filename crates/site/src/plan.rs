@@ -316,6 +316,9 @@ impl Fetching {
     /// What a node adds there when it fetches. A client that says so has its files read here, no more.
     pub const MARK: &'static str = "baton-fetch";
 
+    /// What a home says of a file that it has in memory (RFC 9211), and a node that fetches looks at.
+    pub const HIT: (&'static str, &'static str) = ("Cache-Status", "baton; hit");
+
     /// Of these nodes.
     pub fn new(delegate: Arc<Delegate>, homes: Homes, door: usize) -> Self {
         Self { delegate, homes, door, under_way: Shares::default() }

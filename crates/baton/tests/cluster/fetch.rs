@@ -174,11 +174,18 @@ fn no_request_is_fetched_twice() {
     let file = homes.other[0];
     let path = format!("/{file}.bin");
     let mut client = homes.client(&cluster);
-    is_whole(&client.ask("GET", &path, "CDN-Loop: other, baton-fetch\r\n"), file);
+    let read = client.ask("GET", &path, "CDN-Loop: other, baton-fetch\r\n");
+    is_whole(&read, file);
+    assert_eq!(read.field("cache-status"), None, "its disk took part of the time");
     assert_eq!(sources(&cluster.nodes[0], &path, 1), ["- - -"]);
-    // It is in memory now.
-    is_whole(&client.get(&path), file);
-    assert_eq!(sources(&cluster.nodes[0], &path, 2), ["- - -"; 2]);
+    // It is in memory now, which another node is told.
+    let sent = client.ask("GET", &path, "CDN-Loop: baton-fetch\r\n");
+    is_whole(&sent, file);
+    assert_eq!(sent.field("cache-status"), Some("baton; hit"));
+    let sent = client.get(&path);
+    is_whole(&sent, file);
+    assert_eq!(sent.field("cache-status"), None);
+    assert_eq!(sources(&cluster.nodes[0], &path, 3), ["- - -"; 3]);
 
     let file = homes.other[1];
     kill_second_node(&mut cluster);

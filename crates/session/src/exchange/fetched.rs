@@ -95,6 +95,12 @@ pub(super) fn supply(
     }))
 }
 
+/// Whether another node fetches a file that is in memory here.
+pub(super) fn is_hit(ctx: &Context, plan: &Plan, routed: &Routed<'_>, head: &RequestHead<'_>) -> bool {
+    let (Some(_), Some(tree)) = (plan.fetching(), routed.files()) else { return false };
+    head.fields_of(Fetching::LOOPS).any(says_mark) && is_at_hand(ctx, tree, head)
+}
+
 /// A file that was not in memory was read here; `since_us`: when it was looked for.
 pub(super) fn note_read(ctx: &Context, plan: &Plan, since_us: u64) {
     if let Some(fetching) = plan.fetching() {
@@ -123,7 +129,10 @@ impl Fetch {
         clock: &Clock,
     ) -> bool {
         self.has_answered = true;
-        self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
+        let (name, value) = Fetching::HIT;
+        if head.field(name).is_some_and(|said| said == value.as_bytes()) {
+            self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
+        }
         if !answers(head.status(), request) {
             return false;
         }

@@ -16,8 +16,17 @@ pub(crate) struct Connection {
 pub(crate) struct Placed {
     pub(crate) node: NodeId,
     pub(crate) cost: GettingThere,
-    /// The node that relays the answer.
-    pub(crate) relayed_by: Option<NodeId>,
+    /// What becomes of the answer, if another node has the connection.
+    pub(crate) relay: Option<Relay>,
+}
+
+/// An answer that another node relays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Relay {
+    /// The node that has the connection.
+    pub(crate) node: NodeId,
+    /// Whether its home had the file in memory, as it tells.
+    pub(crate) was_in_memory: bool,
 }
 
 /// Clients that have a connection.
@@ -25,6 +34,6 @@ pub(crate) const CLIENTS: usize = 1 << 10;
 
 impl Placed {
     pub(super) fn at(node: NodeId) -> Self {
-        Self { node, cost: GettingThere::default(), relayed_by: None }
+        Self { node, cost: GettingThere::default(), relay: None }
     }
 }

@@ -5,7 +5,7 @@
 
 use baton_dispatch::{FetchRule, NodeId, Prices};
 
-use super::connection::{CLIENTS, Connection, Placed};
+use super::connection::{CLIENTS, Connection, Placed, Relay};
 use super::front_end::GettingThere;
 use super::node::{Job, RequestId, StationId};
 use super::scenario::KeptWay;
@@ -30,7 +30,7 @@ impl Simulation<'_> {
             None => self.place_first(kept.way, front_end, request)?,
         };
         let before = here.map_or(kept.requests, |_| connection.requests_left);
-        let node = Some(placed.relayed_by.unwrap_or(placed.node));
+        let node = Some(placed.relay.map_or(placed.node, |relay| relay.node));
         self.connections[client] = Connection { node, requests_left: before - 1 };
         self.dispatched += 1;
         Some(placed)
@@ -68,7 +68,10 @@ impl Simulation<'_> {
             let (target, cluster) = (target_of(self.trace, request), self.front_ends.cluster(front_end));
             let home = self.nodes[here.index()].fetches.source(rule, here, target, cluster);
             return Some(match home {
-                Some(home) => Placed { relayed_by: Some(here), ..Placed::at(home) },
+                Some(home) => {
+                    let relay = Relay { node: here, was_in_memory: false };
+                    Placed { relay: Some(relay), ..Placed::at(home) }
+                }
                 None => Placed::at(here),
             });
         }
@@ -81,11 +84,13 @@ impl Simulation<'_> {
     /// A node has answered: the client has that, or another node relays it.
     pub(crate) fn handle_finished(&mut self, id: RequestId) {
         let active = &mut self.active[id as usize];
-        let Some(relay) = active.relayed_by.take() else { return self.handle_answered(id) };
-        let us = (self.now_ns - active.admitted_ns) / 1_000;
-        self.nodes[relay.index()].fetches.note_fetched(us);
+        let Some(relay) = active.relay.take() else { return self.handle_answered(id) };
+        if relay.was_in_memory {
+            let us = (self.now_ns - active.admitted_ns) / 1_000;
+            self.nodes[relay.node.index()].fetches.note_fetched(us);
+        }
         let ns = Prices::GUESSED.relay_ns(self.bytes_of(self.active[id as usize].request)) as u64;
-        self.offer(relay.0, StationId::Cpu, Work { job: Job::Relay(id), ns });
+        self.offer(relay.node.0, StationId::Cpu, Work { job: Job::Relay(id), ns });
     }
 }
 

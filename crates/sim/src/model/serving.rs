@@ -42,6 +42,9 @@ impl Simulation<'_> {
             return self.finish_sending(node, id);
         }
         if known.cache.touch(target_id, now_ns) {
+            if let Some(relay) = &mut self.active[id as usize].relay {
+                relay.was_in_memory = true;
+            }
             self.measures.handle_found(Found::Hit);
             return self.finish_sending(node, id);
         }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use baton_dispatch::{NodeId, PolicyName, Target};
 
-use super::connection::{CLIENTS, Connection, Placed};
+use super::connection::{CLIENTS, Connection, Placed, Relay};
 use super::front_end::{Completion, FrontEnds, Waiting};
 use super::node::{Job, Node, RequestId, StationId, weighted};
 use super::outcome::{Measures, Outcome};
@@ -81,8 +81,8 @@ pub(crate) struct Active {
     pub(crate) is_sending: bool,
     /// The file that another node sends it out of its memory.
     pub(crate) loan: Option<Loan>,
-    /// The node that sends the answer on, if another one than `node` has the connection.
-    pub(crate) relayed_by: Option<NodeId>,
+    /// What becomes of the answer, if another one than `node` has the connection.
+    pub(crate) relay: Option<Relay>,
     /// Work of the node's processor to take the connection, besides that of any connection.
     pub(crate) arrival_ns: u64,
 }
@@ -276,7 +276,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn handoff(&mut self, front_end: usize, placed: Placed, waiting: Waiting) {
-        let Placed { node, cost, relayed_by } = placed;
+        let Placed { node, cost, relay } = placed;
         self.front_ends.begin(front_end, node);
         let active = Active {
             request: waiting.request,
@@ -287,7 +287,7 @@ impl<'a> Simulation<'a> {
             blocks_sent: 0,
             is_sending: false,
             loan: None,
-            relayed_by,
+            relay,
             arrival_ns: cost.node_ns,
         };
         let id = match self.free.pop() {

@@ -65,7 +65,7 @@ impl Homes {
         self.peers.balance().fetches.note_read(us);
     }
 
-    /// An answer has begun so many microseconds after the home was asked.
+    /// The answer of a home that had the file in memory has begun so many microseconds after it was asked.
     pub fn note_fetched(&self, us: u64) {
         self.peers.balance().fetches.note_fetched(us);
     }
@@ -166,7 +166,7 @@ mod tests {
         let rehearsed = homes.rehearse(b"/1", 1);
         assert_eq!(rehearsed.is_fetched, rehearsed.home.is_some());
         assert!(rehearsed.read_us > 9_000.0);
-        (0..30).for_each(|_| homes.note_failed());
+        (0..60).for_each(|_| homes.note_failed());
         assert_eq!(fetched(&homes), 0);
     }
 }
