@@ -293,24 +293,27 @@ fn objects_that_are_read_are_not_displaced() {
     assert!(first.is_none_or(|here| index.is_current(here)));
 }
 
-/// Goal: what is beyond the bound of objects goes from the class that has most of them. That with most bytes beyond its share gave way
-/// once: one long object, and when that had gone, the index took nothing new.
+/// Goal: what is beyond the bound of objects goes from the class that has most of them beyond its share. That with most bytes
+/// beyond its share gave way once: one long object, and when that had gone, the index took nothing new.
 #[test]
 fn the_class_with_most_objects_gives_way_to_another_object() {
-    let mut index = index(PolicyName::S3Fifo);
+    const OBJECTS_MAX: usize = 64;
+    let settings = settings(PolicyName::S3Fifo, Grouping::UNIFORM);
+    let mut index =
+        Index::new(IndexSettings { objects_max: OBJECTS_MAX, bytes_max: u64::MAX / 2, ..settings });
     let mut put = |key, length, policy: Option<PolicyName>| {
         let facts = Facts { length: Some(length), policy: policy.map(CachePolicy::from), ..Facts::default() };
         let here = index.insert(KeyHash(key), facts, 0)?;
         index.store(here, 0..LAYOUT.blocks_in(length), 0)?;
         index.close(here);
-        Ok::<_, NotStored>(index.find(KeyHash(99)).is_some())
+        Ok::<_, NotStored>(index.find(KeyHash(1000)).is_some())
     };
-    assert_eq!(put(99, BLOCK, Some(PolicyName::Reach)), Ok(true));
+    assert_eq!(put(1000, BLOCK, Some(PolicyName::Reach)), Ok(true));
     for key in 0..3 * OBJECTS_MAX as u128 {
         assert_eq!(put(key, 2 * BLOCK, None), Ok(true), "{key}");
     }
-    assert!(index.purge(KeyHash(99)));
-    let here = index.insert(KeyHash(100), Facts { length: Some(1), ..Facts::default() }, 0);
+    assert!(index.purge(KeyHash(1000)));
+    let here = index.insert(KeyHash(1001), Facts { length: Some(1), ..Facts::default() }, 0);
     assert!(here.is_ok(), "the class of what was purged has nothing to give up");
 }
 

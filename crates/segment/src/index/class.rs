@@ -113,11 +113,12 @@ impl Classes {
         self.shares.fullest(self.all.iter().enumerate().map(bytes), self.bytes_max)
     }
 
-    /// The class with most objects, of those that have something to give up. Shares are of bytes: by them a class of short
-    /// objects would never give way to another object.
-    pub(super) fn most_numerous(&mut self) -> Option<(ClassId, &mut Class)> {
-        let classes = self.all.iter_mut().enumerate().filter(|(_, class)| !class.units.is_empty());
-        classes.max_by_key(|(_, class)| class.objects).map(|(number, class)| (number as ClassId, class))
+    /// The class with most objects beyond its share of so many, of those that have something to give up. By its bytes, a class
+    /// of short objects would never give way to another object.
+    pub(super) fn most_numerous(&self, objects_max: usize) -> ClassId {
+        let objects =
+            self.all.iter().map(|class| if class.units.is_empty() { 0 } else { class.objects as u64 });
+        self.shares.fullest(objects, objects_max as u64)
     }
 
     fn tell_room(&mut self) {

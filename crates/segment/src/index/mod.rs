@@ -491,7 +491,8 @@ impl Index {
             if self.stock.objects.len() < self.objects_max {
                 return Ok(());
             }
-            let Some((number, class)) = self.stock.classes.most_numerous() else { break };
+            let number = self.stock.classes.most_numerous(self.objects_max);
+            let class = &mut self.stock.classes[number];
             let Some(victim) = class.machine.victim(now, &class.units) else { break };
             let (object, _) = class.units.place_of(victim);
             if self.stock.objects[object].readers == 0 {

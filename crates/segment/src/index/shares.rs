@@ -67,9 +67,9 @@ impl Shares {
         true
     }
 
-    /// The class with most bytes beyond its share.
-    pub(super) fn fullest(&self, bytes: impl Iterator<Item = u64>, bytes_max: u64) -> ClassId {
-        let beyond = bytes.zip(&self.shares).map(|(bytes, share)| bytes as f64 - share * bytes_max as f64);
+    /// The class with most beyond its share of `max`: bytes or objects.
+    pub(super) fn fullest(&self, amounts: impl Iterator<Item = u64>, max: u64) -> ClassId {
+        let beyond = amounts.zip(&self.shares).map(|(amount, share)| amount as f64 - share * max as f64);
         let fullest = beyond.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));
         fullest.map_or(0, |(class, _)| class as ClassId)
     }
