@@ -130,12 +130,12 @@ fn the_beginning_of_a_film_survives_a_scan() {
 /// ones from being stored. The film went, and then nothing was stored any more.
 #[test]
 fn short_responses_beyond_the_bound_of_objects_displace_each_other() {
-    let server = server_with("auto", "objects_max = 16\n");
+    let server = server_with("auto", "objects_max = 64\n");
     let film = show("few", FILM_BLOCKS);
     let mut agent = server.agent();
     view(&mut agent, &film, 0..1);
     wait_until("the block of the film", || told(&server, &film) == [(0, 1)]);
-    for _ in 0..50 {
+    for _ in 0..120 {
         let short = show("short", 1);
         wait_until("it is stored", || {
             agent.get(&short.address());
