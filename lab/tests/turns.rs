@@ -1,4 +1,4 @@
-//! Servers in boxes with a disk take turns: whoever is not measured stands still, so that its memory stays as it was filled.
+//! Servers in boxes with a disk take turns: one that is not measured stands still, so that its memory stays as it was filled.
 
 use std::fs;
 use std::io::Write;

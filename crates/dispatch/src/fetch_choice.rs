@@ -77,7 +77,7 @@ impl FetchChoice {
         self.is_fetching = self.fetch_us * advantage < self.read_us;
     }
 
-    /// A home has not answered.
+    /// A home has not answered, or refuses to.
     pub fn note_failed(&mut self) {
         self.fetch_us = (self.fetch_us * FAILURE_FACTOR).min(FETCH_US_MAX);
         self.judge();

@@ -338,7 +338,7 @@ impl Exchange {
                 FileSupply::Home(fetch) => return self.fetch(env, plan, routed, head, fetch),
             }
         }
-        self.is_hit |= found.is_none() && fetched::is_hit(env.ctx, plan, routed, head);
+        self.is_hit = found.is_none() && fetched::is_hit(env.ctx, plan, routed, head);
         let source = routed.source(env.ctx, env.stream, head, self.protocol.is_some(), found);
         if let Ok(Source::Found(Found::File(stored))) = &source
             && let Some(since_us) = self.reading_since_us.take().filter(|_| stored.in_memory())

@@ -65,8 +65,12 @@ impl Homes {
 
 /// The home of a path, as a node says; `None`: the node itself.
 fn home(node: &Server, path: &str) -> Option<String> {
-    let told: Value = serde_json::from_str(&node.ctl(&["--json", "cluster", "why", path])).expect("JSON");
-    told["home"].as_str().map(str::to_owned)
+    told(node, path)["home"].as_str().map(str::to_owned)
+}
+
+/// What a node would do with a request for a path on a connection that was handed over.
+fn told(node: &Server, path: &str) -> Value {
+    serde_json::from_str(&node.ctl(&["--json", "cluster", "why", path])).expect("JSON")
 }
 
 /// What a node's log says of where the answers to the requests for a path came from: the node and the way, or nothing.
@@ -161,6 +165,37 @@ fn ranges_conditions_and_heads_are_fetched() {
     assert_eq!(client.ask("POST", &path, "Content-Length: 0\r\n").status, 405);
     assert_eq!(sources(&cluster.nodes[1], &path, 7).len(), 7, "once the node had read it, it asked no more");
     is_whole(&client.get(&path), file);
+}
+
+/// Goal: what a fetch takes counts if its home had the file in memory, for with a disk it says nothing of fetching; a home that refuses
+/// counts as slow.
+#[test]
+fn only_what_a_home_had_in_memory_is_timed() {
+    if Network::is_left_out() {
+        return;
+    }
+    let mut cluster = cluster("auto", "fetch");
+    let homes = Homes::of(&cluster);
+    let (file, refused) = (homes.other[0], homes.other[1]);
+    let path = format!("/{file}.bin");
+    let fetch_us = |node: &Server| told(node, &path)["fetch_us"].as_f64().expect("a time");
+    let guessed = fetch_us(&cluster.nodes[0]);
+    let mut client = homes.client(&cluster);
+    is_whole(&client.get(&path), file);
+    assert_eq!(fetch_us(&cluster.nodes[0]), guessed, "the home has read it");
+    wait_until("a fetch that took as long as nothing else", || {
+        is_whole(&client.get(&path), file);
+        fetch_us(&cluster.nodes[0]) != guessed
+    });
+    let known = fetch_us(&cluster.nodes[0]);
+    kill_second_node(&mut cluster);
+    let _home = FakeHome::begin(
+        &cluster,
+        "HTTP/1.1 403 \r\nCache-Status: baton; hit\r\nContent-Length: 0\r\n\r\n",
+        b"",
+    );
+    is_whole(&client.get(&format!("/{refused}.bin")), refused);
+    assert!(fetch_us(&cluster.nodes[0]) > known, "{known}");
 }
 
 /// Goal: a request that a node has fetched already is fetched by no other, and says so.

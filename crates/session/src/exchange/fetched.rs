@@ -129,12 +129,15 @@ impl Fetch {
         clock: &Clock,
     ) -> bool {
         self.has_answered = true;
+        if !answers(head.status(), request) {
+            if is_refusal(head.status()) {
+                self.fetching.homes.note_failed();
+            }
+            return false;
+        }
         let (name, value) = Fetching::HIT;
         if head.field(name).is_some_and(|said| said == value.as_bytes()) {
             self.fetching.homes.note_fetched(clock.exact_us().saturating_sub(self.asked_us));
-        }
-        if !answers(head.status(), request) {
-            return false;
         }
         // Rules of the route are obeyed here. What the home has added by the same rules would be there twice.
         let is_added = |name: &[u8], value: &[u8]| {
@@ -201,6 +204,11 @@ fn answers(status: Status, request: &RequestHead<'_>) -> bool {
         Status::NOT_MODIFIED => !request.conditions.is_empty(),
         _ => false,
     }
+}
+
+/// Whether a home says with it that this node need not ask. A missing file, or a part beyond its end, is the client's business.
+fn is_refusal(status: Status) -> bool {
+    matches!(status.code(), 401 | 403 | 429 | 500..)
 }
 
 fn says_mark(value: &[u8]) -> bool {

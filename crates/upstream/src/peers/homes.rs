@@ -70,7 +70,7 @@ impl Homes {
         self.peers.balance().fetches.note_fetched(us);
     }
 
-    /// A home has not answered.
+    /// A home has not answered, or refuses to.
     pub fn note_failed(&self) {
         self.peers.balance().fetches.note_failed();
     }
