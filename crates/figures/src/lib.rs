@@ -21,7 +21,7 @@ mod table;
 mod text;
 
 #[cfg(test)]
-mod example;
+mod tests;
 
 pub use claim::{Claim, Verdict};
 pub use figure::{Axis, Datum, Figure, FigureKind, Line, Point, Published, Scale};

@@ -110,35 +110,4 @@ fn rows(page: &mut String, table: &Table) {
 }
 
 /// Wide tables scroll within themselves, so that the page never does.
-const STYLE: &str = "\
-:root{color-scheme:light dark;--paper:#fff;--ink:#111;--grid:#ccc;--link:#0057b8;--yes:#060;--no:#b00020}\
-@media(prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#eee;--grid:#3a3d44;--link:#8ab8ff;--yes:#7ddc8a;--no:#ff8a95}}\
-body{font:15px/1.45 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:var(--ink);background:var(--paper);\
-overflow-wrap:break-word}a{color:var(--link)}\
-.wide{overflow-x:auto;margin:1em 0}table{border-collapse:collapse}\
-th,td{border:1px solid var(--grid);padding:.25em .6em;text-align:left;vertical-align:top}\
-figure{margin:1em 0}.yes{color:var(--yes)}.no{color:var(--no)}summary{cursor:pointer}";
-
-#[cfg(test)]
-mod tests {
-    use super::page;
-    use crate::example;
-
-    #[test]
-    fn a_page_escapes_draws_and_gives_reasons() {
-        let page = page("What was <found>", &[example::report(), example::report()]);
-        for expected in [
-            "<h1>What was &lt;found&gt;</h1>",
-            "A &lt;title&gt; — 1 of 2 hold",
-            "<td class=no>does not, because because",
-            "<li>× wrr at 4: one client had no answer",
-            "<td>450 (400–500)",
-            "<details><summary>All numbers</summary>",
-        ] {
-            assert!(page.contains(expected), "{expected} in\n{page}");
-        }
-        assert_eq!(page.matches("<svg").count(), 4);
-        assert!(!page.contains("http://") || page.matches("http://").count() == 4, "only names of XML");
-        assert!(!page.contains("<script") && !page.contains("src="));
-    }
-}
+const STYLE: &str = include_str!("page.css");

@@ -89,25 +89,3 @@ fn spread(interval: &Interval) -> String {
         median
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example;
-
-    #[test]
-    fn a_table_that_is_wider_than_long_is_turned() {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let wide = Table {
-            head: words(&["load", "a", "b"]),
-            rows: vec![words(&["1 KB", "5", "7"])],
-            ..Table::default()
-        };
-        let long = wide.upright();
-        assert_eq!(long.head, words(&["load", "1 KB"]));
-        assert_eq!(long.rows, [words(&["a", "5"]), words(&["b", "7"])]);
-        assert_eq!(long.upright().rows, long.rows, "once is enough");
-        let square = example::lines().table();
-        assert_eq!(square.upright().head, square.head);
-    }
-}

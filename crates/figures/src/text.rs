@@ -95,26 +95,3 @@ pub(crate) fn lines(paragraph: &str, columns: usize) -> Vec<String> {
     }
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::example;
-
-    #[test]
-    fn text_has_a_row_for_each_x_and_tells_what_does_not_hold() {
-        let text = example::report().to_text();
-        let rows: Vec<_> =
-            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        for expected in [
-            "nodes wrr lard published: 4x",
-            "1 100 100",
-            "2 200 450 (400–500) 400",
-            "4 × 1,235",
-            "× wrr at 4: one client had no answer",
-            "DOES NOT published: idle 1 %",
-        ] {
-            assert!(rows.iter().any(|row| row == expected), "{expected} in\n{text}");
-        }
-        assert!(text.contains("why:       because") && !text.contains("unused"));
-    }
-}
