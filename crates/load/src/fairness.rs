@@ -15,32 +15,24 @@ use super::sizes::{SizeCount, SizeCounts};
 
 /// A criterion that is broken.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Unfair {
-    /// Too many timeouts over all sizes.
-    Overall {
-        /// Timeouts in per cent of requests.
-        percent: f64,
-    },
-    /// Too many timeouts of one size.
-    Size {
-        /// Size of the files.
-        bytes: u64,
-        /// The client, from 0; `None`: all together.
-        client: Option<usize>,
-        /// Timeouts in per cent of requests.
-        percent: f64,
-    },
-    /// One size has many more timeouts than the mean.
-    AboveMean {
-        /// Size of the files.
-        bytes: u64,
-        /// The client, from 0; `None`: all together.
-        client: Option<usize>,
-        /// Timeouts in per cent of requests.
-        percent: f64,
-        /// Those of all sizes.
-        mean: f64,
-    },
+pub struct Unfair {
+    /// Size of the files; `None`: all sizes.
+    pub bytes: Option<u64>,
+    /// The client, from 0; `None`: all together.
+    pub client: Option<usize>,
+    /// Timeouts in per cent of requests.
+    pub percent: f64,
+    /// What they exceed.
+    pub limit: TimeoutLimit,
+}
+
+/// How many requests may time out, in per cent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TimeoutLimit {
+    /// So many.
+    Fixed(f64),
+    /// Not many more than of all sizes.
+    Mean(f64),
 }
 
 const OVERALL_PERCENT: f64 = 10.0;
@@ -53,18 +45,16 @@ pub(super) fn judge(clients: &[SizeCounts]) -> Vec<Unfair> {
     let overall = together.total();
     let mut unfair = Vec::new();
     if breaks(overall, OVERALL_PERCENT) {
-        unfair.push(Unfair::Overall { percent: percent(overall) });
+        let limit = TimeoutLimit::Fixed(OVERALL_PERCENT);
+        unfair.push(Unfair { bytes: None, client: None, percent: percent(overall), limit });
     }
     let each = clients.iter().enumerate().map(|(client, counts)| (Some(client), counts, CLIENT_PERCENT));
-    for (client, counts, limit) in each.chain([(None, &together, TOGETHER_PERCENT)]) {
+    for (client, counts, most) in each.chain([(None, &together, TOGETHER_PERCENT)]) {
         let mean = percent(counts.total());
         for (&bytes, &count) in &counts.0 {
-            let percent = percent(count);
-            if breaks(count, limit) {
-                unfair.push(Unfair::Size { bytes, client, percent });
-            }
-            if breaks(count, mean + limit) {
-                unfair.push(Unfair::AboveMean { bytes, client, percent, mean });
+            let limits = [(TimeoutLimit::Fixed(most), most), (TimeoutLimit::Mean(mean), mean + most)];
+            for (limit, _) in limits.into_iter().filter(|(_, most)| breaks(count, *most)) {
+                unfair.push(Unfair { bytes: Some(bytes), client, percent: percent(count), limit });
             }
         }
     }
@@ -82,29 +72,12 @@ fn percent(count: SizeCount) -> f64 {
 
 impl fmt::Display for Unfair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |client: &Option<usize>| match client {
-            Some(client) => format!("client {client}'s requests"),
-            None => "all requests".to_owned(),
-        };
-        match self {
-            Self::Overall { percent } => {
-                write!(f, "{percent:.1} % of all requests timed out, more than {OVERALL_PERCENT} %")
-            }
-            Self::Size { bytes, client, percent } => {
-                let limit = if client.is_some() { CLIENT_PERCENT } else { TOGETHER_PERCENT };
-                write!(
-                    f,
-                    "{percent:.1} % of {} for files of {bytes} bytes timed out, more than {limit} %",
-                    of(client)
-                )
-            }
-            Self::AboveMean { bytes, client, percent, mean } => {
-                write!(
-                    f,
-                    "{percent:.1} % of {} for files of {bytes} bytes timed out, against {mean:.1} % of all sizes",
-                    of(client)
-                )
-            }
+        let whose = self.client.map_or("all".to_owned(), |client| format!("client {client}'s"));
+        let files = self.bytes.map_or(String::new(), |bytes| format!(" for files of {bytes} bytes"));
+        write!(f, "{:.1} % of {whose} requests{files} timed out, ", self.percent)?;
+        match self.limit {
+            TimeoutLimit::Fixed(limit) => write!(f, "more than {limit} %"),
+            TimeoutLimit::Mean(mean) => write!(f, "against {mean:.1} % of all sizes"),
         }
     }
 }
@@ -138,19 +111,20 @@ mod tests {
     fn each_criterion_has_its_name() {
         // Everything is slow alike: no size is above the mean.
         let all = judge(&[client(&[(1, 1000, 110), (2, 1000, 110)])]);
-        assert_eq!(all[0], Unfair::Overall { percent: 11.0 });
-        assert!(!all.iter().any(|unfair| matches!(unfair, Unfair::AboveMean { .. })));
-        assert!(all.contains(&Unfair::Size { bytes: 2, client: Some(0), percent: 11.0 }));
+        let unfair = |bytes, client, limit| Unfair { bytes, client, percent: 11.0, limit: TimeoutLimit::Fixed(limit) };
+        assert_eq!(all[0], unfair(None, None, OVERALL_PERCENT));
+        assert!(!all.iter().any(|unfair| matches!(unfair.limit, TimeoutLimit::Mean(_))));
+        assert!(all.contains(&unfair(Some(2), Some(0), CLIENT_PERCENT)));
 
         // One size starves, of one client of ten: too rare to show in the sum, and to be 5 points above its mean.
         let mut clients = vec![client(&[(1, 10_000, 0), (2, 100, 0)]); 10];
         clients[3] = client(&[(1, 10_000, 0), (2, 100, 10)]);
         let unfair = judge(&clients);
-        let size = Unfair::Size { bytes: 2, client: Some(3), percent: 10.0 };
-        assert_eq!(unfair[0], size);
-        assert!(matches!(unfair[1], Unfair::AboveMean { bytes: 2, client: Some(3), .. }), "{unfair:?}");
-        assert_eq!(unfair.len(), 2);
-        assert!(size.to_string().starts_with("10.0 % of client 3's requests for files of 2 bytes"));
+        let whose = |unfair: &Unfair| (unfair.bytes, unfair.client);
+        assert_eq!(unfair.iter().map(whose).collect::<Vec<_>>(), [(Some(2), Some(3)); 2], "{unfair:?}");
+        let words: Vec<String> = unfair.iter().map(ToString::to_string).collect();
+        assert_eq!(words[0], "10.0 % of client 3's requests for files of 2 bytes timed out, more than 5 %");
+        assert!(words[1].ends_with("timed out, against 0.1 % of all sizes"), "{words:?}");
     }
 
     #[test]

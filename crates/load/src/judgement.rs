@@ -60,7 +60,7 @@ mod tests {
         report.requests = 10;
         assert_eq!(report.judge(), Ok(()));
         report.clients = vec![SizeCounts([(1, SizeCount { answered: 10, timeouts: 10 })].into())];
-        assert!(matches!(report.judge(), Err(NoResult::Unfair(Unfair::Overall { .. }))));
+        assert!(matches!(report.judge(), Err(NoResult::Unfair(Unfair { bytes: None, .. }))));
         report.fail(Failure::NeverAnswered, "1 of 8 connections".into());
         assert_eq!(report.judge(), Err(NoResult::Starved("1 of 8 connections".into())));
         report.fail(Failure::Status, "status 404".into());

@@ -42,7 +42,7 @@ mod wire;
 
 pub use busy::thread_cpu;
 pub use closed::{Load, LoadSettings};
-pub use fairness::Unfair;
+pub use fairness::{TimeoutLimit, Unfair};
 pub use idle::{ANSWER_MAX, ask};
 pub use judgement::NoResult;
 pub use report::{Failure, Latencies, LoadReport, SessionCounts};

@@ -41,21 +41,15 @@ impl RequestList {
     ) -> Self {
         let mut different: Vec<LoadRequest> = Vec::new();
         let mut known = HashMap::new();
-        let order = requests
-            .into_iter()
-            .map(|request| {
-                *known.entry((request.path.clone(), request.body.clone())).or_insert_with(|| {
-                    different.push(request);
-                    different.len() as u32 - 1
-                })
+        let number = |request: LoadRequest| {
+            *known.entry((request.path.clone(), request.body.clone())).or_insert_with(|| {
+                different.push(request);
+                different.len() as u32 - 1
             })
-            .collect();
-        Self::in_order(Targets::new(&address.to_string(), connection_per_request, different), order)
-    }
-
-    /// These requests in an order of their numbers.
-    pub(super) fn in_order(targets: Targets, numbers: Vec<u32>) -> Self {
+        };
+        let numbers: Vec<u32> = requests.into_iter().map(number).collect();
         assert!(!numbers.is_empty(), "a load needs a request");
+        let targets = Targets::new(&address.to_string(), connection_per_request, different);
         Self { targets, order: RequestOrder { numbers, next: 0 } }
     }
 

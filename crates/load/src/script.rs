@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::requests::RequestList;
 use super::targets::{LoadRequest, Targets};
 
 /// Sessions of requests. Each client goes through its part of them, over and over.
@@ -99,19 +98,9 @@ impl Script {
         Self { host: Some(host.into()), ..self }
     }
 
-    /// The requests without their sessions, for connections that take them in turn.
-    ///
-    /// # Panics
-    /// If there are none.
-    #[must_use]
-    pub fn request_list(&self, address: SocketAddr, connection_per_request: bool) -> RequestList {
-        let targets = self.targets(address, connection_per_request);
-        RequestList::in_order(targets, self.steps.iter().map(|step| step.request).collect())
-    }
-
-    pub(super) fn targets(&self, address: SocketAddr, connection_per_request: bool) -> Targets {
+    pub(super) fn targets(&self, address: SocketAddr) -> Targets {
         let host = self.host.clone().unwrap_or_else(|| address.to_string());
-        Targets::new(&host, connection_per_request, self.requests.iter().cloned())
+        Targets::new(&host, false, self.requests.iter().cloned())
     }
 
     pub(super) fn range(&self, session: usize) -> Range<usize> {
@@ -144,7 +133,7 @@ mod tests {
         assert_eq!(script.session(1), [step(1, 0)]);
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
         let named =
-            |script: &Script| String::from_utf8(script.targets(address, false).bytes(0).to_vec()).unwrap();
+            |script: &Script| String::from_utf8(script.targets(address).bytes(0).to_vec()).unwrap();
         assert!(named(&script).contains("\r\nHost: 127.0.0.1:80\r\n"));
         assert!(named(&script.clone().with_host("site.example")).contains("\r\nHost: site.example\r\n"));
         assert_eq!(script.with_pauses(0.5).session(0)[1].pause(), Duration::from_millis(150));

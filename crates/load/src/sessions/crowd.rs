@@ -98,7 +98,7 @@ impl<'a> Crowd<'a> {
         thread: usize,
         threads: usize,
     ) -> Result<Self> {
-        let targets = script.targets(settings.address, false);
+        let targets = script.targets(settings.address);
         let sizes = Sizes::of(&targets);
         let clients: Vec<Client> = (thread..settings.load.clients)
             .step_by(threads)

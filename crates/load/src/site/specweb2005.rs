@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::{BANKING, ECOMMERCE, SUPPORT};
 use super::random::{SplitMix64, Weighted};
-use super::statistics::Statistic;
+use super::statistics::{Statistic, sent_bytes};
 use super::thinking::cut_into_sessions;
 use crate::script::Script;
 use crate::targets::LoadRequest;
@@ -33,71 +33,28 @@ pub enum Application {
 type Page = (&'static str, f64, f64);
 
 impl Application {
-    fn name(self) -> &'static str {
+    /// Its name, its program in PHP, and the bytes of a reply in the mean.
+    fn facts(self) -> (&'static str, &'static str, f64) {
         match self {
-            Self::Banking => "banking",
-            Self::Ecommerce => "ecommerce",
-            Self::Support => "support",
+            Self::Banking => ("banking", BANKING, 34.8 * 1024.0),
+            Self::Ecommerce => ("ecommerce", ECOMMERCE, 143.9 * 1024.0),
+            Self::Support => ("support", SUPPORT, 78.5 * 1024.0),
         }
     }
 
-    fn program(self) -> &'static str {
-        match self {
-            Self::Banking => BANKING,
-            Self::Ecommerce => ECOMMERCE,
-            Self::Support => SUPPORT,
-        }
-    }
-
-    /// Bytes of a reply in the mean.
-    fn mean_bytes(self) -> f64 {
-        1024.0
-            * match self {
-                Self::Banking => 34.8,
-                Self::Ecommerce => 143.9,
-                Self::Support => 78.5,
-            }
-    }
-
-    fn pages(self) -> &'static [Page] {
-        match self {
-            Self::Banking => &[
-                ("login", 21.5, 4.0),
-                ("account-summary", 15.1, 17.0),
-                ("check-detail", 8.5, 11.0),
-                ("check-image", 16.9, 9.0),
-                ("bill-pay", 13.9, 15.0),
-                ("bill-pay-status", 2.2, 24.0),
-                ("payee", 1.9, 26.0),
-                ("quick-pay", 6.7, 22.0),
-                ("profile", 2.1, 30.0),
-                ("order-check", 2.1, 23.0),
-                ("transfer", 3.0, 14.0),
-                ("logout", 6.1, 46.0),
-            ],
-            Self::Ecommerce => &[
-                ("index", 13.1, 190.0),
-                ("search", 13.0, 142.0),
-                ("browse", 11.8, 104.0),
-                ("browse-line", 10.6, 120.0),
-                ("product", 24.8, 150.0),
-                ("customise", 16.9, 160.0),
-                ("cart", 5.0, 130.0),
-                ("login", 2.1, 90.0),
-                ("shipping", 1.6, 80.0),
-                ("billing", 1.1, 80.0),
-            ],
-            Self::Support => &[
-                ("home", 8.0, 120.0),
-                ("search", 13.5, 90.0),
-                ("catalogue", 12.0, 60.0),
-                ("product", 25.0, 70.0),
-                ("downloads", 24.5, 80.0),
-                ("file-list", 17.0, 60.0),
-            ],
-        }
+    fn pages(self) -> Vec<Page> {
+        let page = |line: &'static str| {
+            let mut words = line.split(',');
+            let is_ours = words.next() == Some(self.facts().0);
+            let page = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            is_ours.then_some(page)
+        };
+        PAGES.lines().filter_map(page).collect()
     }
 }
+
+/// The pages of all applications: application, page, share in per cent, relative size.
+const PAGES: &str = include_str!("specweb2005.csv");
 
 /// What the programs make of a page; the rest is a file.
 const TEXT_BYTES: u64 = 4096;
@@ -106,13 +63,13 @@ const TEXT_BYTES: u64 = 4096;
 const USERS: usize = 100;
 
 pub(super) fn make(application: Application, requests: usize, seed: u64) -> LoadSite {
-    let name = application.name();
+    let (name, program, mean_bytes) = application.facts();
     let pages = application.pages();
     let share: f64 = pages.iter().map(|(_, share, _)| share).sum();
     let mean: f64 = pages.iter().map(|(_, part, size)| part / share * size).sum();
-    let bytes = |size: f64| (size / mean * application.mean_bytes()) as u64;
+    let bytes = |size: f64| (size / mean * mean_bytes) as u64;
     let rests: BTreeSet<u64> = pages.iter().map(|(.., size)| bytes(*size) - TEXT_BYTES).collect();
-    let program = SiteContent::Program(application.program());
+    let program = SiteContent::Program(program);
     let mut files = vec![SiteFile { path: format!("/{name}.php"), content: program }];
     files.extend(rests.into_iter().map(|rest| SiteFile::text(format!("/padding/{rest}"), rest)));
     let target = |(page, _, size): &Page, user: usize| {
@@ -122,21 +79,15 @@ pub(super) fn make(application: Application, requests: usize, seed: u64) -> Load
     let targets = pages.iter().flat_map(|page| (0..USERS).map(move |user| target(page, user))).collect();
     let mut random = SplitMix64(seed);
     let by_page = Weighted::new(pages.iter().map(|(_, share, _)| *share));
-    let order: Vec<u32> = (0..requests)
-        .map(|_| {
-            let page = by_page.pick(&mut random);
-            (page * USERS + (random.unit() * USERS as f64) as usize) as u32
-        })
-        .collect();
+    let mut ask = |_| {
+        let page = by_page.pick(&mut random);
+        (page * USERS + (random.unit() * USERS as f64) as usize) as u32
+    };
+    let order: Vec<u32> = (0..requests).map(&mut ask).collect();
     let mut script = Script::new(targets);
     cut_into_sessions(&mut script, order, &mut random);
-    let sent: f64 = script
-        .steps()
-        .iter()
-        .map(|step| script.requests()[step.request as usize].bytes.unwrap_or(0) as f64)
-        .sum();
-    let sent_kib = sent / requests.max(1) as f64 / 1024.0;
-    let mean = Statistic::new("mean reply, KiB", Some(application.mean_bytes() / 1024.0), sent_kib);
+    let sent_kib = sent_bytes(&script) as f64 / requests.max(1) as f64 / 1024.0;
+    let mean = Statistic::new("mean reply, KiB", Some(mean_bytes / 1024.0), sent_kib);
     LoadSite::new(format!("SPECweb2005-like {name}"), files, script).with(vec![mean])
 }
 

@@ -9,7 +9,7 @@
 
 use super::model::{LoadSite, SiteFile};
 use super::random::{SplitMix64, Weighted};
-use super::statistics::{MIB, SizeLadder, SizeStep, Statistic};
+use super::statistics::{MIB, SmallestFiles, Statistic};
 use super::thinking::{SESSION_MEAN, cut_into_sessions};
 use crate::script::Script;
 use crate::targets::LoadRequest;
@@ -25,8 +25,6 @@ pub struct MixFile {
     pub number: usize,
 }
 
-/// Directories of the set as it is measured: 40 of them hold 205 MB, which stays in the page cache of a small machine.
-pub const DIRECTORIES: usize = 40;
 /// Directories and requests of the thesis, and the seed of the sequence.
 pub(super) const THESIS_DIRECTORIES: usize = 650;
 pub(super) const THESIS_REQUESTS: usize = 2_700_000;
@@ -119,19 +117,13 @@ pub(super) fn make(directories: usize, requests: usize, seed: u64) -> LoadSite {
         Statistic::new("requests of a session", Some(SESSION_MEAN), script.mean_session()),
         Statistic::new("mean reply, bytes", Some(14_727.0), mean),
     ];
-    let ladder = SizeLadder::of(&script);
-    for (percent, mib, largest) in TABLE_3_1 {
-        let SizeStep { set_bytes, largest_bytes } = ladder.step(percent);
-        statistics.push(Statistic::new(
-            format!("smallest {percent} % of requests, MiB"),
-            thesis(mib),
-            set_bytes as f64 / MIB,
-        ));
-        statistics.push(Statistic::new(
-            format!("smallest {percent} % of requests, largest file in bytes"),
-            thesis(largest),
-            largest_bytes as f64,
-        ));
+    let smallest = SmallestFiles::of(&script, TABLE_3_1.map(|(percent, ..)| percent));
+    for ((percent, mib, largest), ours) in TABLE_3_1.into_iter().zip(smallest) {
+        let what = |what| format!("smallest {percent} % of requests, {what}");
+        statistics.extend([
+            Statistic::new(what("MiB"), thesis(mib), ours.set_bytes as f64 / MIB),
+            Statistic::new(what("largest file in bytes"), thesis(largest), ours.largest_bytes as f64),
+        ]);
     }
     LoadSite { name: format!("SPECweb99, {directories} directories"), files, script, statistics }
 }

@@ -24,18 +24,23 @@ impl Statistic {
 
 /// What a site that says nothing else of itself has.
 pub(super) fn of_script(script: &Script) -> Vec<Statistic> {
-    let bytes = |request: usize| script.requests()[request].bytes.unwrap_or(0);
-    let sent: u64 = script.steps().iter().map(|step| bytes(step.request as usize)).sum();
     let counts = counts(script);
-    let requested = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    let set: u64 = requested().map(|(request, _)| bytes(request)).sum();
+    let requested = || script.requests().iter().zip(&counts).filter(|(_, count)| **count > 0);
+    let set: u64 = requested().filter_map(|(request, _)| request.bytes).sum();
+    let mean = sent_bytes(script) as f64 / script.steps().len().max(1) as f64;
     vec![
         Statistic::new("requests", None, script.steps().len() as f64),
         Statistic::new("different requests", None, requested().count() as f64),
         Statistic::new("requests of a session", None, script.mean_session()),
         Statistic::new("requested set, MiB", None, set as f64 / MIB),
-        Statistic::new("mean reply, bytes", None, sent as f64 / script.steps().len().max(1) as f64),
+        Statistic::new("mean reply, bytes", None, mean),
     ]
+}
+
+/// Bytes of all replies.
+pub(super) fn sent_bytes(script: &Script) -> u64 {
+    let bytes = |request: u32| script.requests()[request as usize].bytes.unwrap_or(0);
+    script.steps().iter().map(|step| bytes(step.request)).sum()
 }
 
 /// How often each request is made.
@@ -47,47 +52,39 @@ fn counts(script: &Script) -> Vec<u64> {
     counts
 }
 
-/// The requests of a script by rising size of their files: how much memory serves which share of them.
-#[derive(Debug)]
-pub(super) struct SizeLadder {
-    /// For each size: how many requests up to it, bytes of different files up to it, the size.
-    steps: Vec<(u64, SizeStep)>,
-}
-
-/// A step of the ladder.
+/// The smallest files of a script that get some share of its requests: how much memory serves them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SizeStep {
-    /// Bytes of all different files up to here.
+pub(super) struct SmallestFiles {
+    requests: u64,
+    /// Bytes of all of them.
     pub(super) set_bytes: u64,
-    /// The largest file up to here.
+    /// The largest of them.
     pub(super) largest_bytes: u64,
 }
 
-impl SizeLadder {
-    pub(super) fn of(script: &Script) -> Self {
+impl SmallestFiles {
+    /// For each of these shares, in per cent.
+    pub(super) fn of<const COUNT: usize>(script: &Script, percents: [u32; COUNT]) -> [Self; COUNT] {
         // Files of one size in an order that does not depend on how often they are asked for.
         let scattered = |number: usize| SplitMix64(number as u64).next();
         let sizes = script.requests().iter().map(|request| request.bytes.unwrap_or(0));
-        let mut files: Vec<(u64, u64, u64)> = sizes
-            .zip(counts(script))
-            .enumerate()
-            .map(|(number, (bytes, count))| (bytes, scattered(number), count))
-            .collect();
+        let files = sizes.zip(counts(script)).enumerate();
+        let mut files: Vec<_> = files.map(|(number, (bytes, count))| (bytes, scattered(number), count)).collect();
         files.sort_unstable();
-        let (mut requests, mut step) = (0, SizeStep::default());
-        let mut climb = |(bytes, _, count): (u64, u64, u64)| {
-            requests += count;
-            step = SizeStep { set_bytes: step.set_bytes + bytes, largest_bytes: bytes };
-            (requests, step)
+        let mut so_far = Self::default();
+        let mut add = |(bytes, _, count): (u64, u64, u64)| {
+            so_far.requests += count;
+            so_far.set_bytes += bytes;
+            so_far.largest_bytes = bytes;
+            so_far
         };
-        Self { steps: files.into_iter().map(&mut climb).collect() }
-    }
-
-    /// The smallest files that get so many per cent of the requests.
-    pub(super) fn step(&self, percent: u32) -> SizeStep {
-        let Some((all, _)) = self.steps.last() else { return SizeStep::default() };
-        let wanted = all * u64::from(percent) / 100;
-        self.steps[self.steps.partition_point(|(requests, _)| *requests < wanted)].1
+        let steps: Vec<Self> = files.into_iter().map(&mut add).collect();
+        let all = steps.last().map_or(0, |step| step.requests);
+        percents.map(|percent| {
+            let wanted = all * u64::from(percent) / 100;
+            let place = steps.partition_point(|step| step.requests < wanted);
+            steps.get(place).copied().unwrap_or_default()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::scripted::{Answer, bytes_of, ok, serve};
 
 use baton_load::sessions::{self, SessionLoad, SessionSettings};
-use baton_load::{Failure, LoadReport, LoadRequest, Script, ScriptStep, SizeCounts, Unfair, files};
+use baton_load::{Failure, LoadReport, LoadRequest, Script, ScriptStep, SizeCounts, TimeoutLimit, Unfair, files};
 
 /// A script of one session, over and over.
 fn script(requests: &[(LoadRequest, u32)]) -> Script {
@@ -107,7 +107,8 @@ fn a_size_that_always_times_out_is_an_x() {
     // The rest of each session was never asked for.
     assert!(report.sessions.requests_lost >= 2 * sizes[&5_000].timeouts);
     assert_eq!(report.sessions.complete, 0);
-    let starved = Unfair::Size { bytes: 5_000, client: None, percent: 100.0 };
+    let limit = TimeoutLimit::Fixed(2.0);
+    let starved = Unfair { bytes: Some(5_000), client: None, percent: 100.0, limit };
     assert!(report.unfair().contains(&starved), "{:?}", report.unfair());
     assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
 }
