@@ -17,7 +17,8 @@ use serde::Deserialize;
 use crate::ground::{Finding, Ground, Keep};
 use crate::quantity::Quantity;
 use crate::rig::processes::children_cpu;
-use crate::rig::{Isolation, Machine, find_program, own_folder};
+use crate::rig::{Isolation, Machine, find_program, output_of, own_folder};
+use crate::servers::REPOSITORY;
 
 /// What to run.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,23 +111,16 @@ fn text(bytes: usize) -> Vec<u8> {
 fn build(folder: &Path) -> Result<()> {
     let library =
         find_program("libbaton_iolite.so").context("libbaton_iolite.so is not built: make adapters")?;
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab is in the repository");
+    let repository = Path::new(REPOSITORY);
     // Programs look for the name that the library has where it is installed.
     let installed = folder.join("libbaton_iolite.so.0");
     let _ = fs::remove_file(&installed);
     symlink(&library, &installed)?;
-    let status = Command::new("cc")
-        .args(["-O2", "-o"])
-        .arg(folder.join("chain"))
-        .arg(repository.join("lab/programs/chain.c"))
-        .arg("-I")
-        .arg(repository.join("adapters/iolite/include"))
-        .arg(&installed)
-        .arg(format!("-Wl,-rpath,{}", folder.display()))
-        .status()
-        .context("cc is not installed: apt-get install gcc libc6-dev")?;
-    ensure!(status.success(), "chain.c is not compiled");
-    Ok(())
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-o"]).arg(folder.join("chain")).arg(repository.join("lab/programs/chain.c"));
+    compile.arg("-I").arg(repository.join("adapters/iolite/include")).arg(&installed);
+    compile.arg(format!("-Wl,-rpath,{}", folder.display()));
+    output_of(&mut compile).map(drop).context("chain.c, which needs gcc and libc6-dev")
 }
 
 /// Runs a chain again and again. Returns what a run costs, and what the last one has said.

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::meter::{Meter, Watched};
+use crate::rig::output_of;
 
 /// perf, which samples.
 pub(super) struct Profile {
@@ -53,19 +54,11 @@ impl Meter for Profile {
             kill_process(pid, Signal::INT).context("ending perf")?;
         }
         self.perf.wait()?;
-        let output = Command::new("perf")
-            .args(["report", "--stdio", "--quiet", "--fields=overhead,sym", "--percent-limit=0", "--input"])
-            .arg(&self.data)
-            .stdin(Stdio::null())
-            .output()
-            .context("perf report")?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let shares = shares(&text);
-        ensure!(
-            shares[0] + shares[2] > 0.0,
-            "perf took no sample: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        let mut report = Command::new("perf");
+        report.args(["report", "--stdio", "--quiet", "--fields=overhead,sym", "--percent-limit=0", "--input"]);
+        let text = output_of(report.arg(&self.data))?;
+        let shares = shares(&String::from_utf8_lossy(&text));
+        ensure!(shares[0] + shares[2] > 0.0, "perf took no sample");
         Ok(vec![shares[1], shares[3]])
     }
 }

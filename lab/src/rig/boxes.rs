@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use rustix::process::getuid;
 use serde::Deserialize;
 
-use super::group::{Bounds, DiskBound, Group, Groups};
+use super::group::{DiskBound, Group, Groups};
 use super::volume::{Image, Volume};
 
 /// The bounds of each server's box, as an experiment names them; what is missing is unbounded.
@@ -125,16 +125,14 @@ impl Boxes {
             Some(image) => Some(image.mount(&folder.join("root"), self.settings.read_ahead_kb)?),
             None => None,
         };
-        let bounds = Bounds {
-            memory_bytes: memory.or(self.settings.memory).map(|memory| memory.bytes(self.set_bytes)),
-            disk: volume.as_ref().zip(self.settings.disk_mb_s).map(|(volume, rate)| DiskBound {
-                device: volume.device,
-                read_bytes_per_s: (rate * 1e6) as u64,
-            }),
-            cpus: self.settings.cpu,
-        };
+        let memory_bytes = memory.or(self.settings.memory).map(|memory| memory.bytes(self.set_bytes));
+        let disk = volume.as_ref().zip(self.settings.disk_mb_s).map(|(volume, rate)| DiskBound {
+            device: volume.device,
+            read_bytes_per_s: (rate * 1e6) as u64,
+        });
         let name = format!("{}-{name}", self.made.fetch_add(1, Ordering::Relaxed));
-        Ok(ServerBox { group: self.groups.make(&name, &bounds)?, volume })
+        let group = self.groups.make(&name, memory_bytes, disk, self.settings.cpu)?;
+        Ok(ServerBox { group, volume })
     }
 
     /// Takes a box away whose server has ended.

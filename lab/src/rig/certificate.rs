@@ -33,10 +33,7 @@ impl Certificate {
 
 fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
     let write = || -> std::io::Result<()> {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        let _ = fs::remove_file(path);
         fs::File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
     };
     write().with_context(|| path.display().to_string())

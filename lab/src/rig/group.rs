@@ -23,21 +23,13 @@ pub(crate) struct Groups {
     made: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// Where the kernel shows its control groups.
-#[derive(Debug)]
-enum Hierarchy {
-    V1 { memory: PathBuf, block: PathBuf, cpu: Option<PathBuf> },
-    V2(PathBuf),
-}
-
-/// Bounds of a group; what is missing is unbounded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Memory of its processes, and of the pages that they brought into the page cache.
-    pub(crate) memory_bytes: Option<u64>,
-    pub(crate) disk: Option<DiskBound>,
-    /// The part of one CPU that its processes may use together.
-    pub(crate) cpus: Option<f64>,
+/// Where the kernel shows its control groups: version 2 has one folder for all controllers.
+#[derive(Debug, PartialEq)]
+struct Hierarchy {
+    is_v2: bool,
+    memory: PathBuf,
+    block: PathBuf,
+    cpu: Option<PathBuf>,
 }
 
 /// A group, or one in each hierarchy.
@@ -51,8 +43,7 @@ pub(crate) struct Group {
 /// A bound of disk or CPU that can be lifted for a while.
 #[derive(Debug)]
 struct Throttle {
-    folder: PathBuf,
-    file: &'static str,
+    file: PathBuf,
     bound: String,
     lifted: String,
 }
@@ -76,8 +67,8 @@ impl Groups {
         let hierarchy = Hierarchy::find(&mounts).context(
             "no control groups for memory and block devices are mounted: a server cannot be bounded",
         )?;
-        if let Hierarchy::V2(root) = &hierarchy {
-            fs::write(root.join("cgroup.subtree_control"), "+memory +io +cpu")
+        if hierarchy.is_v2 {
+            fs::write(hierarchy.memory.join("cgroup.subtree_control"), "+memory +io +cpu")
                 .context("the root control group does not give memory, io and cpu to its children")?;
         }
         hierarchy.remove_leftovers();
@@ -94,53 +85,58 @@ impl Groups {
         Ok(Self { hierarchy, made })
     }
 
-    /// A new group.
+    /// A new group. Memory counts with the pages that its processes brought into the page cache; `cpus` is the part of one CPU
+    /// that they may use together; what is missing is unbounded.
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
-    pub(crate) fn make(&self, name: &str, bounds: &Bounds) -> Result<Group> {
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        memory_bytes: Option<u64>,
+        disk: Option<DiskBound>,
+        cpus: Option<f64>,
+    ) -> Result<Group> {
         let name = format!("{PREFIX}{}-{name}", std::process::id());
-        let Bounds { memory_bytes, disk, cpus } = *bounds;
-        let device = disk.map(|DiskBound { device: (major, minor), .. }| format!("{major}:{minor}"));
-        let disk = device.zip(disk.map(|disk| disk.read_bytes_per_s));
-        let mut group = Group { folders: Vec::new(), throttles: Vec::new() };
-        match &self.hierarchy {
-            Hierarchy::V1 { memory, block, cpu } => {
-                let folder = self.make_one(&memory.join(&name), &mut group)?;
-                if let Some(bytes) = memory_bytes {
-                    set(&folder, "memory.limit_in_bytes", &bytes.to_string())?;
-                }
-                if let Some((device, rate)) = disk {
-                    let folder = self.make_one(&block.join(&name), &mut group)?;
-                    let (bound, lifted) = (format!("{device} {rate}"), format!("{device} 0"));
-                    group.throttle(folder, "blkio.throttle.read_bps_device", bound, lifted);
-                }
-                if let Some(cpus) = cpus {
-                    let root = cpu.as_ref().context("no control groups for CPU time are mounted")?;
-                    let folder = self.make_one(&root.join(&name), &mut group)?;
-                    let (quota, period) = quota_us(cpus);
-                    set(&folder, "cpu.cfs_period_us", &period.to_string())?;
-                    set(&folder, "cpu.shares", CPU_SHARES_V1)?;
-                    group.throttle(folder, "cpu.cfs_quota_us", quota.to_string(), "-1".to_owned());
-                }
+        let (mut folders, mut throttles) = (Vec::new(), Vec::new());
+        let mut enter = |root: &Path| -> Result<PathBuf> {
+            let folder = root.join(&name);
+            if !folders.contains(&folder) {
+                fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+                lock(&self.made).push(folder.clone());
+                folders.push(folder.clone());
             }
-            Hierarchy::V2(root) => {
-                let folder = self.make_one(&root.join(&name), &mut group)?;
-                if let Some(bytes) = memory_bytes {
-                    set(&folder, "memory.max", &bytes.to_string())?;
-                }
-                if let Some((device, rate)) = disk {
-                    let (bound, lifted) = (format!("{device} rbps={rate}"), format!("{device} rbps=max"));
-                    group.throttle(folder.clone(), "io.max", bound, lifted);
-                }
-                if let Some(cpus) = cpus {
-                    let (quota, period) = quota_us(cpus);
-                    set(&folder, "cpu.weight", CPU_WEIGHT_V2)?;
-                    let (bound, lifted) = (format!("{quota} {period}"), format!("max {period}"));
-                    group.throttle(folder, "cpu.max", bound, lifted);
-                }
-            }
+            Ok(folder)
+        };
+        let Hierarchy { is_v2, memory, block, cpu } = &self.hierarchy;
+        let folder = enter(memory)?;
+        if let Some(bytes) = memory_bytes {
+            let file = if *is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
+            set(&folder.join(file), &bytes.to_string())?;
         }
+        if let Some(DiskBound { device: (major, minor), read_bytes_per_s: rate }) = disk {
+            let folder = enter(block)?;
+            let (file, bound, lifted) = match is_v2 {
+                true => ("io.max", format!("rbps={rate}"), "rbps=max"),
+                false => ("blkio.throttle.read_bps_device", rate.to_string(), "0"),
+            };
+            let [bound, lifted] = [&*bound, lifted].map(|rate| format!("{major}:{minor} {rate}"));
+            throttles.push(Throttle { file: folder.join(file), bound, lifted });
+        }
+        if let Some(cpus) = cpus {
+            let folder = enter(cpu.as_ref().context("no control groups for CPU time are mounted")?)?;
+            let (quota, period) = quota_us(cpus);
+            let (file, bound, lifted) = if *is_v2 {
+                set(&folder.join("cpu.weight"), CPU_WEIGHT_V2)?;
+                ("cpu.max", format!("{quota} {period}"), format!("max {period}"))
+            } else {
+                set(&folder.join("cpu.cfs_period_us"), &period.to_string())?;
+                set(&folder.join("cpu.shares"), CPU_SHARES_V1)?;
+                ("cpu.cfs_quota_us", quota.to_string(), "-1".to_owned())
+            };
+            throttles.push(Throttle { file: folder.join(file), bound, lifted });
+        }
+        let group = Group { folders, throttles };
         group.bind()?;
         Ok(group)
     }
@@ -155,13 +151,6 @@ impl Groups {
             lock(&self.made).retain(|made| made != group);
         }
         Ok(())
-    }
-
-    fn make_one(&self, folder: &Path, group: &mut Group) -> Result<PathBuf> {
-        fs::create_dir(folder).with_context(|| folder.display().to_string())?;
-        lock(&self.made).push(folder.to_owned());
-        group.folders.push(folder.to_owned());
-        Ok(folder.to_owned())
     }
 
     /// Bytes of files that these groups have in the page cache.
@@ -192,16 +181,12 @@ fn sum(groups: &[PathBuf], file: &str, name: &str) -> u64 {
 }
 
 impl Group {
-    fn throttle(&mut self, folder: PathBuf, file: &'static str, bound: String, lifted: String) {
-        self.throttles.push(Throttle { folder, file, bound, lifted });
-    }
-
     /// Bounds disk and CPU from now on.
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub(crate) fn bind(&self) -> Result<()> {
-        self.throttles.iter().try_for_each(|throttle| set(&throttle.folder, throttle.file, &throttle.bound))
+        self.throttles.iter().try_for_each(|throttle| set(&throttle.file, &throttle.bound))
     }
 
     /// Lets it have all of disk and CPU, until it is bound again.
@@ -209,7 +194,7 @@ impl Group {
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub(crate) fn lift(&self) -> Result<()> {
-        self.throttles.iter().try_for_each(|throttle| set(&throttle.folder, throttle.file, &throttle.lifted))
+        self.throttles.iter().try_for_each(|throttle| set(&throttle.file, &throttle.lifted))
     }
 }
 
@@ -233,18 +218,21 @@ impl Hierarchy {
             Some(PathBuf::from(mount[1]))
         };
         match (place("cgroup", "memory"), place("cgroup", "blkio")) {
-            (Some(memory), Some(block)) => Some(Self::V1 { memory, block, cpu: place("cgroup", "cpu") }),
-            _ => place("cgroup2", "").map(Self::V2),
+            (Some(memory), Some(block)) => {
+                Some(Self { is_v2: false, memory, block, cpu: place("cgroup", "cpu") })
+            }
+            _ => place("cgroup2", "").map(Self::of_version_2),
         }
+    }
+
+    fn of_version_2(root: PathBuf) -> Self {
+        Self { is_v2: true, memory: root.clone(), block: root.clone(), cpu: Some(root) }
     }
 
     /// Removes the groups of labs that were killed.
     fn remove_leftovers(&self) {
-        let roots: Vec<&PathBuf> = match self {
-            Self::V1 { memory, block, cpu } => [memory, block].into_iter().chain(cpu).collect(),
-            Self::V2(root) => vec![root],
-        };
-        for entry in roots.into_iter().filter_map(|root| fs::read_dir(root).ok()).flatten().flatten() {
+        let roots = [&self.memory, &self.block].into_iter().chain(&self.cpu);
+        for entry in roots.filter_map(|root| fs::read_dir(root).ok()).flatten().flatten() {
             let name = entry.file_name();
             let maker = name.to_str().and_then(maker_of);
             if maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
@@ -265,9 +253,8 @@ fn quota_us(cpus: f64) -> (u64, u64) {
     }
 }
 
-fn set(group: &Path, file: &str, value: &str) -> Result<()> {
-    let path = group.join(file);
-    fs::write(&path, value).with_context(|| format!("{value} > {}", path.display()))
+fn set(file: &Path, value: &str) -> Result<()> {
+    fs::write(file, value).with_context(|| format!("{value} > {}", file.display()))
 }
 
 /// Kills the processes in the groups, and removes the groups.
@@ -317,9 +304,13 @@ mod tests {
             cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
             cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n\
             cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
-        let Some(Hierarchy::V1 { memory, block, cpu }) = Hierarchy::find(mounts) else { panic!("not found") };
-        assert_eq!((memory, block), ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/blkio".into()));
-        assert_eq!(cpu, Some("/sys/fs/cgroup/cpu,cpuacct".into()));
+        let expected = Hierarchy {
+            is_v2: false,
+            memory: "/sys/fs/cgroup/memory".into(),
+            block: "/sys/fs/cgroup/blkio".into(),
+            cpu: Some("/sys/fs/cgroup/cpu,cpuacct".into()),
+        };
+        assert_eq!(Hierarchy::find(mounts), Some(expected));
     }
 
     #[test]
@@ -338,9 +329,7 @@ mod tests {
     #[test]
     fn version_2_is_found_where_version_1_is_not() {
         let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
-        assert!(
-            matches!(Hierarchy::find(mounts), Some(Hierarchy::V2(root)) if root == Path::new("/sys/fs/cgroup"))
-        );
+        assert_eq!(Hierarchy::find(mounts), Some(Hierarchy::of_version_2("/sys/fs/cgroup".into())));
         assert!(Hierarchy::find("proc /proc proc rw 0 0\n").is_none());
     }
 }

@@ -1,7 +1,6 @@
 //! The machine made ready: two CPUs, a network of our own, descriptors, priority.
 
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
@@ -9,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, nice, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::network::FOR_LOAD;
-use super::programs::allowed_cpus;
+use super::programs::{allowed_cpus, run};
 
 /// Whether the network is one of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,9 +128,7 @@ const PRIORITY: i32 = -15;
 /// A network namespace with nothing in it but a loopback device, set for many short connections.
 fn private_network() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET)?;
-    let status =
-        Command::new("ip").args(["link", "set", "lo", "up"]).status().context("ip (package iproute2)")?;
-    ensure!(status.success(), "ip link set lo up: {status}");
+    run("ip", &["link", "set", "lo", "up"])?;
     for (name, value) in FOR_LOAD.into_iter().chain([("ipv4/ip_local_port_range", "10100 65000")]) {
         fs::write(format!("/proc/sys/net/{name}"), value).with_context(|| format!("setting net/{name}"))?;
     }

@@ -22,7 +22,7 @@ pub use boxes::{BoxSettings, Boxes, MemoryBound, ServerBox};
 pub use certificate::Certificate;
 pub(crate) use group::Groups;
 pub(crate) use machine::{CpuTicks, Isolation, Machine, favour, platform};
-pub(crate) use programs::{allowed_cpus, find_program, search_path};
+pub(crate) use programs::{allowed_cpus, find_program, output_of, run, search_path};
 
 /// The address of a server on this port.
 pub(crate) fn loopback(port: u16) -> SocketAddr {

@@ -1,9 +1,10 @@
-//! Where programs are, and which CPUs they may use.
+//! Where programs are, what they say, and which CPUs they may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Where programs are looked for: servers live in folders that are not in every user's path.
@@ -30,6 +31,29 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
                 .max()
         }),
     }
+}
+
+/// What a program writes on its standard output, when it has ended well.
+///
+/// # Errors
+/// If it is missing, or fails: with what it says about that.
+pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.env("PATH", search_path()).stdin(Stdio::null()).output();
+    let name = command.get_program().display();
+    let output = output.with_context(|| {
+        format!("{name} is not installed: scripts/setup-bench installs what is needed")
+    })?;
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    let said = String::from_utf8_lossy(said);
+    ensure!(output.status.success(), "{name}: {}, {}", output.status, said.trim());
+    Ok(output.stdout)
+}
+
+/// The same of a tool of the system, without the end of the line.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = output_of(Command::new(program).args(arguments));
+    let output = output.with_context(|| format!("{program} {}", arguments.join(" ")))?;
+    Ok(String::from_utf8_lossy(&output).trim().to_owned())
 }
 
 /// The CPUs that this process may use.

@@ -11,11 +11,12 @@
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{MemfdFlags, major, memfd_create, minor, stat};
+
+use super::programs::run;
 
 /// The image with its file system.
 #[derive(Debug)]
@@ -106,19 +107,6 @@ fn mount(device: &str, folder: &Path, how: &str) -> Result<String> {
 /// A device that is mounted is detached when it no longer is.
 fn detach(device: &str) {
     let _ = run("losetup", &["--detach", device]);
-}
-
-/// The output of a system tool, without the line end.
-fn run(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .env("PATH", crate::rig::search_path())
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| program.to_owned())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), said.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Unit of the kernel's accounts, for any device.

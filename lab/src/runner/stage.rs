@@ -14,7 +14,7 @@ use super::site::Site;
 use crate::experiment::{ContenderText, Experiment, LoadText, NodesText, Variant, replace_words};
 use crate::meters::{MeterName, Watched};
 use crate::rig::network::Network;
-use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, own_folder};
+use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, output_of, own_folder, run};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
 /// The prepared machine, and the site.
@@ -84,11 +84,7 @@ impl Stage {
                 machine.is_isolated(),
                 "only root may give the loopback device other packets: a network of our own is needed"
             );
-            let status = Command::new("ip")
-                .args(["link", "set", "lo", "mtu", &bytes.to_string()])
-                .status()
-                .context("ip")?;
-            ensure!(status.success(), "ip link set lo mtu {bytes}: {status}");
+            run("ip", &["link", "set", "lo", "mtu", &bytes.to_string()])?;
         }
         let root = folder.join("root");
         let boxes = match head.bounds {
@@ -266,12 +262,7 @@ impl Stage {
     fn cluster_key(&self) -> Result<PathBuf> {
         let file = self.folder.join("cluster.pem");
         if !file.exists() {
-            let output = Command::new(&self.baton).args(["cluster", "key"]).arg(&file).output()?;
-            ensure!(
-                output.status.success(),
-                "baton cluster key: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            output_of(Command::new(&self.baton).args(["cluster", "key"]).arg(&file))?;
         }
         Ok(file)
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::kind::{ListensOn, ServerKind};
 use super::settings::{ServerPlace, ServerSettings};
-use crate::rig::allowed_cpus;
+use crate::rig::{allowed_cpus, output_of};
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -110,13 +110,7 @@ impl CommandLine {
 /// Runs the command that makes the executable, if the kind has one.
 fn build(words: &[String]) -> Result<()> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    let output = Command::new(program).args(arguments).output().with_context(|| {
-        format!("{program} is not installed: scripts/setup-bench installs what is needed")
-    })?;
-    if !output.status.success() {
-        bail!("{}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    output_of(Command::new(program).args(arguments)).map(drop)
 }
 
 /// The template engine, to which a name that is not there is an error.

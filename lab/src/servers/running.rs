@@ -1,7 +1,6 @@
 //! A server that runs: started, signalled, replaced, and gone when its value is.
 
 use std::fs::{self, File, Permissions};
-use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::configuration::{CommandLine, socket};
 use super::kind::{ListensOn, ServerKind};
 use super::settings::{ServerPlace, ServerSettings};
-use crate::rig::{allowed_cpus, favour, loopback, processes, search_path};
+use crate::rig::{allowed_cpus, favour, loopback, output_of, processes, search_path};
 
 /// A server that runs. It is stopped when this is dropped.
 #[derive(Debug)]
@@ -55,7 +54,8 @@ impl ServerKind {
         };
         let line = CommandLine::render(self, settings, place, address)?;
         let socket = socket(folder);
-        remove(&socket)?;
+        // One of an earlier run may be there.
+        let _ = fs::remove_file(&socket);
         let output = File::create(folder.join(OUTPUT)).context("creating its output file")?;
         let mut server = RunningServer {
             name: self.name.clone(),
@@ -113,12 +113,8 @@ impl RunningServer {
     /// What `baton ctl` says.
     pub fn control(&self, words: &[&str]) -> Result<Vec<u8>> {
         let mut command = Command::new(&self.program);
-        let output =
-            command.args(["ctl", "--control"]).arg(self.folder.join("control")).args(words).output()?;
-        if !output.status.success() {
-            bail!("baton ctl {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(output.stdout)
+        command.args(["ctl", "--control"]).arg(self.folder.join("control")).args(words);
+        output_of(&mut command).with_context(|| format!("baton ctl {}", words.join(" ")))
     }
 
     /// Stops its clock: no process of it runs until [`resume`](Self::resume).
@@ -257,13 +253,6 @@ fn end_of(output: &Path) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(OUTPUT_LINES)..];
     format!("{}\n(from {})", last.join("\n"), output.display())
-}
-
-fn remove(socket: &Path) -> Result<()> {
-    match fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 fn signal(pid: i32, signal: Signal) {

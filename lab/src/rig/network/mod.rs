@@ -18,6 +18,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::programs::output_of;
 use namespace::{Namespace, remove_leftovers};
 
 /// The bridge between the hosts. Hosts outlive it, but reach each other no more.
@@ -200,9 +201,7 @@ impl Host {
     }
 
     fn tc(&self, words: &str) -> Result<()> {
-        let status = self.command("tc").args(words.split(' ')).status().context("tc")?;
-        ensure!(status.success(), "tc {words}: {status}");
-        Ok(())
+        output_of(self.command("tc").args(words.split(' '))).map(drop).with_context(|| format!("tc {words}"))
     }
 
     /// A counter of this host's kernel, such as (`Tcp`, `OutRsts`) or (`TcpExt`, `TCPTimeouts`).

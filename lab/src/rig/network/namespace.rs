@@ -3,18 +3,16 @@
 //! Made by `ip netns`, whose names other tools understand: `ip netns exec baton-lab-… sh` looks into a test that hangs.
 
 use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use nix::sched::{CloneFlags, setns, unshare};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::rig::{PREFIX, maker_of};
+use crate::rig::{PREFIX, maker_of, run};
 
 /// A network namespace.
 #[derive(Debug)]
@@ -29,9 +27,7 @@ pub(super) fn hindrance() -> Option<&'static str> {
     if !matches!(may, Ok(Ok(()))) {
         return Some("needs root, and the right to make network namespaces");
     }
-    let there =
-        Command::new(IP).arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
-    (!there).then_some("needs the command `ip`: scripts/setup-tests installs it")
+    run(IP, &["-V"]).is_err().then_some("needs the command `ip`: scripts/setup-tests installs it")
 }
 
 impl Namespace {
@@ -40,7 +36,7 @@ impl Namespace {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
-        run(Command::new(IP).args(["netns", "add", &name]), "")?;
+        run(IP, &["netns", "add", &name])?;
         Ok(Self { name })
     }
 
@@ -68,9 +64,12 @@ impl Namespace {
         })
     }
 
-    /// Runs `ip` once with these commands, a line each.
+    /// Runs `ip` with each of these commands, a line each.
     pub(super) fn ip(&self, commands: &str) -> Result<()> {
-        run(Command::new(IP).args(["-n", &self.name, "-batch", "-"]), commands)
+        commands.lines().try_for_each(|line| {
+            let words: Vec<&str> = ["-n", &self.name].into_iter().chain(line.split_whitespace()).collect();
+            run(IP, &words).map(drop)
+        })
     }
 }
 
@@ -103,39 +102,14 @@ fn remove_made_by(makers: impl Fn(&str) -> bool) {
 
 /// Ends the processes in the namespace, and removes it with its interfaces.
 fn remove(name: &str) {
-    if let Ok(namespace) = fs::metadata(path_of(name)) {
-        let link = format!("net:[{}]", namespace.ino());
-        for pid in processes().filter(|pid| *pid != rustix::process::getpid()) {
-            let theirs = fs::read_link(format!("/proc/{}/ns/net", pid.as_raw_nonzero()));
-            if theirs.is_ok_and(|theirs| theirs.as_os_str() == link.as_str()) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+    let inside = run(IP, &["netns", "pids", name]).unwrap_or_default();
+    for pid in inside.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+        if pid != getpid() {
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
     // Another run may have removed it meanwhile.
-    let _ = Command::new(IP).args(["netns", "del", name]).stderr(Stdio::null()).status();
-}
-
-fn processes() -> impl Iterator<Item = Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
-}
-
-/// Runs a command with this input; its error has what the command says.
-fn run(command: &mut Command, input: &str) -> Result<()> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("{command:?}"))?;
-    let mut to_child = child.stdin.take().context("it has an input")?;
-    to_child.write_all(input.as_bytes())?;
-    drop(to_child);
-    let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {}\n{input}", said.trim());
-    Ok(())
+    let _ = run(IP, &["netns", "del", name]);
 }
 
 fn path_of(name: &str) -> PathBuf {

@@ -1,12 +1,12 @@
 //! Other people's programs that make the load: run to their end, with their CPU time.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
+use crate::rig::output_of;
 use crate::rig::processes::children_cpu;
-use crate::rig::search_path;
 
 /// A program that has ended well.
 #[derive(Debug)]
@@ -19,20 +19,10 @@ pub(super) struct Ended {
 /// Runs the program on the client's CPU, to which this process is bound.
 ///
 /// # Errors
-/// If it is missing or fails, with the last line that it wrote.
+/// If it is missing or fails, with what it says.
 pub(super) fn run(program: &str, arguments: &[String]) -> Result<Ended> {
-    let cpu = || Ok::<Duration, anyhow::Error>(children_cpu()?.iter().sum());
-    let cpu_before = cpu()?;
-    let start = Instant::now();
-    let mut command = Command::new(program);
-    command.args(arguments).env("PATH", search_path()).stdin(Stdio::null());
-    let output = command
-        .output()
-        .with_context(|| format!("{program} (scripts/setup-bench installs what is needed)"))?;
-    let elapsed = start.elapsed();
-    let text =
-        String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr });
-    let last = text.lines().last().unwrap_or_default();
-    ensure!(output.status.success(), "{program}: {}, {last}", output.status);
-    Ok(Ended { output: output.stdout, elapsed, cpu: cpu()? - cpu_before })
+    let cpu = || anyhow::Ok(children_cpu()?.iter().sum::<Duration>());
+    let (start, cpu_before) = (Instant::now(), cpu()?);
+    let output = output_of(Command::new(program).args(arguments))?;
+    Ok(Ended { output, elapsed: start.elapsed(), cpu: cpu()? - cpu_before })
 }
