@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use baton_load::{Load, LoadRequest, LoadSettings, RequestList};
+use baton_load::{Load, LoadRequest, LoadSettings};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,8 +45,7 @@ fn load(address: SocketAddr, path: &str, connections: usize, seconds: u64) -> Re
         sleep: true,
         ..LoadSettings::new(address, Duration::from_secs(seconds))
     };
-    let list = RequestList::new(address, false, [LoadRequest::page(path, None)]);
-    let report = Load::connect(&settings, list)?.run()?;
+    let report = Load::connect(&settings, [LoadRequest::page(path, None)])?.run()?;
     ensure!(report.failed() == 0, "{:?}", report.first_failure);
     Ok(report.client_cpu.as_secs_f64() * 1e6 / report.requests as f64)
 }

@@ -16,7 +16,8 @@ use super::idle;
 use super::pace::Pace;
 use super::poll::Poll;
 use super::report::{Failure, LoadReport};
-use super::requests::{RequestList, RequestOrder};
+use super::requests::RequestOrder;
+use super::targets::{LoadRequest, Targets};
 use super::wire::Wire;
 
 /// What load to make.
@@ -103,12 +104,18 @@ impl Load {
     /// Opens the idle connections, and those that will ask.
     ///
     /// # Errors
-    /// If there is no connection to make, the server does not answer, or descriptors run out.
-    pub fn connect(settings: &LoadSettings, requests: RequestList) -> Result<Self> {
+    /// If there is no connection to make or no request, the server does not answer, or descriptors run out.
+    pub fn connect(
+        settings: &LoadSettings,
+        requests: impl IntoIterator<Item = LoadRequest>,
+    ) -> Result<Self> {
         ensure!(settings.connections > 0, "a load needs at least one connection");
         allow_descriptors(settings.connections + settings.idle_connections)?;
-        let idle = idle::open(settings.address, settings.idle_connections, &requests)?;
-        let (targets, order) = requests.into_parts();
+        let (order, different) = RequestOrder::of(requests);
+        let first = different.first().context("a load needs a request")?;
+        let idle = idle::open(settings.address, settings.idle_connections, first)?;
+        let host = settings.address.to_string();
+        let targets = Targets::new(&host, settings.connection_per_request, different);
         let wire = Wire::new(settings.address, targets, settings.connection_per_request, settings.verify)?;
         let mut shared = Shared {
             wire,

@@ -7,33 +7,33 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
-use super::requests::RequestList;
+use super::targets::LoadRequest;
 
-/// Opens `count` connections and lets each make the first request of the list.
+/// Opens `count` connections and lets each make the request.
 ///
 /// # Errors
 /// If the server refuses one, does not answer within five seconds, or does not keep the connection.
-pub(super) fn open(address: SocketAddr, count: usize, requests: &RequestList) -> Result<Vec<TcpStream>> {
+pub(super) fn open(address: SocketAddr, count: usize, request: &LoadRequest) -> Result<Vec<TcpStream>> {
     (0..count)
         .map(|number| {
-            open_one(address, requests).with_context(|| format!("idle connection {} of {count}", number + 1))
+            open_one(address, request).with_context(|| format!("idle connection {} of {count}", number + 1))
         })
         .collect()
 }
 
-fn open_one(address: SocketAddr, requests: &RequestList) -> Result<TcpStream> {
+fn open_one(address: SocketAddr, request: &LoadRequest) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
-    ask(&mut stream, requests)?;
+    ask(&mut stream, address, request)?;
     Ok(stream)
 }
 
-/// Makes the first request of the list, and reads the answer.
+/// Makes the request to this server, and reads the answer.
 ///
 /// # Errors
 /// If the server does not answer, or does not keep the connection.
-pub fn ask(stream: &mut (impl Read + Write), requests: &RequestList) -> Result<()> {
-    stream.write_all(requests.first())?;
+pub fn ask(stream: &mut (impl Read + Write), address: SocketAddr, request: &LoadRequest) -> Result<()> {
+    stream.write_all(&request.wire(&address.to_string(), false))?;
     let mut received = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
     let head = loop {

@@ -46,7 +46,6 @@ pub use fairness::{TimeoutLimit, Unfair};
 pub use idle::{ANSWER_MAX, ask};
 pub use judgement::NoResult;
 pub use report::{Failure, Latencies, LoadReport, SessionCounts};
-pub use requests::RequestList;
 pub use script::{Script, ScriptStep};
 pub use sizes::{SizeCount, SizeCounts};
 pub use targets::{Expects, LoadRequest};

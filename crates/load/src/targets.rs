@@ -1,24 +1,29 @@
 //! What is asked for: each request prepared once as bytes, with what its reply must look like.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::text;
 
 /// One request and what its reply must look like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadRequest {
+    /// `GET`, unless it says something else.
+    pub method: Cow<'static, str>,
     /// Path and query, beginning with '/'.
     pub path: String,
     /// The length that the body must have, if known. Otherwise the first reply sets it.
     pub bytes: Option<u64>,
     /// What kind of reply is right.
     pub expects: Expects,
-    /// What is posted; empty: it is a GET.
+    /// More fields, each with its line's end.
+    pub fields: String,
+    /// What is sent.
     pub body: String,
 }
 
 /// What kind of reply is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expects {
     /// Status 200 and the text of [a file that was written for the load](crate::files).
     File,
@@ -47,32 +52,55 @@ impl LoadRequest {
     /// For a file that [`files`](crate::files) has written. The first body of each load is compared with it.
     #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
-        Self { path: path.into(), bytes: Some(bytes), expects: Expects::File, body: String::new() }
+        Self::new(path, Some(bytes), Expects::File)
     }
 
     /// For a part of such a file, asked for by `Range`.
     #[must_use]
     pub fn part(path: impl Into<String>, file_bytes: u64, part: Range<u64>) -> Self {
         let expects = Expects::Part { file_bytes, start: part.start };
-        Self { path: path.into(), bytes: Some(part.end - part.start), expects, body: String::new() }
+        Self::new(path, Some(part.end - part.start), expects)
     }
 
     /// For what a program makes, of this length if it is known.
     #[must_use]
     pub fn page(path: impl Into<String>, bytes: Option<u64>) -> Self {
-        Self { path: path.into(), bytes, expects: Expects::Page, body: String::new() }
+        Self::new(path, bytes, Expects::Page)
     }
 
     /// For a request of a log.
     #[must_use]
     pub fn replay(path: impl Into<String>) -> Self {
-        Self { path: path.into(), bytes: None, expects: Expects::Replay, body: String::new() }
+        Self::new(path, None, Expects::Replay)
     }
 
     /// The same, with this to post.
     #[must_use]
     pub fn posting(self, body: String) -> Self {
-        Self { body, ..self }
+        Self { method: "POST".into(), body, ..self }
+    }
+
+    fn new(path: impl Into<String>, bytes: Option<u64>, expects: Expects) -> Self {
+        let (fields, body) = (String::new(), String::new());
+        Self { method: "GET".into(), path: path.into(), bytes, expects, fields, body }
+    }
+
+    /// The bytes to send to this host, as its clients name it.
+    pub(super) fn wire(&self, host: &str, connection_per_request: bool) -> Vec<u8> {
+        let Self { method, path, fields, body, .. } = self;
+        let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
+        let length = match method.as_ref() {
+            "GET" => String::new(),
+            _ => format!("Content-Length: {}\r\n", body.len()),
+        };
+        let range = match (self.expects, self.bytes) {
+            (Expects::Part { start, .. }, Some(bytes)) => {
+                format!("Range: bytes={start}-{}\r\n", start + bytes - 1)
+            }
+            _ => String::new(),
+        };
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n");
+        format!("{head}{connection}{length}{range}{fields}\r\n{body}").into_bytes()
     }
 }
 
@@ -99,43 +127,12 @@ impl Targets {
         connection_per_request: bool,
         requests: impl IntoIterator<Item = LoadRequest>,
     ) -> Self {
-        let connection = if connection_per_request { "Connection: close\r\n" } else { "" };
         let prepare = |request: LoadRequest| {
-            let (method, length) = match request.body.len() {
-                0 => ("GET", String::new()),
-                length => ("POST", format!("Content-Length: {length}\r\n")),
-            };
-            let range = match (request.expects, request.bytes) {
-                (Expects::Part { start, .. }, Some(bytes)) => {
-                    format!("Range: bytes={start}-{}\r\n", start + bytes - 1)
-                }
-                _ => String::new(),
-            };
-            let wire = format!(
-                "{method} {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: baton-load\r\n{connection}{length}{range}\r\n{}",
-                request.path, request.body
-            );
             let uncompared = matches!(request.expects, Expects::File | Expects::Part { .. });
-            Prepared { request, wire: wire.into_bytes(), status: None, sum: None, uncompared }
+            let wire = request.wire(host, connection_per_request);
+            Prepared { request, wire, status: None, sum: None, uncompared }
         };
         Self { prepared: requests.into_iter().map(prepare).collect() }
-    }
-
-    /// More fields for all, each with its line's end.
-    pub(super) fn add_fields(&mut self, fields: &str) {
-        for prepared in &mut self.prepared {
-            let end = prepared.wire.len() - prepared.request.body.len() - "\r\n".len();
-            prepared.wire.splice(end..end, fields.bytes());
-        }
-    }
-
-    /// All of them by this method, with this body.
-    pub(super) fn add_body(&mut self, method: &str, body: &[u8]) {
-        self.add_fields(&format!("Content-Length: {}\r\n", body.len()));
-        for prepared in &mut self.prepared {
-            prepared.wire.splice(.."GET".len(), method.bytes());
-            prepared.wire.extend_from_slice(body);
-        }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -215,8 +212,8 @@ mod tests {
 
     #[test]
     fn more_fields_are_the_last() {
-        let mut targets = one(LoadRequest::page("/a", None), false);
-        targets.add_fields("X-A: 1\r\n");
+        let fields = "X-A: 1\r\n".to_owned();
+        let targets = one(LoadRequest { fields, ..LoadRequest::page("/a", None) }, false);
         assert!(targets.bytes(0).ends_with(b"\r\nUser-Agent: baton-load\r\nX-A: 1\r\n\r\n"));
     }
 
@@ -233,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_body_follows_its_length() {
-        let mut targets = one(LoadRequest::page("/a", None), false);
-        targets.add_body("PUT", b"bbb");
+        let put = LoadRequest { method: "PUT".into(), ..LoadRequest::page("/a", None).posting("bbb".into()) };
+        let targets = one(put, false);
         let text = String::from_utf8(targets.bytes(0).to_vec()).unwrap();
         assert!(text.starts_with("PUT /a HTTP/1.1\r\n"), "{text}");
         assert!(text.ends_with("\r\nContent-Length: 3\r\n\r\nbbb"), "{text}");

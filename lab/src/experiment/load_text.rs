@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use baton_load::LoadRequest;
 use baton_load::sessions::SessionLoad;
 use serde::Deserialize;
 
@@ -229,13 +230,12 @@ impl ClosedText {
 }
 
 impl UploadText {
-    /// The body, and the field that says what it is.
-    pub(crate) fn body(&self) -> (Vec<u8>, &'static str) {
+    /// Gives it to a request, with the field that says what it is.
+    pub(crate) fn add_to(&self, request: &mut LoadRequest) {
         let (begin, end, field) = if self.form { FORM } else { ("", "", "") };
-        let mut body = begin.as_bytes().to_vec();
-        body.resize(begin.len() + self.bytes, b'b');
-        body.extend_from_slice(end.as_bytes());
-        (body, field)
+        request.method = self.method.clone().into();
+        request.fields += field;
+        request.body = [begin, &"b".repeat(self.bytes), end].concat();
     }
 }
 

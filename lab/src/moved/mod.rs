@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::files;
 use crate::ground::{Finding, Ground, Keep};
-use crate::load::{Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use crate::load::{Load, LoadReport, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
 use crate::rig::{Groups, Isolation, Machine, own_folder};
@@ -128,8 +128,7 @@ fn load(
         sleep: true,
         ..LoadSettings::new(address, duration)
     };
-    let requests = RequestList::new(address, !kept, [LoadRequest::file(path_of(size), size)]);
-    let report = hosts.client.run(|| Load::connect(&load, requests)?.run())?;
+    let report = hosts.client.run(|| Load::connect(&load, [LoadRequest::file(path_of(size), size)])?.run())?;
     report.judge()?;
     Ok(report)
 }

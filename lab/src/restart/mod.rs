@@ -18,7 +18,7 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::ground::{Finding, Ground, Keep};
-use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::{loopback, own_folder};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
@@ -139,7 +139,7 @@ fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
     let length = Some(settings.bytes as u64);
     let requests =
         (0..settings.objects).map(|number| LoadRequest::page(format!("/hit{}", path_of(number)), length));
-    let report = Load::connect(&load, RequestList::new(address, false, requests))?.run()?;
+    let report = Load::connect(&load, requests)?.run()?;
     report.judge().context("filling the cache")?;
     ensure!(report.requests == settings.objects, "only {} objects were stored", report.requests);
     Ok(())

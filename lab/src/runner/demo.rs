@@ -14,7 +14,7 @@ use super::cluster::Cluster;
 use super::site::Site;
 use super::stage::{Contestant, LeftOut, Stage};
 use crate::experiment::{Experiment, LoadText};
-use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::rig::network::Host;
 
 /// A cluster of the demonstration.
@@ -132,9 +132,8 @@ fn watch(
                 verify: true,
                 ..LoadSettings::new(side.contestant.server.address, SLICE)
             };
-            let list = RequestList::new(settings.address, false, requests.iter().cloned());
             let over = &over;
-            loads.push(scope.spawn(move || hosts.client.run(|| load(&settings, list, side, over))));
+            loads.push(scope.spawn(move || hosts.client.run(|| load(&settings, requests, side, over))));
         }
         let shown = show(sides, duration, &|| loads.iter().any(std::thread::ScopedJoinHandle::is_finished));
         over.store(true, Ordering::Relaxed);
@@ -152,10 +151,12 @@ fn watch(
 }
 
 /// Asks a front-end for one file after the other. The first wrong answer is an error.
-fn load(settings: &LoadSettings, mut requests: RequestList, side: &Side, over: &AtomicBool) -> Result<()> {
+fn load(settings: &LoadSettings, requests: &[LoadRequest], side: &Side, over: &AtomicBool) -> Result<()> {
+    let mut begin = 0;
     while !over.load(Ordering::Relaxed) {
-        let report = Load::connect(settings, requests.clone())?.run()?;
-        requests.skip(report.requests as usize);
+        let all = requests.iter().cycle().skip(begin).take(requests.len()).cloned();
+        let report = Load::connect(settings, all)?.run()?;
+        begin = (begin + report.requests as usize) % requests.len();
         ensure!(report.failed() == 0, "{}", report.first_failure.unwrap_or_default());
         let mut served = side.served();
         served.requests += report.requests;

@@ -15,7 +15,7 @@ use super::loads::of_report;
 use super::stage::{Contestant, Stage};
 use super::turn::{Turn, Values};
 use crate::experiment::{FaultName, FaultText};
-use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::network::INTERFACE;
 use crate::servers::RunningServer;
@@ -39,7 +39,7 @@ pub(super) fn measure(
         ..LoadSettings::new(server.address, before * 3 + lasts)
     };
     let asked = stage.site.requests(&load.ask, turn.number)?;
-    let requests = RequestList::new(settings.address, false, asked.iter().cloned());
+    let requests = asked.clone();
     let hosts = Arc::clone(&cluster.hosts);
     let mut scene = Scene { front: server, cluster, asked, lasts };
     let report = thread::scope(|scope| {
@@ -126,8 +126,7 @@ impl Scene<'_> {
         };
         let limit = Instant::now() + JOINED_MAX;
         loop {
-            let requests = RequestList::new(load.address, true, self.asked.iter().cloned());
-            self.cluster.hosts.client.run(|| Load::connect(&load, requests)?.run())?;
+            self.cluster.hosts.client.run(|| Load::connect(&load, self.asked.iter().cloned())?.run())?;
             let sent = host.sent_bytes()? - before;
             if sent > JOINED_BYTES_MIN {
                 return Ok(());

@@ -10,7 +10,7 @@ use super::programs::{self, Made};
 use super::stage::{Contestant, Stage};
 use super::turn::{Turn, Values};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText, accepts_codings};
-use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult, RequestList};
+use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult};
 use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
 use crate::rig::processes::{cpu_time, memory_bytes};
@@ -35,19 +35,18 @@ pub(super) fn closed(
         sleep,
         ..LoadSettings::new(server.address, turn.duration)
     };
-    let mut fields: String = load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let upload = load.upload.as_ref().map(|upload| (&upload.method, upload.body()));
-    fields += upload.as_ref().map_or("", |(_, (_, field))| field);
     let mut requests = match load.set_mib {
         Some(mib) => stage.site.in_script(mib, turn.number)?,
         None => stage.site.requests(&load.ask, turn.number)?,
     };
-    if accepts_codings(&load.fields) {
-        requests.iter_mut().for_each(|request| request.expects = Expects::Coded);
-    }
-    let mut requests = RequestList::new(server.address, load.close, requests).with_fields(&fields);
-    if let Some((method, (body, _))) = &upload {
-        requests = requests.with_body(method, body);
+    for request in &mut requests {
+        request.fields.extend(load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+        if accepts_codings(&load.fields) {
+            request.expects = Expects::Coded;
+        }
+        if let Some(upload) = &load.upload {
+            upload.add_to(request);
+        }
     }
     let memory_before = memory_bytes(&server.processes());
     let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
@@ -86,8 +85,7 @@ pub(super) fn paced(
             sleep: true,
             ..LoadSettings::new(server.address, duration)
         };
-        let requests = stage.site.requests(&load.ask, 0)?;
-        Load::connect(&settings, RequestList::new(server.address, false, requests))
+        Load::connect(&settings, stage.site.requests(&load.ask, 0)?)
     };
     // The first request for each file is not measured.
     without_failures(connect(LEAD)?.run()?)?;
@@ -121,8 +119,7 @@ fn with_another(
         sleep: true,
         ..LoadSettings::new(server.address, turn.duration + LEAD)
     };
-    let requests = stage.site.requests(&beside.ask, turn.number)?;
-    let mut other = Load::connect(&settings, RequestList::new(server.address, false, requests))?;
+    let mut other = Load::connect(&settings, stage.site.requests(&beside.ask, turn.number)?)?;
     let (other, report) = thread::scope(|scope| {
         let other = scope.spawn(move || other.run());
         thread::sleep(LEAD);

@@ -10,15 +10,15 @@ use anyhow::{Context, Result, ensure};
 
 use super::stepper::Stepper;
 use super::turn::Values;
-use crate::load::{LoadRequest, RequestList, ask};
+use crate::load::{LoadRequest, ask};
 use crate::quantity::Quantity;
 use crate::servers::RunningServer;
 
 /// The usual number of instructions from one request's arrival to the next, of so many, and of looks at a clock.
 pub(super) fn costs(server: &RunningServer, path: &str, close: bool, requests_max: u64) -> Result<Values> {
-    let requests = RequestList::new(server.address, close, [LoadRequest::page(path, None)]);
+    let page = LoadRequest::page(path, None);
     let mut kept = TcpStream::connect(server.address)?;
-    let mut request = || if close { ask_once(server, path) } else { ask(&mut kept, &requests) };
+    let mut request = || if close { ask_once(server, path) } else { ask(&mut kept, server.address, &page) };
     for _ in 0..WARM_UP {
         request()?;
     }

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use super::stage::Contestant;
 use super::turn::Values;
 use crate::copies::Watch;
-use crate::load::{Load, LoadRequest, LoadSettings, RequestList};
+use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::servers::RunningServer;
 
@@ -22,8 +22,7 @@ pub(super) fn copies(contestant: &Contestant, path: &str, responses: u64, folder
             sleep: true,
             ..LoadSettings::new(server.address, PATIENCE)
         };
-        let request = LoadRequest::page(path, None);
-        let report = Load::connect(&settings, RequestList::new(server.address, false, [request]))?.run()?;
+        let report = Load::connect(&settings, [LoadRequest::page(path, None)])?.run()?;
         let failure = report.first_failure.unwrap_or_default();
         ensure!(report.requests == requests && failure.is_empty(), "{failure}");
         Ok(report.bytes)

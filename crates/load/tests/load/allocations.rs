@@ -6,7 +6,7 @@ use crate::scripted::{ok, serve};
 use allocation_counter::measure;
 
 use baton_load::sessions::{self, SessionLoad, SessionSettings};
-use baton_load::{Load, LoadRequest, LoadSettings, RequestList, Script, ScriptStep};
+use baton_load::{Load, LoadRequest, LoadSettings, Script, ScriptStep};
 
 /// Allocations of a load of so many requests.
 fn allocations(requests: u64) -> u64 {
@@ -17,7 +17,7 @@ fn allocations(requests: u64) -> u64 {
         sleep: true,
         ..LoadSettings::new(server.address, Duration::from_secs(60))
     };
-    let list = RequestList::new(server.address, false, [LoadRequest::page("/", None)]);
+    let list = [LoadRequest::page("/", None)];
     let mut load = Load::connect(&settings, list).unwrap();
     let mut made = 0;
     let counted = measure(|| made = load.run().unwrap().requests);

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::scripted::{Answer, bytes_of, ok, serve, talk};
 use baton_load::files::write_all;
 
-use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings, RequestList};
+use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings};
 
 const REQUESTS: u64 = 60;
 
@@ -26,8 +26,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
 
 fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
     let requests = paths.iter().map(|(path, bytes)| LoadRequest::page(*path, *bytes));
-    let list = RequestList::new(settings.address, settings.connection_per_request, requests);
-    Load::connect(settings, list).unwrap().run().unwrap()
+    Load::connect(settings, requests).unwrap().run().unwrap()
 }
 
 #[test]
@@ -124,7 +123,7 @@ fn a_body_that_is_not_its_file_is_a_failure() {
     for (body, failures) in [(text, vec![]), (damaged, vec![(Failure::Changed, 1)])] {
         let server = serve(move |_, _, _| ok(&body));
         let settings = LoadSettings { verify: false, ..settings(server.address) };
-        let list = RequestList::new(server.address, false, [LoadRequest::file("/100k.html", 100 << 10)]);
+        let list = [LoadRequest::file("/100k.html", 100 << 10)];
         let report = Load::connect(&settings, list).unwrap().run().unwrap();
         assert_eq!(report.failures, failures.into_iter().collect(), "{:?}", report.first_failure);
     }
@@ -167,7 +166,7 @@ fn a_replay_takes_what_the_site_says_unless_it_breaks() {
         Answer::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes())
     });
     for (path, failures) in [("/gone", 0), ("/broken", REQUESTS)] {
-        let list = RequestList::new(server.address, false, [LoadRequest::replay(path)]);
+        let list = [LoadRequest::replay(path)];
         let report = Load::connect(&settings(server.address), list).unwrap().run().unwrap();
         assert_eq!(report.failed(), failures, "{path}");
     }
@@ -176,7 +175,7 @@ fn a_replay_takes_what_the_site_says_unless_it_breaks() {
 #[test]
 fn more_connections_than_descriptors_are_refused_with_a_remedy() {
     let settings = LoadSettings { connections: 1 << 40, ..settings(SocketAddr::from(([127, 0, 0, 1], 1))) };
-    let list = RequestList::new(settings.address, false, [LoadRequest::page("/", None)]);
+    let list = [LoadRequest::page("/", None)];
     let error = Load::connect(&settings, list).unwrap_err().to_string();
     assert!(error.contains("ulimit -n"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use baton_load::site::{Application, SiteKind};
-use baton_load::{Load, LoadSettings, RequestList};
+use baton_load::{Load, LoadSettings};
 
 /// A server that ends with the test.
 struct Php(Child);
@@ -47,8 +47,7 @@ fn each_page_is_as_long_as_it_says() {
             ..LoadSettings::new(address, Duration::from_secs(60))
         };
         let asked = site.script.steps().iter().map(|step| &site.script.requests()[step.request as usize]);
-        let list = RequestList::new(address, true, asked.clone().cloned());
-        let report = Load::connect(&settings, list).unwrap().run().unwrap();
+        let report = Load::connect(&settings, asked.clone().cloned()).unwrap().run().unwrap();
         assert_eq!(report.failed(), 0, "{site}: {:?}", report.first_failure);
         assert_eq!(report.requests, site.script.steps().len() as u64);
         let expected: u64 = asked.map(|request| request.bytes.unwrap()).sum();

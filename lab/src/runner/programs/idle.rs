@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::protocol::{Made, SMALL};
-use crate::load::{ANSWER_MAX, LoadRequest, RequestList, ask, thread_cpu};
+use crate::load::{ANSWER_MAX, LoadRequest, ask, thread_cpu};
 use crate::rig::Certificate;
 use crate::rig::processes::memory_bytes;
 use crate::servers::RunningServer;
@@ -25,7 +25,7 @@ pub(super) fn load(server: &RunningServer, certificate: &Certificate, count: usi
     let config = client(certificate)?;
     let address = server.address;
     let (path, bytes) = SMALL;
-    let requests = RequestList::new(address, false, [LoadRequest::file(path, bytes)]);
+    let request = LoadRequest::file(path, bytes);
     let open = || -> Result<StreamOwned<ClientConnection, TcpStream>> {
         let socket = TcpStream::connect(address)?;
         socket.set_read_timeout(Some(ANSWER_MAX))?;
@@ -33,7 +33,7 @@ pub(super) fn load(server: &RunningServer, certificate: &Certificate, count: usi
         socket.set_nodelay(true)?;
         let name = ServerName::try_from("localhost")?;
         let mut stream = StreamOwned::new(ClientConnection::new(Arc::clone(&config), name)?, socket);
-        ask(&mut stream, &requests)?;
+        ask(&mut stream, address, &request)?;
         Ok(stream)
     };
     drop(open().context("a first connection")?);
