@@ -1,6 +1,6 @@
 //! What a meter is: begun over processes, it ends with readings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,6 +63,47 @@ impl Per {
 pub(super) trait Meter {
     /// What happened since, in the order of [`MeterName::readings`](super::MeterName::readings).
     fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>>;
+}
+
+/// What the kernel has counted so far of each process or thread, or under one number of all.
+pub(super) type Counts<const COUNT: usize> = BTreeMap<i32, [f64; COUNT]>;
+
+/// A meter of counts that the kernel keeps anyway: by how much they grow.
+pub(super) struct Growth<const COUNT: usize> {
+    read: fn(&Watched) -> Result<Counts<COUNT>>,
+    before: Counts<COUNT>,
+    /// From sums to readings.
+    finish: fn([f64; COUNT]) -> Vec<f64>,
+}
+
+impl<const COUNT: usize> Growth<COUNT> {
+    pub(super) fn begin(
+        watched: &Watched,
+        read: fn(&Watched) -> Result<Counts<COUNT>>,
+        finish: fn([f64; COUNT]) -> Vec<f64>,
+    ) -> Result<Box<dyn Meter>> {
+        Ok(Box::new(Self { read, before: read(watched)?, finish }))
+    }
+}
+
+impl<const COUNT: usize> Meter for Growth<COUNT> {
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        let mut sums = [0.0; COUNT];
+        for (whose, now) in (self.read)(watched)? {
+            let before = self.before.get(&whose).copied().unwrap_or([0.0; COUNT]);
+            (0..COUNT).for_each(|at| sums[at] += (now[at] - before[at]).max(0.0));
+        }
+        Ok((self.finish)(sums))
+    }
+}
+
+/// A meter of what is so at the end.
+pub(super) struct State(pub(super) fn(&Watched) -> Result<f64>);
+
+impl Meter for State {
+    fn end(self: Box<Self>, watched: &Watched) -> Result<Vec<f64>> {
+        Ok(vec![(self.0)(watched)?])
+    }
 }
 
 impl Watched {

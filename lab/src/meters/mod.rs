@@ -17,7 +17,7 @@ mod tasks;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use meter::Meter;
+use meter::{Growth, Meter, State};
 pub use meter::{Per, Reading, Watched};
 
 use crate::quantity::Quantity;
@@ -82,14 +82,14 @@ impl MeterName {
 
     fn begin(self, watched: &Watched) -> Result<Box<dyn Meter>> {
         Ok(match self {
-            Self::Cpu => Box::new(tasks::Cpu::begin(watched)),
-            Self::Switches => Box::new(tasks::Switches::begin(watched)),
+            Self::Cpu => Growth::begin(watched, tasks::cpu, tasks::modes)?,
+            Self::Switches => Growth::begin(watched, tasks::switches, Vec::from)?,
             Self::SystemCalls => Box::new(events::Events::system_calls(watched)?),
             Self::Copies => Box::new(profile::Profile::begin(watched)?),
-            Self::Waiting => Box::new(system::Waiting::begin(watched)?),
-            Self::FileCache => Box::new(system::FileCache),
-            Self::Memory => Box::new(system::Memory),
-            Self::Packets => Box::new(system::Packets::begin(watched)?),
+            Self::Waiting => Growth::begin(watched, system::waiting, Vec::from)?,
+            Self::FileCache => Box::new(State(system::file_cache)),
+            Self::Memory => Box::new(State(system::memory)),
+            Self::Packets => Growth::begin(watched, system::packets, Vec::from)?,
             Self::Hardware => Box::new(events::Events::hardware(watched)?),
         })
     }

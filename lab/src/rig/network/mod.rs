@@ -304,8 +304,8 @@ pub(crate) fn remove_own() {
     namespace::remove_own();
 }
 
-/// Names and values are in two lines that begin alike.
-fn counter_in(text: &str, group: &str, name: &str) -> Option<u64> {
+/// From the text of a file of the kernel's network: names and values are in two lines that begin alike.
+pub(crate) fn counter_in(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(": ")).filter(|(head, _)| *head == group);
     let (names, values) = (lines.next()?.1, lines.next()?.1);
     let at = names.split(' ').position(|word| word == name)?;
