@@ -139,16 +139,16 @@ pub(super) fn by_program(
     turn: Turn,
 ) -> Result<(Values, bool)> {
     let watch = Watch::begin(stage, contestant)?;
-    let (made, idle) = programs::load(load, &contestant.server, &stage.certificate, turn)?;
+    let made = programs::load(load, &contestant.server, &stage.certificate, turn)?;
     let used = watch.end()?;
-    let Made { requests, bytes, elapsed, client_cpu } = made;
+    let Made { requests, bytes, elapsed, client_cpu, idle_bytes } = made;
     let seconds = elapsed.as_secs_f64();
     let mut values = Values::from([
         (Quantity::Rate, requests as f64 / seconds),
         (Quantity::Megabytes, bytes as f64 / 1e6 / seconds),
         (Quantity::ClientCpus, client_cpu.as_secs_f64() / seconds),
     ]);
-    values.extend(idle.map(|bytes| (Quantity::IdleBytes, bytes)));
+    values.extend(idle_bytes.map(|bytes| (Quantity::IdleBytes, bytes)));
     used.tell(&mut values, requests, elapsed);
     Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
 }

@@ -25,58 +25,29 @@ pub(super) fn load(resumed: bool, port: u16, duration: Duration) -> Result<Made>
         format!("-time={}", duration.as_secs_f64().ceil()),
     ];
     let Ended { output, elapsed, cpu } = program::run("openssl", &arguments)?;
-    let report =
-        Report::parse(&String::from_utf8_lossy(&output)).context("an unknown report of openssl s_time")?;
-    report.check(resumed)?;
-    Ok(Made { requests: report.connections, bytes: report.connections * bytes, elapsed, client_cpu: cpu })
+    let connections = understood(&String::from_utf8_lossy(&output), resumed)?;
+    let (requests, bytes) = (connections, connections * bytes);
+    Ok(Made { requests, bytes, elapsed, client_cpu: cpu, idle_bytes: None })
 }
 
-/// What `s_time` reports at its end.
-#[derive(Debug, PartialEq, Eq)]
-struct Report {
-    connections: u64,
-    /// Connections that resumed a session.
-    resumed: u64,
-    /// Heads and bodies.
-    bytes_per_connection: u64,
-}
-
-impl Report {
-    /// A letter stands for each connection: `r` if it resumed a session, else another for its version.
-    fn parse(text: &str) -> Option<Self> {
-        let letters = text
-            .lines()
-            .filter(|line| line.bytes().all(|letter| b"r*t3".contains(&letter)))
-            .flat_map(str::bytes)
-            .filter(|letter| *letter == b'r')
-            .count();
-        // "760 connections in 2 real seconds, 1310 bytes read per connection"
-        let line = text.lines().find(|line| line.ends_with(" bytes read per connection"))?;
-        let (connections, rest) = line.split_once(" connections in ")?;
+/// The number of connections, from what it reports at its end.
+fn understood(report: &str, resumed: bool) -> Result<u64> {
+    // "760 connections in 2 real seconds, 1310 bytes read per connection"
+    let counts = report.lines().find_map(|line| {
+        let (connections, rest) = line.strip_suffix(" bytes read per connection")?.split_once(" connections in ")?;
         let (_, bytes) = rest.split_once(" real seconds, ")?;
-        Some(Self {
-            connections: connections.parse().ok()?,
-            resumed: letters as u64,
-            bytes_per_connection: bytes.split(' ').next()?.parse().ok()?,
-        })
-    }
-
-    fn check(&self, resumed: bool) -> Result<()> {
-        ensure!(self.connections > 0, "no connection succeeded");
-        ensure!(
-            self.bytes_per_connection > SMALL.1,
-            "{} bytes are no whole answer",
-            self.bytes_per_connection
-        );
-        let expected = if resumed { self.connections } else { 0 };
-        ensure!(
-            self.resumed == expected,
-            "of {} connections {} resumed a session, not {expected}",
-            self.connections,
-            self.resumed
-        );
-        Ok(())
-    }
+        Some((connections.parse::<u64>().ok()?, bytes.parse::<u64>().ok()?))
+    });
+    let (connections, bytes) = counts.context("an unknown report of openssl s_time")?;
+    ensure!(connections > 0, "no connection succeeded");
+    // Heads and bodies.
+    ensure!(bytes > SMALL.1, "{bytes} bytes are no whole answer");
+    // A letter stands for each connection: `r` if it resumed a session, else another for its version.
+    let letters = report.lines().filter(|line| line.bytes().all(|letter| b"r*t3".contains(&letter)));
+    let found = letters.flat_map(str::bytes).filter(|letter| *letter == b'r').count() as u64;
+    let expected = if resumed { connections } else { 0 };
+    ensure!(found == expected, "of {connections} connections {found} resumed a session, not {expected}");
+    Ok(connections)
 }
 
 #[cfg(test)]
@@ -103,23 +74,18 @@ rrrr
 
     #[test]
     fn resumed_handshakes_are_told_from_full_ones() {
-        let full = Report::parse(FULL).unwrap();
-        assert_eq!(full, Report { connections: 3, resumed: 0, bytes_per_connection: 1310 });
-        assert!(full.check(false).is_ok());
-        assert!(full.check(true).unwrap_err().to_string().contains("not 3"));
-
-        let resumed = Report::parse(RESUMED).unwrap();
-        assert_eq!(resumed, Report { connections: 4, resumed: 4, bytes_per_connection: 1310 });
-        assert!(resumed.check(true).is_ok());
-        assert!(resumed.check(false).is_err());
-        let once_in_full = Report::parse(&RESUMED.replace("rrrr", "rr*r")).unwrap();
-        assert!(once_in_full.check(true).unwrap_err().to_string().contains("3 resumed"));
+        let why = |report: &str, resumed| understood(report, resumed).unwrap_err().to_string();
+        assert_eq!(understood(FULL, false).unwrap(), 3);
+        assert!(why(FULL, true).contains("not 3"));
+        assert_eq!(understood(RESUMED, true).unwrap(), 4);
+        assert!(why(RESUMED, false).contains("not 0"));
+        assert!(why(&RESUMED.replace("rrrr", "rr*r"), true).contains("3 resumed"));
     }
 
     #[test]
     fn an_answer_without_its_body_is_refused() {
-        let report = Report::parse(&FULL.replace("1310 bytes", "310 bytes")).unwrap();
-        assert!(report.check(false).unwrap_err().to_string().contains("no whole answer"));
-        assert_eq!(Report::parse("s_time: unable to connect"), None);
+        let why = |report: &str| understood(report, false).unwrap_err().to_string();
+        assert!(why(&FULL.replace("1310 bytes", "310 bytes")).contains("no whole answer"));
+        assert!(why("s_time: unable to connect").contains("an unknown report"));
     }
 }

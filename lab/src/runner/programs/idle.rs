@@ -17,11 +17,11 @@ use crate::rig::Certificate;
 use crate::rig::processes::memory_bytes;
 use crate::servers::RunningServer;
 
-/// Opens connections, and returns what that took and how much memory of the server each takes, in bytes.
+/// Opens connections.
 ///
 /// # Errors
 /// If the server refuses one, or does not answer on it or not keep it.
-pub(super) fn load(server: &RunningServer, certificate: &Certificate, count: usize) -> Result<(Made, f64)> {
+pub(super) fn load(server: &RunningServer, certificate: &Certificate, count: usize) -> Result<Made> {
     let config = client(certificate)?;
     let address = server.address;
     let (path, bytes) = SMALL;
@@ -42,15 +42,11 @@ pub(super) fn load(server: &RunningServer, certificate: &Certificate, count: usi
     let connections = (0..count)
         .map(|number| open().with_context(|| format!("idle connection {} of {count}", number + 1)))
         .collect::<Result<Vec<_>>>()?;
-    let made = Made {
-        requests: count as u64,
-        bytes: count as u64 * bytes,
-        elapsed: start.elapsed(),
-        client_cpu: thread_cpu() - cpu,
-    };
-    let memory = settled_memory(server)?;
+    let (elapsed, client_cpu) = (start.elapsed(), thread_cpu() - cpu);
+    let memory = settled_memory(server)?.saturating_sub(memory_before);
     drop(connections);
-    Ok((made, memory.saturating_sub(memory_before) as f64 / count as f64))
+    let (requests, bytes) = (count as u64, count as u64 * bytes);
+    Ok(Made { requests, bytes, elapsed, client_cpu, idle_bytes: Some(memory as f64 / count as f64) })
 }
 
 /// A client that trusts only this certificate and begins each session anew.

@@ -22,7 +22,7 @@ use crate::experiment::{H2loadText, LoadText, ProtocolName, accepts_codings};
 use crate::rig::Certificate;
 use crate::servers::RunningServer;
 
-/// Makes the load. The second part is the memory of an idle connection, where the load has some.
+/// Makes the load.
 ///
 /// # Errors
 /// If the program is missing, or the server gives a wrong answer.
@@ -31,16 +31,13 @@ pub(super) fn load(
     server: &RunningServer,
     certificate: &Certificate,
     turn: Turn,
-) -> Result<(Made, Option<f64>)> {
+) -> Result<Made> {
     let (port, Turn { duration, effort, .. }) = (server.address.port(), turn);
     match load {
-        LoadText::H2load(requests) => {
-            Ok((h2load::load(requests, body_bytes(requests)?, port, duration)?, None))
-        }
-        LoadText::Handshakes { resumed } => Ok((handshakes::load(*resumed, port, duration)?, None)),
+        LoadText::H2load(requests) => h2load::load(requests, body_bytes(requests)?, port, duration),
+        LoadText::Handshakes { resumed } => handshakes::load(*resumed, port, duration),
         LoadText::IdleTls { connections } => {
-            let (made, bytes) = idle::load(server, certificate, effort.idle_connections(*connections))?;
-            Ok((made, Some(bytes)))
+            idle::load(server, certificate, effort.idle_connections(*connections))
         }
         _ => bail!("this is no load of another program"),
     }

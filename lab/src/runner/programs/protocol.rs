@@ -12,6 +12,8 @@ pub(in crate::runner) struct Made {
     pub(in crate::runner) bytes: u64,
     pub(in crate::runner) elapsed: Duration,
     pub(in crate::runner) client_cpu: Duration,
+    /// Memory of the server for an idle connection, where the load has some.
+    pub(in crate::runner) idle_bytes: Option<f64>,
 }
 
 /// In a URL.
