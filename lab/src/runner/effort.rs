@@ -21,12 +21,17 @@ pub enum Effort {
 }
 
 impl Effort {
-    pub(super) fn rounds(self, experiment: &Experiment) -> usize {
+    /// What is chosen for this much.
+    fn pick<T>(self, full: T, quick: T, tenth: T) -> T {
         match self {
-            Self::Full => experiment.head.rounds,
-            Self::Quick => experiment.head.quick.rounds,
-            Self::Tenth => 1,
+            Self::Full => full,
+            Self::Quick => quick,
+            Self::Tenth => tenth,
         }
+    }
+
+    pub(super) fn rounds(self, experiment: &Experiment) -> usize {
+        self.pick(experiment.head.rounds, experiment.head.quick.rounds, 1)
     }
 
     /// The cells that are measured: all, or just so many that each load and each contender is in one.
@@ -49,90 +54,60 @@ impl Effort {
 
     /// How long a cell is measured.
     pub(super) fn duration(self, experiment: &Experiment) -> Duration {
-        Duration::from_secs_f64(match self {
-            Self::Full => experiment.head.seconds,
-            Self::Quick => experiment.head.quick.seconds,
-            Self::Tenth => 0.1,
-        })
+        Duration::from_secs_f64(self.pick(experiment.head.seconds, experiment.head.quick.seconds, 0.1))
     }
 
     /// Load in front of a cell that is not measured.
     pub(super) fn lead(self, experiment: &Experiment) -> Duration {
         let full = Duration::from_secs_f64(experiment.head.lead_seconds);
-        match self {
-            Self::Full => full,
-            Self::Quick => full / 2,
-            Self::Tenth => full.min(Duration::from_millis(100)),
-        }
+        self.pick(full, full / 2, full.min(TENTH))
     }
 
     /// Load after the start of a server.
     pub(super) fn warm_up(self, experiment: &Experiment) -> Duration {
         let full = Duration::from_secs_f64(experiment.head.warm_up_seconds);
-        match self {
-            Self::Full => full,
-            Self::Quick => full / 3,
-            Self::Tenth => Duration::ZERO,
-        }
+        self.pick(full, full / 3, Duration::ZERO)
     }
 
     /// Sessions come for as long as their timeout before they are measured, so that the first timeouts are in it.
     pub(super) fn sessions_before(self, load: &SessionLoad) -> Duration {
-        match self {
-            Self::Full | Self::Quick => Duration::from_secs_f64(load.timeout_s),
-            Self::Tenth => Duration::from_millis(100),
-        }
+        let full = Duration::from_secs_f64(load.timeout_s);
+        self.pick(full, full, TENTH)
     }
 
     /// So many that a server answers all of them in a tenth of a second.
     pub(super) fn connections(self, full: usize) -> usize {
-        if self == Self::Tenth { full.min(16) } else { full }
+        self.pick(full, full, full.min(16))
     }
 
     pub(super) fn idle_connections(self, full: usize) -> usize {
-        if self == Self::Tenth { full.min(20) } else { full }
+        self.pick(full, full, full.min(20))
     }
 
     pub(super) fn slow_readers(self, full: usize) -> usize {
-        match self {
-            Self::Full => full,
-            Self::Quick => full / 2,
-            Self::Tenth => full.min(20),
-        }
+        self.pick(full, full / 2, full.min(20))
     }
 
     /// How long a node of a cluster is ill.
     pub(super) fn fault(self) -> Duration {
-        Duration::from_millis(match self {
-            Self::Full => 2_500,
-            Self::Quick => 1_000,
-            Self::Tenth => 500,
-        })
+        Duration::from_millis(self.pick(2_500, 1_000, 500))
     }
 
     /// That are traced, or stepped through.
     pub(super) fn responses(self, full: u64) -> u64 {
-        match self {
-            Self::Full => full,
-            Self::Quick => full.min(3),
-            Self::Tenth => 1,
-        }
+        self.pick(full, full.min(3), 1)
     }
 
     /// How many disturbed cells of a run are measured again, at most. The short form ends in time on a busy machine, too.
     pub(super) fn repeats_max(self, cells: usize) -> usize {
-        match self {
-            Self::Full => cells * 2,
-            Self::Quick => cells / 4,
-            Self::Tenth => 0,
-        }
+        self.pick(cells * 2, cells / 4, 0)
     }
 
     /// How long a run takes, roughly: cells, what comes before them, and starts of servers. A procedure's file says it.
     #[must_use]
     pub fn estimate(self, experiment: &Experiment) -> Duration {
         if let Some([full, quick]) = experiment.head.minutes {
-            return Duration::from_secs_f64(60.0 * if self == Self::Full { full } else { quick });
+            return Duration::from_secs_f64(60.0 * self.pick(full, quick, quick));
         }
         let cell = |load: &LoadText| {
             let duration = self.duration(experiment);
@@ -152,33 +127,34 @@ impl Effort {
             };
             own + self.lead(experiment) + BETWEEN_CELLS
         };
-        let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
-        let all = self.cells(experiment);
-        // Contenders with bounds serve all loads, others one.
-        let of_set = |loads: &[Variant<LoadText>]| {
-            let gets = |contender: &&Variant<ContenderText>| {
-                let its = |(load, one): &Cell<'_>| {
-                    one.name == contender.name && loads.iter().any(|other| other.name == load.name)
-                };
-                all.iter().any(its)
-            };
-            experiment.contenders.iter().filter(gets).count()
-        };
-        let starts: usize = experiment.sets().map(of_set).sum();
-        let warm_ups = if experiment.head.bounds.is_some() { starts } else { all.len() };
-        let start = if experiment.has_hosts() { CLUSTER_START } else { START };
         let perf = |contender: &ContenderText| {
             let mut meters = experiment.head.meters.iter().chain(&contender.meters);
             if meters.any(|meter| *meter == MeterName::Copies) { PERF_REPORT } else { Duration::ZERO }
         };
-        let times = |duration: Duration, count: usize| duration * u32::try_from(count).unwrap_or(u32::MAX);
-        let set_up = times(start, starts) + times(self.warm_up(experiment), warm_ups);
-        let cells: Duration =
-            all.into_iter().map(|(load, one)| (cell(&load.what) + perf(&one.what)) * rounds).sum();
-        cells + set_up
+        let rounds = u32::try_from(self.rounds(experiment)).unwrap_or(u32::MAX);
+        let start = if experiment.has_hosts() { CLUSTER_START } else { START };
+        let all = self.cells(experiment);
+        let mut sum = Duration::ZERO;
+        for loads in experiment.sets() {
+            for contender in &experiment.contenders {
+                let own: Vec<_> = loads.iter().filter(|load| gets(&all, load, contender)).collect();
+                // A box is filled once.
+                let fillings = if experiment.head.bounds.is_some() { own.len().min(1) } else { own.len() };
+                sum += start * own.len().min(1) as u32 + self.warm_up(experiment) * fillings as u32;
+                sum += own.iter().map(|load| cell(&load.what) + perf(&contender.what)).sum::<Duration>() * rounds;
+            }
+        }
+        sum
     }
 }
 
+/// Whether this contender gets this load in one of these cells.
+pub(super) fn gets(cells: &[Cell<'_>], load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
+    cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
+}
+
+/// Of the smallest cells and what comes before them.
+const TENTH: Duration = Duration::from_millis(100);
 /// Connecting, reading clocks.
 const BETWEEN_CELLS: Duration = Duration::from_millis(150);
 /// Of a server.

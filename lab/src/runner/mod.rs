@@ -43,7 +43,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use effort::Cell;
+use effort::{Cell, gets};
 pub use effort::Effort;
 pub(crate) use manifest::commit;
 pub(crate) use record::{CellRecord, Manifest, places, read};
@@ -122,7 +122,7 @@ impl Run<'_> {
         let rounds = self.effort.rounds(self.experiment);
         let mut contestants: Vec<(&Variant<ContenderText>, Option<Contestant>)> = Vec::new();
         for contender in &self.experiment.contenders {
-            let own: Vec<_> = loads.iter().filter(|load| self.gets(load, contender)).collect();
+            let own: Vec<_> = loads.iter().filter(|load| gets(&self.cells, load, contender)).collect();
             let is_done = |load: &&Variant<LoadText>| {
                 (0..rounds).all(|round| journal.has(&load.name, &contender.name, round))
             };
@@ -147,7 +147,7 @@ impl Run<'_> {
                 for position in 0..contestants.len() {
                     let next = (round + position) % contestants.len();
                     let (contender, contestant) = &mut contestants[next];
-                    if !self.gets(load, contender) || journal.has(&load.name, &contender.name, round) {
+                    if !gets(&self.cells, load, contender) || journal.has(&load.name, &contender.name, round) {
                         continue;
                     }
                     let measured = match contestant {
@@ -179,7 +179,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let is_in_box = self.experiment.head.bounds.is_some();
         for (contender, contestant) in contestants {
-            let Some(contestant) = contestant.as_mut().filter(|_| is_in_box || self.gets(load, contender))
+            let Some(contestant) = contestant.as_mut().filter(|_| is_in_box || gets(&self.cells, load, contender))
             else {
                 continue;
             };
@@ -188,10 +188,6 @@ impl Run<'_> {
             contestant.rest();
         }
         Ok(())
-    }
-
-    fn gets(&self, load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
-        self.cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
     }
 
     /// Where a load begins in the script; a new server has read none of it.
