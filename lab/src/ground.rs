@@ -30,13 +30,12 @@ impl Ground<'_> {
 }
 
 /// What a procedure has found under one load, of one contender, in one round.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) load: String,
     pub(crate) contender: String,
     pub(crate) round: usize,
-    /// Or why there is nothing.
-    pub(crate) values: Result<BTreeMap<Quantity, f64>, String>,
+    pub(crate) values: Result<BTreeMap<Quantity, f64>>,
 }
 
 /// Takes each finding as soon as there is one.

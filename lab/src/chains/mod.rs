@@ -60,8 +60,7 @@ pub(crate) fn run(settings: &ChainSettings, ground: Ground<'_>, keep: Keep<'_>) 
         for chain in &chains {
             let mut said = Vec::new();
             for way in WAYS {
-                let measured = measure(chain, way, &folder, ground.duration);
-                let values = measured.map_err(|error| format!("{error:#}")).map(|(values, output)| {
+                let values = measure(chain, way, &folder, ground.duration).map(|(values, output)| {
                     said.push(output);
                     values
                 });

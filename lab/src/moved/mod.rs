@@ -56,7 +56,7 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
         for moves in [false, true] {
             compare(&hosts, &files, sizes, moves, ground, &mut |load, values| {
                 let contender = if moves { "moved" } else { "plain" }.to_owned();
-                keep(Finding { load, contender, round, values: values.map_err(|error| format!("{error:#}")) })
+                keep(Finding { load, contender, round, values })
             })?;
         }
     }

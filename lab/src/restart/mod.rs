@@ -45,7 +45,7 @@ pub(crate) fn run(settings: &RestartSettings, ground: Ground<'_>, keep: Keep<'_>
     let objects = if ground.is_tiny { settings.objects.min(TINY_OBJECTS) } else { settings.objects };
     let settings = &RestartSettings { objects, ..settings.clone() };
     for round in 0..ground.rounds {
-        let values = measure(settings, ground).map_err(|error| format!("{error:#}"));
+        let values = measure(settings, ground);
         keep(Finding { load: settings.objects.to_string(), contender: "baton".to_owned(), round, values })?;
     }
     Ok(())

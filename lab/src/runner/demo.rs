@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::cluster::Cluster;
 use super::site::Site;
-use super::stage::{Contestant, LeftOut, Stage};
+use super::stage::{Contestant, Stage};
 use crate::experiment::{Experiment, LoadText};
 use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::rig::network::Host;
@@ -51,9 +51,8 @@ pub fn run(baton: &Path, folder: &Path, duration: Option<Duration>) -> Result<()
     let requests = stage.site.requests(&asked.ask, 0)?;
     let mut sides = Vec::new();
     for contender in &experiment.contenders {
-        let contestant = stage.start(contender, &[load]).map_err(|left_out| match left_out {
-            LeftOut::Cannot(why) | LeftOut::Failed(why) => anyhow!("{}: {why}", contender.name),
-        })?;
+        let contestant = stage.start(contender, &[load]);
+        let contestant = contestant.map_err(|outcome| anyhow!("{}: {outcome}", contender.name))?;
         sides.push(Side { policy: contender.name.clone(), contestant, served: Mutex::default() });
     }
     let first = requests.first().map_or("/", |request| &request.path);

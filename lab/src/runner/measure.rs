@@ -11,16 +11,12 @@ use crate::experiment::LoadText;
 
 /// Makes the load and reads the clocks around it.
 pub(super) fn cell(stage: &Stage, contestant: &mut Contestant, load: &LoadText, turn: Turn) -> Measured {
-    if let LoadText::Sessions(load) = load {
-        return sessions::measure(stage, contestant, load, turn).unwrap_or_else(|error| Measured {
-            outcome: Outcome::Failed(format!("{error:#}")),
-            disturbed: false,
-        });
-    }
-    match measure(stage, contestant, load, turn) {
-        Ok((values, disturbed)) => Measured { outcome: Outcome::Measured(values), disturbed },
-        Err(error) => Measured { outcome: Outcome::Failed(format!("{error:#}")), disturbed: false },
-    }
+    let measured = match load {
+        LoadText::Sessions(load) => sessions::measure(stage, contestant, load, turn),
+        _ => measure(stage, contestant, load, turn)
+            .map(|(values, disturbed)| Measured { outcome: Outcome::Measured(values), disturbed }),
+    };
+    measured.unwrap_or_else(|error| Measured { outcome: Outcome::of(Err(error)), disturbed: false })
 }
 
 fn measure(

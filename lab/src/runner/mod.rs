@@ -53,10 +53,10 @@ pub use report::{report, shown_duration};
 pub(crate) use series::{found, pairs};
 pub use settings::RunSettings;
 use site::Site;
-use stage::{Contestant, LeftOut, Stage};
+use stage::{Contestant, Stage};
 use turn::{Measured, Turn, Values};
 
-use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::experiment::{ClosedText, ContenderText, Experiment, LoadText, Variant};
 use crate::load::LoadRequest;
 use crate::load::sessions::SessionLoad;
 use crate::quantity::Quantity;
@@ -235,72 +235,72 @@ impl Run<'_> {
                 Outcome::Failed("the kernel killed a process of it for want of memory".to_owned());
         }
         contestant.rest();
-        self.simulate(contender, load, turn, lead, &mut measured);
+        if let Outcome::Measured(values) = &mut measured.outcome {
+            match self.predicted(&contender.what, &load.what, turn, values) {
+                Ok(predicted) => values.extend(predicted),
+                Err(why) => measured.outcome = Outcome::Failed(format!("the simulator: {why:#}")),
+            }
+        }
         Ok(measured)
     }
 
-    /// What the simulator says of a cell of a cluster, with the requests that warmed it up.
-    fn simulate(
+    /// What the simulator says of a cell: nothing unless its contender asks for that.
+    fn predicted(
         &self,
-        contender: &Variant<ContenderText>,
-        load: &Variant<LoadText>,
+        contender: &ContenderText,
+        load: &LoadText,
         turn: Turn,
-        lead: Duration,
-        Measured { outcome, .. }: &mut Measured,
-    ) {
-        if let (Outcome::Measured(values), LoadText::Sessions(load)) = (&mut *outcome, &load.what) {
-            let predicted = self.simulate_cache(contender, load, turn);
-            return match predicted {
-                Ok(predicted) => values.extend(predicted),
-                Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
-            };
+        values: &Values,
+    ) -> Result<Values> {
+        match load {
+            LoadText::Closed(load) => self.predict_cluster(contender, load, turn, values),
+            LoadText::Sessions(load) => self.predict_cache(contender, load, turn),
+            _ => Ok(Values::new()),
         }
-        let (Some(policy), Some(nodes)) = (contender.what.simulated, &contender.what.nodes) else { return };
-        let (Outcome::Measured(values), LoadText::Closed(load)) = (&mut *outcome, &load.what) else { return };
+    }
+
+    /// A cluster, with the requests that warmed it up.
+    fn predict_cluster(
+        &self,
+        contender: &ContenderText,
+        load: &ClosedText,
+        turn: Turn,
+        values: &Values,
+    ) -> Result<Values> {
+        let (Some(policy), Some(nodes)) = (contender.simulated, &contender.nodes) else {
+            return Ok(Values::new());
+        };
         let rate = values.get(&Quantity::Rate).copied().unwrap_or_default();
         let requests = |number: usize, duration: Duration| -> Result<Vec<LoadRequest>> {
             let count = (rate * duration.as_secs_f64()) as usize;
             Ok(self.stage.site.requests(&load.ask, number)?.into_iter().cycle().take(count).collect())
         };
-        let parts = || {
-            Ok((
-                requests(turn.number - 1 + self.effort.rounds(self.experiment), lead)?,
-                requests(turn.number, turn.duration)?,
-            ))
-        };
+        let rounds = self.effort.rounds(self.experiment);
+        let warm_up = requests(turn.number - 1 + rounds, self.effort.lead(self.experiment))?;
+        let measured = requests(turn.number, turn.duration)?;
         let bounds = self.experiment.head.bounds.unwrap_or_default();
-        let simulated = parts().and_then(|(warm_up, measured): (Vec<LoadRequest>, Vec<LoadRequest>)| {
-            cluster::predict(policy, (nodes.count, load.connections), &bounds, values, (&warm_up, &measured))
-        });
-        match simulated {
-            Ok(rate) => drop(values.insert(Quantity::SimulatedRate, rate)),
-            Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
-        }
+        let sizes = (nodes.count, load.connections);
+        let rate = cluster::predict(policy, sizes, &bounds, values, (&warm_up, &measured))?;
+        Ok([(Quantity::SimulatedRate, rate)].into())
     }
 
-    /// What it says of a cache before an origin; nothing unless this is asked for.
-    fn simulate_cache(
-        &self,
-        contender: &Variant<ContenderText>,
-        load: &SessionLoad,
-        turn: Turn,
-    ) -> Result<Values> {
-        let Some(policy) = contender.what.simulated_cache else { return Ok(Values::new()) };
+    /// A cache before an origin.
+    fn predict_cache(&self, contender: &ContenderText, load: &SessionLoad, turn: Turn) -> Result<Values> {
+        let Some(policy) = contender.simulated_cache else { return Ok(Values::new()) };
         let setting = |name: &str| {
-            let value = contender.what.set.get(name).and_then(toml::Value::as_integer);
+            let value = contender.set.get(name).and_then(toml::Value::as_integer);
             value
                 .and_then(|value| u64::try_from(value).ok())
                 .with_context(|| format!("`{name}` is no number"))
         };
-        let (cache, block) =
-            (setting("shared_cache.memory_bytes_max")?, setting("shared_cache.block_bytes")?);
+        let sizes = (setting("shared_cache.memory_bytes_max")?, setting("shared_cache.block_bytes")?);
         let script = self.stage.site.script()?;
         let per_second = load.requests_per_second / script.mean_session();
         let warm_up = turn.effort.sessions_before(load);
         let all = warm_up + turn.duration;
         let sessions = (all.as_secs_f64() * per_second) as usize;
         let warm_up = warm_up.as_secs_f64() / all.as_secs_f64();
-        cluster::predict_media(policy, (cache, block), script, (sessions, per_second, warm_up))
+        cluster::predict_media(policy, sizes, script, (sessions, per_second, warm_up))
     }
 
     /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory
@@ -343,13 +343,10 @@ impl Run<'_> {
         contender: &Variant<ContenderText>,
         loads: &[&Variant<LoadText>],
     ) -> Result<Contestant, Outcome> {
-        let contestant = self.stage.start(contender, loads).map_err(|left_out| match left_out {
-            LeftOut::Cannot(why) => Outcome::Cannot(why),
-            LeftOut::Failed(why) => Outcome::Failed(why),
-        })?;
+        let contestant = self.stage.start(contender, loads)?;
         for load in loads.iter().filter(|load| programs::makes(&load.what)) {
             programs::check(&load.what, &contestant.server, &self.stage.certificate, &self.stage.root)
-                .map_err(|error| Outcome::Failed(format!("{error:#}")))?;
+                .map_err(|error| Outcome::of(Err(error)))?;
         }
         Ok(contestant)
     }
@@ -380,7 +377,7 @@ impl Run<'_> {
     ) -> CellRecord {
         let mut parameters = load.parameters.clone();
         parameters.extend(contender.parameters.clone());
-        let record = CellRecord {
+        CellRecord {
             load: load.name.clone(),
             contender: contender.name.clone(),
             parameters,
@@ -388,9 +385,7 @@ impl Run<'_> {
             outcome: measured.outcome,
             disturbed: measured.disturbed,
             load_average: manifest::load_average(),
-        };
-        eprintln!("{record}");
-        record
+        }
     }
 }
 

@@ -39,15 +39,17 @@ pub(super) fn run(
             ("load".to_owned(), load.as_str().into()),
             ("contender".to_owned(), contender.as_str().into()),
         ]);
-        let outcome = match values {
-            Ok(values) => Outcome::Measured(values),
-            Err(why) => Outcome::Failed(why),
-        };
+        let outcome = Outcome::of(values);
         let load_average = manifest::load_average();
-        let record =
-            CellRecord { load, contender, parameters, round, outcome, disturbed: false, load_average };
-        eprintln!("{record}");
-        journal.keep(record)
+        journal.keep(CellRecord {
+            load,
+            contender,
+            parameters,
+            round,
+            outcome,
+            disturbed: false,
+            load_average,
+        })
     };
     match procedure {
         ProcedureText::Chains(settings) => chains::run(settings, ground, &mut keep)?,

@@ -78,18 +78,32 @@ pub(crate) struct ProgramRecord {
 
 impl fmt::Display for CellRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}, {}: ", self.round + 1, self.load, self.contender)?;
-        match &self.outcome {
-            Outcome::Measured(values) => {
+        let Self { load, contender, round, outcome, .. } = self;
+        let disturbed = if self.disturbed { ", disturbed" } else { "" };
+        write!(f, "{} {load}, {contender}: {outcome}{disturbed}", round + 1)
+    }
+}
+
+impl Outcome {
+    /// Values, or why there are none.
+    pub(crate) fn of(found: Result<BTreeMap<Quantity, f64>>) -> Self {
+        found.map_or_else(|error| Self::Failed(format!("{error:#}")), Self::Measured)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured(values) => {
                 let brief = [Quantity::CpuUs, Quantity::Rate, Quantity::P99Us];
                 let shown =
                     values.iter().filter(|(name, _)| values.len() <= brief.len() || brief.contains(name));
                 let shown: Vec<_> = shown.map(|(name, value)| format!("{value:.2} {name}")).collect();
-                write!(f, "{}{}", shown.join(", "), if self.disturbed { ", disturbed" } else { "" })
+                f.write_str(&shown.join(", "))
             }
-            Outcome::Unfair(why) => write!(f, "UNFAIR: {why}"),
-            Outcome::Failed(why) => write!(f, "FAILED: {why}"),
-            Outcome::Cannot(why) => write!(f, "left out: {why}"),
+            Self::Unfair(why) => write!(f, "UNFAIR: {why}"),
+            Self::Failed(why) => write!(f, "FAILED: {why}"),
+            Self::Cannot(why) => write!(f, "left out: {why}"),
         }
     }
 }
@@ -154,8 +168,9 @@ impl Journal {
         self.records.iter().any(is)
     }
 
-    /// Keeps a line.
+    /// Shows a line, and keeps it.
     pub(crate) fn keep(&mut self, mut record: CellRecord) -> Result<()> {
+        eprintln!("{record}");
         if let Outcome::Measured(values) = &mut record.outcome {
             values.values_mut().for_each(|value| *value = six_digits(*value));
         }

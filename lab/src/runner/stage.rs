@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::cluster::{Cluster, ClusterPlace, Recipe};
 use super::metered::NotHere;
+use super::record::Outcome;
 use super::site::Site;
 use crate::experiment::{ContenderText, Experiment, LoadText, NodesText, Variant, replace_words};
 use crate::meters::{MeterName, Watched};
@@ -49,14 +50,6 @@ pub(super) struct Contestant {
     pub(super) server_box: Option<ServerBox>,
     /// What is measured of it beside its CPU time.
     pub(super) meters: Vec<MeterName>,
-}
-
-/// Why a contender does not take part.
-pub(super) enum LeftOut {
-    /// It is not able to.
-    Cannot(String),
-    /// It should be, and did not start.
-    Failed(String),
 }
 
 impl Stage {
@@ -133,24 +126,24 @@ impl Stage {
         }
     }
 
-    /// Starts a contender for these loads, with a pool of its own if it has an application.
+    /// Starts a contender for these loads, with a pool of its own if it has an application; else what becomes of its cells.
     pub(super) fn start(
         &self,
         contender: &Variant<ContenderText>,
         loads: &[&Variant<LoadText>],
-    ) -> Result<Contestant, LeftOut> {
-        let failed = |error: anyhow::Error| LeftOut::Failed(format!("{error:#}"));
+    ) -> Result<Contestant, Outcome> {
+        let failed = |error: anyhow::Error| Outcome::of(Err(error));
         let kind = self.kind(&contender.what.server).map_err(failed)?;
         let mut asked: BTreeSet<Ability> = loads.iter().flat_map(|load| load.what.needs()).collect();
         asked.extend(self.site.needs());
-        let cannot = |error: anyhow::Error| LeftOut::Cannot(format!("{error:#}"));
+        let cannot = |error: anyhow::Error| Outcome::Cannot(format!("{error:#}"));
         let recipe = |kind: ServerKind, needs: BTreeSet<Ability>, own: &BTreeMap<String, toml::Value>| {
             let mut set =
                 if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
             set.extend(own.clone());
             let settings = ServerSettings { needs, set: self.filled(set).map_err(cannot)? };
             if let Some(ability) = kind.cannot(&settings) {
-                return Err(LeftOut::Cannot(format!("{} has no {ability}", kind.title)));
+                return Err(Outcome::Cannot(format!("{} has no {ability}", kind.title)));
             }
             kind.installed().map_err(cannot)?;
             Ok(Recipe { kind, settings })
