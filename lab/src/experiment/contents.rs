@@ -1,6 +1,6 @@
 //! What a file says beside loads and claims: the site, who competes, what is drawn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -18,7 +18,7 @@ use super::sweep::Parameters;
 use crate::meters::MeterName;
 use crate::quantity::Quantity;
 use crate::rig::{BoxSettings, MemoryBound};
-use crate::servers::Ability;
+use crate::servers::{Ability, SettingTable};
 
 /// The part of a file that is no list of variants.
 #[derive(Clone, Debug, Deserialize)]
@@ -138,7 +138,7 @@ pub(crate) struct ContenderText {
     pub(crate) needs: BTreeSet<Ability>,
     /// Settings of the server: its own words, and for Baton any setting.
     #[serde(default)]
-    pub(crate) set: BTreeMap<String, toml::Value>,
+    pub(crate) set: SettingTable,
     /// The program behind it, with a pool of its own.
     pub(crate) application: Option<ApplicationText>,
     /// Memory of its box, in place of that which all have.
@@ -165,7 +165,7 @@ pub(crate) struct ContenderText {
 pub(crate) struct ApplicationText {
     pub(crate) server: String,
     #[serde(default)]
-    pub(crate) set: BTreeMap<String, toml::Value>,
+    pub(crate) set: SettingTable,
 }
 
 /// The nodes of a cluster, which are all alike.
@@ -183,7 +183,7 @@ pub(crate) struct NodesText {
     #[serde(default)]
     pub(crate) needs: BTreeSet<Ability>,
     #[serde(default)]
-    pub(crate) set: BTreeMap<String, toml::Value>,
+    pub(crate) set: SettingTable,
     /// Megabits a second that leave the host of each node, at most; of peers, of the server at the front, too.
     pub(crate) link_mbit: Option<u32>,
 }

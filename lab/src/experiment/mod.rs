@@ -46,8 +46,8 @@ pub struct Experiment {
     origin: String,
     pub(crate) text: String,
     pub(crate) head: Head,
-    pub(crate) loads: Vec<Variant<LoadText>>,
-    pub(crate) contenders: Vec<Variant<ContenderText>>,
+    pub(crate) loads: Vec<NamedLoad>,
+    pub(crate) contenders: Vec<Contender>,
     /// In the order of the file.
     pub(crate) claims: Vec<Statement>,
 }
@@ -64,6 +64,12 @@ pub(crate) struct Variant<T> {
     pub(crate) parameters: Parameters,
     pub(crate) what: T,
 }
+
+/// A load with its name.
+pub(crate) type NamedLoad = Variant<LoadText>;
+
+/// Who competes, with its name.
+pub(crate) type Contender = Variant<ContenderText>;
 
 impl Experiment {
     /// Those that come with the lab, by name.
@@ -124,23 +130,20 @@ impl Experiment {
     }
 
     /// The cells: loads with the contenders that get them.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Variant<LoadText>, &Variant<ContenderText>)> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&NamedLoad, &Contender)> {
         self.loads.iter().flat_map(|load| self.contenders_of(load).map(move |contender| (load, contender)))
     }
 
     /// The loads that the same servers get one after the other: all if servers are kept or have filled their boxes at
     /// length, else each by itself.
-    pub(crate) fn sets(&self) -> impl Iterator<Item = &[Variant<LoadText>]> {
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &[NamedLoad]> {
         let keeps = self.head.keep_servers || self.head.bounds.is_some();
         self.loads.chunks(if keeps { self.loads.len().max(1) } else { 1 })
     }
 
     /// The contenders that get this load.
-    pub(crate) fn contenders_of(
-        &self,
-        load: &Variant<LoadText>,
-    ) -> impl Iterator<Item = &Variant<ContenderText>> {
-        let gets = |contender: &&Variant<ContenderText>| {
+    pub(crate) fn contenders_of(&self, load: &NamedLoad) -> impl Iterator<Item = &Contender> {
+        let gets = |contender: &&Contender| {
             let only = &contender.what.only;
             only.is_empty() || only.iter().any(|name| *name.get_ref() == load.name)
         };
@@ -176,8 +179,8 @@ impl Experiment {
 
     /// With more contenders: each that is a Baton with each of these executables, named by their folders.
     pub(crate) fn with_builds(mut self, builds: &[PathBuf]) -> Self {
-        let ours = |contender: &&Variant<ContenderText>| contender.what.server == "baton";
-        let ours: Vec<Variant<ContenderText>> = self.contenders.iter().filter(ours).cloned().collect();
+        let ours = |contender: &&Contender| contender.what.server == "baton";
+        let ours: Vec<Contender> = self.contenders.iter().filter(ours).cloned().collect();
         for build in builds {
             let folder = folder_of(build);
             self.contenders.extend(ours.iter().cloned().map(|mut contender| {
@@ -338,7 +341,7 @@ impl Experiment {
 
     /// The values of a parameter in the cells of a figure, in the order of the file.
     pub(crate) fn values(&self, parameter: &str, figure: &FigureText) -> Vec<String> {
-        let cell = |(load, contender): (&'_ Variant<LoadText>, &'_ Variant<ContenderText>)| {
+        let cell = |(load, contender): (&'_ NamedLoad, &'_ Contender)| {
             let mut all = load.parameters.clone();
             contender.parameters.iter().for_each(|(name, value)| {
                 all.entry(name.clone()).or_insert_with(|| value.clone());

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::experiment::{Contender, ContenderText, Experiment, LoadText, NamedLoad};
 use crate::load::sessions::SessionLoad;
 use crate::meters::MeterName;
 
 /// A load with a contender that gets it.
-pub(super) type Cell<'a> = (&'a Variant<LoadText>, &'a Variant<ContenderText>);
+pub(super) type Cell<'a> = (&'a NamedLoad, &'a Contender);
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,8 @@ impl Effort {
                 // A box is filled once.
                 let fillings = if experiment.head.bounds.is_some() { own.len().min(1) } else { own.len() };
                 sum += start * own.len().min(1) as u32 + self.warm_up(experiment) * fillings as u32;
-                sum += own.iter().map(|load| cell(&load.what) + perf(&contender.what)).sum::<Duration>() * rounds;
+                sum += own.iter().map(|load| cell(&load.what) + perf(&contender.what)).sum::<Duration>()
+                    * rounds;
             }
         }
         sum
@@ -149,7 +150,7 @@ impl Effort {
 }
 
 /// Whether this contender gets this load in one of these cells.
-pub(super) fn gets(cells: &[Cell<'_>], load: &Variant<LoadText>, contender: &Variant<ContenderText>) -> bool {
+pub(super) fn gets(cells: &[Cell<'_>], load: &NamedLoad, contender: &Contender) -> bool {
     cells.iter().any(|(its, other)| its.name == load.name && other.name == contender.name)
 }
 

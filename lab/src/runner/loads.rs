@@ -17,140 +17,131 @@ use crate::rig::processes::{cpu_time, memory_bytes};
 use crate::rig::{CpuTicks, ServerBox};
 use crate::servers::RunningServer;
 
-/// A closed loop, with idle connections beside it if there are any.
-pub(super) fn closed(
-    stage: &Stage,
-    contestant: &Contestant,
-    load: &ClosedText,
-    turn: Turn,
-) -> Result<(Values, bool)> {
-    let server = &contestant.server;
-    let idle_connections = if turn.is_first { turn.effort.idle_connections(load.idle) } else { 0 };
-    // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
-    let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
-    let settings = LoadSettings {
-        connections: turn.effort.connections(load.connections),
-        connection_per_request: load.close,
-        idle_connections,
-        sleep,
-        ..LoadSettings::new(server.address, turn.duration)
-    };
-    let mut requests = match load.set_mib {
-        Some(mib) => stage.site.in_script(mib, turn.number)?,
-        None => stage.site.requests(&load.ask, turn.number)?,
-    };
-    for request in &mut requests {
-        request.fields.extend(load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
-        if accepts_codings(&load.fields) {
-            request.expects = Expects::Coded;
-        }
-        if let Some(upload) = &load.upload {
-            upload.add_to(request);
-        }
-    }
-    let memory_before = memory_bytes(&server.processes());
-    let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
-    let memory = memory_bytes(&server.processes());
-    let watch = Watch::begin(stage, contestant)?;
-    let report = without_failures(contestant.on_client(|| client.run())?)?;
-    let used = watch.end()?;
-    let client_cpus = report.client_utilisation();
-    let mut values = of_report(&report);
-    used.tell_of(&report, &mut values);
-    if contestant.cluster.is_some() {
-        return Ok((values, false));
-    }
-    if idle_connections > 0 {
-        let bytes = memory.saturating_sub(memory_before) as f64;
-        values.insert(Quantity::IdleBytes, bytes / idle_connections as f64);
-    }
-    let foreign = used.foreign(report.span) - stage.machine.beside_server(client_cpus);
-    let spoiled_client = !sleep && client_cpus < SPINNING_CLIENT_MIN;
-    let foreign_max = if contestant.has_disk() { FOREIGN_BESIDE_DISK_MAX } else { FOREIGN_MAX };
-    Ok((values, foreign > foreign_max || spoiled_client))
+/// A contestant that is measured in a turn.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) contestant: &'a Contestant,
+    pub(super) turn: Turn,
 }
 
-/// Requests at a steady rate: alone, then beside another load.
-pub(super) fn paced(
-    stage: &Stage,
-    contestant: &Contestant,
-    load: &PacedText,
-    turn: Turn,
-) -> Result<(Values, bool)> {
-    let server = &contestant.server;
-    let connect = |duration| {
+impl Attempt<'_> {
+    /// A closed loop, with idle connections beside it if there are any.
+    pub(super) fn closed(&self, load: &ClosedText) -> Result<(Values, bool)> {
+        let Self { stage, contestant, turn } = *self;
+        let server = &contestant.server;
+        let idle_connections = if turn.is_first { turn.effort.idle_connections(load.idle) } else { 0 };
+        // A client that spins would take a CPU from the server, or from an origin; of a disk it waits.
+        let sleep = load.sleep || stage.machine.has_client_beside_server() || contestant.has_disk();
         let settings = LoadSettings {
-            connections: load.connections,
-            requests_per_second: Some(load.requests_per_second),
-            sleep: true,
-            ..LoadSettings::new(server.address, duration)
+            connections: turn.effort.connections(load.connections),
+            connection_per_request: load.close,
+            idle_connections,
+            sleep,
+            ..LoadSettings::new(server.address, turn.duration)
         };
-        Load::connect(&settings, stage.site.requests(&load.ask, 0)?)
-    };
-    // The first request for each file is not measured.
-    without_failures(connect(LEAD)?.run()?)?;
-    let alone = without_failures(connect(turn.duration / 2)?.run()?)?;
-    let mut values = Values::new();
-    let alone_p99_us = alone.latencies.us(0.99);
-    let report = match &load.beside {
-        None => {
-            let watch = Watch::begin(stage, contestant)?;
-            let report = without_failures(connect(turn.duration)?.run()?)?;
-            watch.end()?.tell(&mut values, report.answered(), report.span);
-            report
+        let mut requests = match load.set_mib {
+            Some(mib) => stage.site.in_script(mib, turn.number)?,
+            None => stage.site.requests(&load.ask, turn.number)?,
+        };
+        for request in &mut requests {
+            request.fields.extend(load.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+            if accepts_codings(&load.fields) {
+                request.expects = Expects::Coded;
+            }
+            if let Some(upload) = &load.upload {
+                upload.add_to(request);
+            }
         }
-        Some(beside) => with_another(stage, contestant, beside, connect(turn.duration)?, turn)?,
-    };
-    values.extend(of_report(&report));
-    // A CPU that is taken away shows in the latency without others waiting, too.
-    Ok((values, alone_p99_us > ALONE_P99_US_MAX))
-}
+        let memory_before = memory_bytes(&server.processes());
+        let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
+        let memory = memory_bytes(&server.processes());
+        let watch = Watch::begin(*self)?;
+        let report = without_failures(contestant.on_client(|| client.run())?)?;
+        let used = watch.end()?;
+        let client_cpus = report.client_utilisation();
+        let mut values = of_report(&report);
+        used.tell_of(&report, &mut values);
+        if contestant.cluster.is_some() {
+            return Ok((values, false));
+        }
+        if idle_connections > 0 {
+            let bytes = memory.saturating_sub(memory_before) as f64;
+            values.insert(Quantity::IdleBytes, bytes / idle_connections as f64);
+        }
+        let foreign = used.foreign(report.span) - stage.machine.beside_server(client_cpus);
+        let spoiled_client = !sleep && client_cpus < SPINNING_CLIENT_MIN;
+        let foreign_max = if contestant.has_disk() { FOREIGN_BESIDE_DISK_MAX } else { FOREIGN_MAX };
+        Ok((values, foreign > foreign_max || spoiled_client))
+    }
 
-fn with_another(
-    stage: &Stage,
-    contestant: &Contestant,
-    beside: &Beside,
-    mut load: Load,
-    turn: Turn,
-) -> Result<LoadReport> {
-    let server = &contestant.server;
-    let settings = LoadSettings {
-        connections: beside.connections,
-        sleep: true,
-        ..LoadSettings::new(server.address, turn.duration + LEAD)
-    };
-    let mut other = Load::connect(&settings, stage.site.requests(&beside.ask, turn.number)?)?;
-    let (other, report) = thread::scope(|scope| {
-        let other = scope.spawn(move || other.run());
-        thread::sleep(LEAD);
-        let report = load.run();
-        (other.join(), report)
-    });
-    let other = other.map_err(|_| anyhow!("the load beside has failed"))?;
-    without_failures(other?).context("the load beside")?;
-    Ok(without_failures(report?)?)
-}
+    /// Requests at a steady rate: alone, then beside another load.
+    pub(super) fn paced(&self, load: &PacedText) -> Result<(Values, bool)> {
+        let Self { stage, contestant, turn } = *self;
+        let address = contestant.server.address;
+        let connect = |duration| {
+            let settings = LoadSettings {
+                connections: load.connections,
+                requests_per_second: Some(load.requests_per_second),
+                sleep: true,
+                ..LoadSettings::new(address, duration)
+            };
+            Load::connect(&settings, stage.site.requests(&load.ask, 0)?)
+        };
+        // The first request for each file is not measured.
+        without_failures(connect(LEAD)?.run()?)?;
+        let alone = without_failures(connect(turn.duration / 2)?.run()?)?;
+        let mut values = Values::new();
+        let alone_p99_us = alone.latencies.us(0.99);
+        let report = match &load.beside {
+            None => {
+                let watch = Watch::begin(*self)?;
+                let report = without_failures(connect(turn.duration)?.run()?)?;
+                watch.end()?.tell(&mut values, report.answered(), report.span);
+                report
+            }
+            Some(beside) => self.with_another(beside, connect(turn.duration)?)?,
+        };
+        values.extend(of_report(&report));
+        // A CPU that is taken away shows in the latency without others waiting, too.
+        Ok((values, alone_p99_us > ALONE_P99_US_MAX))
+    }
 
-/// A load that another program makes.
-pub(super) fn by_program(
-    stage: &Stage,
-    contestant: &Contestant,
-    load: &LoadText,
-    turn: Turn,
-) -> Result<(Values, bool)> {
-    let watch = Watch::begin(stage, contestant)?;
-    let made = programs::load(load, &contestant.server, &stage.certificate, turn)?;
-    let used = watch.end()?;
-    let Made { requests, bytes, elapsed, client_cpu, idle_bytes } = made;
-    let seconds = elapsed.as_secs_f64();
-    let mut values = Values::from([
-        (Quantity::Rate, requests as f64 / seconds),
-        (Quantity::Megabytes, bytes as f64 / 1e6 / seconds),
-        (Quantity::ClientCpus, client_cpu.as_secs_f64() / seconds),
-    ]);
-    values.extend(idle_bytes.map(|bytes| (Quantity::IdleBytes, bytes)));
-    used.tell(&mut values, requests, elapsed);
-    Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
+    fn with_another(&self, beside: &Beside, mut load: Load) -> Result<LoadReport> {
+        let Self { stage, contestant, turn } = *self;
+        let settings = LoadSettings {
+            connections: beside.connections,
+            sleep: true,
+            ..LoadSettings::new(contestant.server.address, turn.duration + LEAD)
+        };
+        let mut other = Load::connect(&settings, stage.site.requests(&beside.ask, turn.number)?)?;
+        let (other, report) = thread::scope(|scope| {
+            let other = scope.spawn(move || other.run());
+            thread::sleep(LEAD);
+            let report = load.run();
+            (other.join(), report)
+        });
+        let other = other.map_err(|_| anyhow!("the load beside has failed"))?;
+        without_failures(other?).context("the load beside")?;
+        Ok(without_failures(report?)?)
+    }
+
+    /// A load that another program makes.
+    pub(super) fn by_program(&self, load: &LoadText) -> Result<(Values, bool)> {
+        let watch = Watch::begin(*self)?;
+        let made = programs::load(load, &self.contestant.server, &self.stage.certificate, self.turn)?;
+        let used = watch.end()?;
+        let Made { requests, bytes, elapsed, client_cpu, idle_bytes } = made;
+        let seconds = elapsed.as_secs_f64();
+        let mut values = Values::from([
+            (Quantity::Rate, requests as f64 / seconds),
+            (Quantity::Megabytes, bytes as f64 / 1e6 / seconds),
+            (Quantity::ClientCpus, client_cpu.as_secs_f64() / seconds),
+        ]);
+        values.extend(idle_bytes.map(|bytes| (Quantity::IdleBytes, bytes)));
+        used.tell(&mut values, requests, elapsed);
+        Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
+    }
 }
 
 /// A server that answered wrongly even once has no figures.
@@ -173,8 +164,7 @@ pub(super) fn of_report(report: &LoadReport) -> Values {
 
 /// Clocks, read when a load begins: CPU time of the contender's processes, how busy its CPUs are, what its disk has read.
 pub(super) struct Watch<'a> {
-    stage: &'a Stage,
-    contestant: &'a Contestant,
+    attempt: Attempt<'a>,
     server: (Vec<i32>, Duration),
     application: (Vec<i32>, Duration),
     ticks: CpuTicks,
@@ -185,8 +175,7 @@ pub(super) struct Watch<'a> {
 
 /// What was used between the two readings.
 pub(super) struct Used<'a> {
-    stage: &'a Stage,
-    contestant: &'a Contestant,
+    attempt: Attempt<'a>,
     server: Duration,
     application: Option<Duration>,
     /// How many of the server's CPUs were in use, by any process, on average.
@@ -197,7 +186,8 @@ pub(super) struct Used<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn begin(stage: &'a Stage, contestant: &'a Contestant) -> Result<Self> {
+    pub(super) fn begin(attempt: Attempt<'a>) -> Result<Self> {
+        let Attempt { stage, contestant, .. } = attempt;
         let with_clock = |processes: Vec<i32>| {
             let cpu = cpu_time(&processes);
             (processes, cpu)
@@ -207,8 +197,7 @@ impl<'a> Watch<'a> {
         let meters = Meters::begin(&contestant.meters, &contestant.watched());
         Ok(Self {
             meters,
-            stage,
-            contestant,
+            attempt,
             disk_bytes: disk_bytes(contestant)?.unwrap_or_default(),
             cluster: contestant.cluster.as_ref().map(Cluster::ledger).transpose()?,
             ticks: CpuTicks::of(&stage.machine.server_cpus)?,
@@ -218,18 +207,18 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn end(self) -> Result<Used<'a>> {
-        let cluster = self.contestant.cluster.as_ref().zip(self.cluster);
+        let Attempt { stage, contestant, .. } = self.attempt;
+        let cluster = contestant.cluster.as_ref().zip(self.cluster);
         let cluster = cluster.map(|(cluster, before)| anyhow::Ok(cluster.ledger()?.since(&before)));
         let since = |(processes, before): &(Vec<i32>, Duration)| cpu_time(processes).saturating_sub(*before);
         Ok(Used {
             cluster: cluster.transpose()?,
-            stage: self.stage,
-            contestant: self.contestant,
+            attempt: self.attempt,
             server: since(&self.server),
-            application: self.contestant.application.as_ref().map(|_| since(&self.application)),
-            cpus_busy: CpuTicks::of(&self.stage.machine.server_cpus)?.busy_since(self.ticks),
-            disk_bytes: disk_bytes(self.contestant)?.map(|now| now - self.disk_bytes),
-            readings: self.meters.end(&self.contestant.watched()),
+            application: contestant.application.as_ref().map(|_| since(&self.application)),
+            cpus_busy: CpuTicks::of(&stage.machine.server_cpus)?.busy_since(self.ticks),
+            disk_bytes: disk_bytes(contestant)?.map(|now| now - self.disk_bytes),
+            readings: self.meters.end(&contestant.watched()),
         })
     }
 }
@@ -246,7 +235,7 @@ impl Used<'_> {
         values.extend(self.application.map(|time| (Quantity::ApplicationUs, per_request(time))));
         let disk = self.disk_bytes.map(|bytes| bytes as f64 / 1e6 / span.as_secs_f64());
         values.extend(disk.map(|rate| (Quantity::DiskMegabytes, rate)));
-        self.stage.not_here.or_tell(&self.readings, requests, span, values);
+        self.attempt.stage.not_here.or_tell(&self.readings, requests, span, values);
         let share = |name| values.get(&name).copied();
         let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
         if let Some((kernel, user)) = copies {
@@ -257,7 +246,7 @@ impl Used<'_> {
     /// The same for a load, with what a cluster has done for it.
     pub(super) fn tell_of(&self, report: &LoadReport, values: &mut Values) {
         self.tell(values, report.answered(), report.span);
-        if let Some((cluster, done)) = self.contestant.cluster.as_ref().zip(self.cluster.as_ref()) {
+        if let Some((cluster, done)) = self.attempt.contestant.cluster.as_ref().zip(self.cluster.as_ref()) {
             cluster.tell(done, self.server, report, values);
         }
     }

@@ -1,8 +1,8 @@
 //! One cell in one round: the load of its kind.
 
-use anyhow::{Result, bail};
+use anyhow::Error;
 
-use super::loads::{by_program, closed, paced};
+use super::loads::Attempt;
 use super::record::Outcome;
 use super::stage::{Contestant, Stage};
 use super::turn::{Measured, Turn, Values};
@@ -11,36 +11,24 @@ use crate::experiment::LoadText;
 
 /// Makes the load and reads the clocks around it.
 pub(super) fn cell(stage: &Stage, contestant: &mut Contestant, load: &LoadText, turn: Turn) -> Measured {
-    let measured = match load {
-        LoadText::Sessions(load) => sessions::measure(stage, contestant, load, turn),
-        _ => measure(stage, contestant, load, turn)
-            .map(|(values, disturbed)| Measured { outcome: Outcome::Measured(values), disturbed }),
-    };
-    measured.unwrap_or_else(|error| Measured { outcome: Outcome::of(Err(error)), disturbed: false })
-}
-
-fn measure(
-    stage: &Stage,
-    contestant: &mut Contestant,
-    load: &LoadText,
-    turn: Turn,
-) -> Result<(Values, bool)> {
-    match load {
-        LoadText::Closed(load) => closed(stage, contestant, load, turn),
-        LoadText::Paced(load) => paced(stage, contestant, load, turn),
+    let failed = |error: Error| Measured { outcome: Outcome::of(Err(error)), disturbed: false };
+    let calm = |values: Values| (values, false);
+    let attempt = Attempt { stage, contestant, turn };
+    let told = match load {
+        LoadText::Sessions(load) => return sessions::measure(attempt, load).unwrap_or_else(failed),
+        LoadText::Closed(load) => attempt.closed(load),
+        LoadText::Paced(load) => attempt.paced(load),
         LoadText::H2load(_) | LoadText::Handshakes { .. } | LoadText::IdleTls { .. } => {
-            by_program(stage, contestant, load, turn)
+            attempt.by_program(load)
         }
-        LoadText::Sessions(_) => bail!("sessions are judged as well as measured"),
-        LoadText::SlowReaders(load) => slow_readers::measure(stage, contestant, load, turn),
-        LoadText::Fault(load) => Ok((faults::measure(stage, contestant, load, turn)?, false)),
-        LoadText::Visits { visitors } => Ok((visits::measure(contestant, *visitors, turn)?, false)),
-        LoadText::Traced { path, responses } => {
-            Ok((traced::copies(contestant, path, turn.effort.responses(*responses), &stage.folder)?, false))
-        }
-        LoadText::Stepped { path, close } => {
-            let requests = turn.effort.responses(stepped::REQUESTS);
-            Ok((stepped::costs(&contestant.server, path, *close, requests)?, false))
-        }
+        LoadText::SlowReaders(load) => slow_readers::measure(attempt, load),
+        LoadText::Fault(load) => faults::measure(stage, contestant, load, turn).map(calm),
+        LoadText::Visits { visitors } => visits::measure(attempt, *visitors).map(calm),
+        LoadText::Traced { path, responses } => traced::copies(attempt, path, *responses).map(calm),
+        LoadText::Stepped { path, close } => stepped::costs(attempt, path, *close).map(calm),
+    };
+    match told {
+        Ok((values, disturbed)) => Measured { outcome: Outcome::Measured(values), disturbed },
+        Err(error) => failed(error),
     }
 }

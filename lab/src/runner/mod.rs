@@ -43,8 +43,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use effort::{Cell, gets};
 pub use effort::Effort;
+use effort::{Cell, gets};
 pub(crate) use manifest::commit;
 pub(crate) use record::{CellRecord, Manifest, places, read};
 use record::{Journal, Outcome};
@@ -56,7 +56,7 @@ use site::Site;
 use stage::{Contestant, Stage};
 use turn::{Measured, Turn, Values};
 
-use crate::experiment::{ClosedText, ContenderText, Experiment, LoadText, Variant};
+use crate::experiment::{ClosedText, Contender, ContenderText, Experiment, LoadText, NamedLoad};
 use crate::load::LoadRequest;
 use crate::load::sessions::SessionLoad;
 use crate::quantity::Quantity;
@@ -118,14 +118,13 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// All rounds of these loads, on contenders that are started for them.
-    fn loads(&self, loads: &[Variant<LoadText>], journal: &mut Journal) -> Result<()> {
+    fn loads(&self, loads: &[NamedLoad], journal: &mut Journal) -> Result<()> {
         let rounds = self.effort.rounds(self.experiment);
-        let mut contestants: Vec<(&Variant<ContenderText>, Option<Contestant>)> = Vec::new();
+        let mut contestants: Vec<(&Contender, Option<Contestant>)> = Vec::new();
         for contender in &self.experiment.contenders {
             let own: Vec<_> = loads.iter().filter(|load| gets(&self.cells, load, contender)).collect();
-            let is_done = |load: &&Variant<LoadText>| {
-                (0..rounds).all(|round| journal.has(&load.name, &contender.name, round))
-            };
+            let is_done =
+                |load: &&NamedLoad| (0..rounds).all(|round| journal.has(&load.name, &contender.name, round));
             if own.is_empty() || own.iter().all(is_done) {
                 continue;
             }
@@ -147,7 +146,8 @@ impl Run<'_> {
                 for position in 0..contestants.len() {
                     let next = (round + position) % contestants.len();
                     let (contender, contestant) = &mut contestants[next];
-                    if !gets(&self.cells, load, contender) || journal.has(&load.name, &contender.name, round) {
+                    if !gets(&self.cells, load, contender) || journal.has(&load.name, &contender.name, round)
+                    {
                         continue;
                     }
                     let measured = match contestant {
@@ -172,14 +172,11 @@ impl Run<'_> {
     }
 
     /// Warms up the servers that get this load; those in boxes rest from then on.
-    fn fill(
-        &self,
-        contestants: &mut [(&Variant<ContenderText>, Option<Contestant>)],
-        load: &Variant<LoadText>,
-    ) -> Result<()> {
+    fn fill(&self, contestants: &mut [(&Contender, Option<Contestant>)], load: &NamedLoad) -> Result<()> {
         let is_in_box = self.experiment.head.bounds.is_some();
         for (contender, contestant) in contestants {
-            let Some(contestant) = contestant.as_mut().filter(|_| is_in_box || gets(&self.cells, load, contender))
+            let Some(contestant) =
+                contestant.as_mut().filter(|_| is_in_box || gets(&self.cells, load, contender))
             else {
                 continue;
             };
@@ -191,7 +188,7 @@ impl Run<'_> {
     }
 
     /// Where a load begins in the script; a new server has read none of it.
-    fn place(&self, load: &Variant<LoadText>, round: usize) -> f64 {
+    fn place(&self, load: &NamedLoad, round: usize) -> f64 {
         if self.wants_fresh_server(load) {
             return 0.0;
         }
@@ -203,9 +200,9 @@ impl Run<'_> {
     /// One cell, again if others disturbed it.
     fn cell(
         &self,
-        contender: &Variant<ContenderText>,
+        contender: &Contender,
         contestant: &mut Contestant,
-        load: &Variant<LoadText>,
+        load: &NamedLoad,
         round: usize,
     ) -> Result<Measured> {
         contestant.wake();
@@ -305,7 +302,7 @@ impl Run<'_> {
 
     /// A crowd of slow readers leaves its traces in a server, and so does a fault in a cluster; nodes with little memory
     /// begin with none in use, and caches empty.
-    fn wants_fresh_server(&self, load: &Variant<LoadText>) -> bool {
+    fn wants_fresh_server(&self, load: &NamedLoad) -> bool {
         matches!(load.what, LoadText::SlowReaders(_) | LoadText::Fault(_) | LoadText::Visits { .. })
             || (self.experiment.has_hosts()
                 && (self.experiment.head.bounds.is_some() || matches!(load.what, LoadText::Sessions(_))))
@@ -313,7 +310,7 @@ impl Run<'_> {
 
     /// The load that fills memory and caches of a new server: the one that it gets, or for sessions, which are slow, what they
     /// ask for without pauses.
-    fn filling(&self, load: &Variant<LoadText>) -> LoadText {
+    fn filling(&self, load: &NamedLoad) -> LoadText {
         match &load.what {
             LoadText::Sessions(_) if self.experiment.head.bounds.is_some() => LoadText::of_script(),
             other => other.clone(),
@@ -338,11 +335,7 @@ impl Run<'_> {
     }
 
     /// Starts a contender; what is written as the outcome of its cells if it does not take part.
-    fn start(
-        &self,
-        contender: &Variant<ContenderText>,
-        loads: &[&Variant<LoadText>],
-    ) -> Result<Contestant, Outcome> {
+    fn start(&self, contender: &Contender, loads: &[&NamedLoad]) -> Result<Contestant, Outcome> {
         let contestant = self.stage.start(contender, loads)?;
         for load in loads.iter().filter(|load| programs::makes(&load.what)) {
             programs::check(&load.what, &contestant.server, &self.stage.certificate, &self.stage.root)
@@ -354,8 +347,8 @@ impl Run<'_> {
     /// One line for each load says why there is no figure.
     fn leave_out(
         &self,
-        contender: &Variant<ContenderText>,
-        loads: &[&Variant<LoadText>],
+        contender: &Contender,
+        loads: &[&NamedLoad],
         outcome: &Outcome,
         journal: &mut Journal,
     ) -> Result<()> {
@@ -370,8 +363,8 @@ impl Run<'_> {
 
     fn record(
         &self,
-        contender: &Variant<ContenderText>,
-        load: &Variant<LoadText>,
+        contender: &Contender,
+        load: &NamedLoad,
         round: usize,
         measured: Measured,
     ) -> CellRecord {

@@ -4,21 +4,16 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use super::loads::{Watch, of_report};
+use super::loads::{Attempt, Watch, of_report};
 use super::record::Outcome;
-use super::stage::{Contestant, Stage};
-use super::turn::{Measured, Turn};
+use super::turn::Measured;
 use crate::load::NoResult;
 use crate::load::sessions::{self, SessionLoad, SessionSettings};
 use crate::quantity::Quantity;
 
 /// Clocks are read from when the measurement begins, for sessions come before.
-pub(super) fn measure(
-    stage: &Stage,
-    contestant: &Contestant,
-    load: &SessionLoad,
-    turn: Turn,
-) -> Result<Measured> {
+pub(super) fn measure(attempt: Attempt<'_>, load: &SessionLoad) -> Result<Measured> {
+    let Attempt { stage, contestant, turn } = attempt;
     let script = stage.site.script()?;
     let settings = SessionSettings {
         address: contestant.server.address,
@@ -32,7 +27,7 @@ pub(super) fn measure(
     let (watch, report) = thread::scope(|scope| {
         let load = scope.spawn(|| contestant.on_client(|| sessions::run(&settings, script)));
         thread::sleep(settings.warm_up);
-        (Watch::begin(stage, contestant), load.join())
+        (Watch::begin(attempt), load.join())
     });
     let used = watch?.end()?;
     let report = report.map_err(|_| anyhow!("the load has failed"))??;

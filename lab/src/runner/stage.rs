@@ -1,6 +1,6 @@
 //! The stage of a load: the contenders that run for it, each with what stands behind it and the bounds around it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::cluster::{Cluster, ClusterPlace, Recipe};
 use super::metered::NotHere;
 use super::record::Outcome;
 use super::site::Site;
-use crate::experiment::{ContenderText, Experiment, LoadText, NodesText, Variant, replace_words};
+use crate::experiment::{Contender, Experiment, NamedLoad, NodesText, replace_words};
 use crate::meters::{MeterName, Watched};
 use crate::rig::network::Network;
 use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, output_of, own_folder, run};
-use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
+use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings, SettingTable};
 
 /// The prepared machine, and the site.
 pub(super) struct Stage {
@@ -36,7 +36,7 @@ pub(super) struct Stage {
     /// Instead of the installed Baton.
     pub(super) baton: PathBuf,
     /// Settings of every Baton, beside those of the file.
-    settings: BTreeMap<String, toml::Value>,
+    settings: SettingTable,
 }
 
 /// A contender that runs. It is stopped when this is dropped; [`Stage::stop`] takes its disk away, too.
@@ -62,7 +62,7 @@ impl Stage {
         folder: &Path,
         site: Site,
         baton: &Path,
-        settings: BTreeMap<String, toml::Value>,
+        settings: SettingTable,
     ) -> Result<Self> {
         let head = &experiment.head;
         let folder = own_folder(folder).with_context(|| folder.display().to_string())?;
@@ -127,19 +127,15 @@ impl Stage {
     }
 
     /// Starts a contender for these loads, with a pool of its own if it has an application; else what becomes of its cells.
-    pub(super) fn start(
-        &self,
-        contender: &Variant<ContenderText>,
-        loads: &[&Variant<LoadText>],
-    ) -> Result<Contestant, Outcome> {
+    pub(super) fn start(&self, contender: &Contender, loads: &[&NamedLoad]) -> Result<Contestant, Outcome> {
         let failed = |error: anyhow::Error| Outcome::of(Err(error));
         let kind = self.kind(&contender.what.server).map_err(failed)?;
         let mut asked: BTreeSet<Ability> = loads.iter().flat_map(|load| load.what.needs()).collect();
         asked.extend(self.site.needs());
         let cannot = |error: anyhow::Error| Outcome::Cannot(format!("{error:#}"));
-        let recipe = |kind: ServerKind, needs: BTreeSet<Ability>, own: &BTreeMap<String, toml::Value>| {
+        let recipe = |kind: ServerKind, needs: BTreeSet<Ability>, own: &SettingTable| {
             let mut set =
-                if kind.name.starts_with("baton") { self.settings.clone() } else { BTreeMap::new() };
+                if kind.name.starts_with("baton") { self.settings.clone() } else { SettingTable::new() };
             set.extend(own.clone());
             let settings = ServerSettings { needs, set: self.filled(set).map_err(cannot)? };
             if let Some(ability) = kind.cannot(&settings) {
@@ -158,21 +154,18 @@ impl Stage {
             let node = recipe(kind, with_asked(&text.needs), &text.set)?;
             return self.start_cluster(contender, server, node, text).map_err(failed);
         }
-        let application = match &contender.what.application {
-            Some(text) => {
-                let kind = ServerKind::load(&text.server).map_err(failed)?;
-                Some((kind, self.filled(text.set.clone()).map_err(cannot)?))
-            }
-            None => None,
-        };
-        self.start_server(contender, &server, application).map_err(failed)
+        let application = contender.what.application.as_ref().map(|text| {
+            let kind = ServerKind::load(&text.server).map_err(failed)?;
+            recipe(kind, BTreeSet::new(), &text.set)
+        });
+        self.start_server(contender, &server, application.transpose()?).map_err(failed)
     }
 
     fn start_server(
         &self,
-        contender: &Variant<ContenderText>,
+        contender: &Contender,
         Recipe { kind, settings }: &Recipe,
-        application: Option<(ServerKind, BTreeMap<String, toml::Value>)>,
+        application: Option<Recipe>,
     ) -> Result<Contestant> {
         let own = self.own_folder(contender);
         let mut place = ServerPlace::new(&own, &self.root);
@@ -186,8 +179,14 @@ impl Stage {
             server_box.groups().clone_into(&mut place.groups);
             place.root = server_box.root().unwrap_or(&self.root).to_owned();
         }
-        let application =
-            application.map(|(kind, set)| self.start_application(&kind, set, &own)).transpose()?;
+        let start = |Recipe { kind, settings }: Recipe| {
+            let place = ServerPlace {
+                cpus: self.machine.server_cpus.clone(),
+                ..ServerPlace::new(&own.join("application"), &self.root)
+            };
+            kind.start(&settings, &place).context("its application")
+        };
+        let application = application.map(start).transpose()?;
         if let Some(application) = &application {
             place.fastcgi = Some(application.socket.clone());
             place.php = Some(application.socket.clone());
@@ -199,7 +198,7 @@ impl Stage {
 
     fn start_cluster(
         &self,
-        contender: &Variant<ContenderText>,
+        contender: &Contender,
         front: Recipe,
         node: Recipe,
         text: &NodesText,
@@ -216,7 +215,7 @@ impl Stage {
         Ok(Contestant { server, application: None, cluster: Some(cluster), server_box: None, meters })
     }
 
-    fn own_folder(&self, contender: &Variant<ContenderText>) -> PathBuf {
+    fn own_folder(&self, contender: &Contender) -> PathBuf {
         self.folder.join(file_name(&contender.name))
     }
 
@@ -229,22 +228,8 @@ impl Stage {
         self.boxes.as_ref().map_or(Ok(()), |boxes| all.try_for_each(|one| boxes.remove(one)))
     }
 
-    fn start_application(
-        &self,
-        kind: &ServerKind,
-        set: BTreeMap<String, toml::Value>,
-        own: &Path,
-    ) -> Result<RunningServer> {
-        let place = ServerPlace {
-            cpus: self.machine.server_cpus.clone(),
-            ..ServerPlace::new(&own.join("application"), &self.root)
-        };
-        let settings = ServerSettings { set, ..ServerSettings::default() };
-        kind.start(&settings, &place).context("its application")
-    }
-
     /// Settings with the folders of this run in the place of their words.
-    fn filled(&self, mut set: BTreeMap<String, toml::Value>) -> Result<BTreeMap<String, toml::Value>> {
+    fn filled(&self, mut set: SettingTable) -> Result<SettingTable> {
         for value in set.values_mut() {
             self.fill(value)?;
         }

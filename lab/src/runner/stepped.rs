@@ -8,6 +8,7 @@ use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
 
+use super::loads::Attempt;
 use super::stepper::Stepper;
 use super::turn::Values;
 use crate::load::{LoadRequest, ask};
@@ -15,7 +16,9 @@ use crate::quantity::Quantity;
 use crate::servers::RunningServer;
 
 /// The usual number of instructions from one request's arrival to the next, of so many, and of looks at a clock.
-pub(super) fn costs(server: &RunningServer, path: &str, close: bool, requests_max: u64) -> Result<Values> {
+pub(super) fn costs(attempt: Attempt<'_>, path: &str, close: bool) -> Result<Values> {
+    let server = &attempt.contestant.server;
+    let requests_max = attempt.turn.effort.responses(REQUESTS);
     let page = LoadRequest::page(path, None);
     let mut kept = TcpStream::connect(server.address)?;
     let mut request = || if close { ask_once(server, path) } else { ask(&mut kept, server.address, &page) };
@@ -54,4 +57,4 @@ fn ask_once(server: &RunningServer, path: &str) -> Result<()> {
 const WARM_UP: usize = 40;
 
 /// Of which the median is taken.
-pub(super) const REQUESTS: u64 = 9;
+const REQUESTS: u64 = 9;

@@ -1,12 +1,11 @@
 //! How often the bytes of an application's response are copied: [`copies`](crate::copies) looks at the system calls.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::stage::Contestant;
+use super::loads::Attempt;
 use super::turn::Values;
 use crate::copies::Watch;
 use crate::load::{Load, LoadRequest, LoadSettings};
@@ -14,8 +13,9 @@ use crate::quantity::Quantity;
 use crate::servers::RunningServer;
 
 /// Copied bytes of so many sequential responses, to the bytes of their bodies.
-pub(super) fn copies(contestant: &Contestant, path: &str, responses: u64, folder: &Path) -> Result<Values> {
-    let server = &contestant.server;
+pub(super) fn copies(attempt: Attempt<'_>, path: &str, responses: u64) -> Result<Values> {
+    let Attempt { stage, contestant, turn } = attempt;
+    let (server, responses) = (&contestant.server, turn.effort.responses(responses));
     let ask = |requests| -> Result<u64> {
         let settings = LoadSettings {
             requests_max: Some(requests),
@@ -29,7 +29,7 @@ pub(super) fn copies(contestant: &Contestant, path: &str, responses: u64, folder
     };
     // The first response costs more: transports are negotiated, named files looked up.
     ask(WARM_UP_RESPONSES)?;
-    let notes = folder.join("notes");
+    let notes = stage.folder.join("notes");
     let _ = fs::remove_dir_all(&notes);
     let application = contestant.application.as_ref().map(RunningServer::processes).unwrap_or_default();
     let watch = Watch::begin(&server.processes(), &application, &notes)?;

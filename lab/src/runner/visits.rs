@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::stage::Contestant;
-use super::turn::{Turn, Values};
+use super::loads::Attempt;
+use super::turn::Values;
 use super::visitor::{Got, visit};
 use crate::quantity::Quantity;
 
 /// Visitors come, all at once.
-pub(super) fn measure(contestant: &Contestant, visitors: usize, turn: Turn) -> Result<Values> {
+pub(super) fn measure(Attempt { contestant, turn, .. }: Attempt<'_>, visitors: usize) -> Result<Values> {
     let cluster =
         contestant.cluster.as_ref().context("visitors come to peers, and this contender has no nodes")?;
     let entry = format!("http://{}/index.html", contestant.server.address.ip());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::ability::Ability;
-use super::settings::ServerSettings;
+use super::settings::{ServerSettings, SettingTable};
 use crate::rig::{find_program, names_in, search_path};
 
 /// A kind of server, as `lab/servers/NAME.toml` describes it.
@@ -43,7 +43,7 @@ pub struct ServerKind {
     configuration: Option<String>,
     /// Settings that experiments may change, with their defaults.
     #[serde(default)]
-    settings: BTreeMap<String, toml::Value>,
+    settings: SettingTable,
     /// By ability, the setting with which it needs nothing beside it for that.
     #[serde(default)]
     embeds: BTreeMap<Ability, String>,
@@ -151,7 +151,7 @@ impl ServerKind {
     ///
     /// # Errors
     /// If one has a name that the kind does not know.
-    pub(super) fn complete(&self, settings: &ServerSettings) -> Result<BTreeMap<String, toml::Value>> {
+    pub(super) fn complete(&self, settings: &ServerSettings) -> Result<SettingTable> {
         let mut complete = self.settings.clone();
         for (name, value) in &settings.set {
             let known = complete.contains_key(name) || (self.checks_settings && name.contains('.'));

@@ -32,4 +32,4 @@ pub(crate) use configuration::REPOSITORY;
 pub use kind::{ServerKind, names};
 pub use running::RunningServer;
 pub(crate) use settings::set_of;
-pub use settings::{ServerPlace, ServerSettings};
+pub use settings::{ServerPlace, ServerSettings, SettingTable};

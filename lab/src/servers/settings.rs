@@ -10,19 +10,22 @@ use super::ability::Ability;
 use crate::rig::Certificate;
 use crate::rig::network::Host;
 
+/// Settings by name.
+pub type SettingTable = BTreeMap<String, toml::Value>;
+
 /// What an experiment wants of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ServerSettings {
     /// What it must do; its configuration contains nothing else.
     pub needs: BTreeSet<Ability>,
     /// Settings by name: those that the kind's file declares, and for Baton any `section.key` of its reference.
-    pub set: BTreeMap<String, toml::Value>,
+    pub set: SettingTable,
 }
 
 impl ServerSettings {
     /// No settings, and these needs.
     pub fn needing(needs: impl IntoIterator<Item = Ability>) -> Self {
-        Self { needs: needs.into_iter().collect(), set: BTreeMap::new() }
+        Self { needs: needs.into_iter().collect(), ..Self::default() }
     }
 
     /// With one more setting.
@@ -85,7 +88,7 @@ impl ServerPlace<'_> {
 ///
 /// # Errors
 /// If one has no `=`.
-pub(crate) fn set_of(settings: &[String]) -> Result<BTreeMap<String, toml::Value>> {
+pub(crate) fn set_of(settings: &[String]) -> Result<SettingTable> {
     let one = |setting: &String| {
         let Some((name, value)) = setting.split_once('=') else {
             bail!("`{setting}` is no setting: --set server.processes=2");

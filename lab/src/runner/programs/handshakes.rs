@@ -34,7 +34,8 @@ pub(super) fn load(resumed: bool, port: u16, duration: Duration) -> Result<Made>
 fn understood(report: &str, resumed: bool) -> Result<u64> {
     // "760 connections in 2 real seconds, 1310 bytes read per connection"
     let counts = report.lines().find_map(|line| {
-        let (connections, rest) = line.strip_suffix(" bytes read per connection")?.split_once(" connections in ")?;
+        let (connections, rest) =
+            line.strip_suffix(" bytes read per connection")?.split_once(" connections in ")?;
         let (_, bytes) = rest.split_once(" real seconds, ")?;
         Some((connections.parse::<u64>().ok()?, bytes.parse::<u64>().ok()?))
     });
