@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use baton_lab::runner::RunSettings;
 use clap::{Args, Parser, Subcommand};
 
 /// Measures web servers from outside.
@@ -44,7 +45,7 @@ pub(crate) struct RunArguments {
     #[arg(required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) how: HowArguments,
+    pub(crate) settings: RunSettings,
     /// The short form
     #[arg(long)]
     pub(crate) quick: bool,
@@ -71,7 +72,7 @@ pub(crate) struct ReportArguments {
     #[arg(required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) how: HowArguments,
+    pub(crate) settings: RunSettings,
     /// Write a page with the figures to this file
     #[arg(long)]
     pub(crate) page: Option<PathBuf>,
@@ -83,30 +84,13 @@ pub(crate) struct ReportArguments {
 #[derive(Args)]
 pub(crate) struct PeersArguments {
     #[command(flatten)]
-    pub(crate) how: HowArguments,
+    pub(crate) settings: RunSettings,
     /// The short form
     #[arg(long)]
     pub(crate) quick: bool,
     /// The page
     #[arg(long, default_value = "peers.html")]
     pub(crate) page: PathBuf,
-}
-
-#[derive(Args)]
-pub(crate) struct HowArguments {
-    /// The command of this project; several builds are compared in the same rounds
-    #[arg(long = "baton", value_delimiter = ',', default_value = "target/release/baton")]
-    pub(crate) batons: Vec<PathBuf>,
-    /// A setting of every Baton; may be repeated
-    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
-    pub(crate) settings: Vec<String>,
-    /// Where manifests and lines are kept
-    #[arg(long, default_value = "target/lab-results")]
-    pub(crate) results: PathBuf,
-    /// Where sites, configurations and logs are put; kept for the next run [default: baton-lab in the system's folder for
-    /// temporary files]
-    #[arg(long)]
-    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -118,6 +102,6 @@ pub(crate) struct DemoArguments {
     #[arg(long)]
     pub(crate) seconds: Option<f64>,
     /// Where mount points, configurations and logs are put
-    #[arg(long)]
-    pub(crate) folder: Option<PathBuf>,
+    #[arg(long, default_value_os_t = std::env::temp_dir().join("baton-demo-cluster"))]
+    pub(crate) folder: PathBuf,
 }

@@ -17,9 +17,7 @@ use baton_lab::results;
 use baton_lab::runner::demo;
 use baton_lab::runner::{self, Effort, RunSettings};
 
-use arguments::{
-    Arguments, Command, DemoArguments, HowArguments, PeersArguments, ReportArguments, RunArguments,
-};
+use arguments::{Arguments, Command, DemoArguments, PeersArguments, ReportArguments, RunArguments};
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
@@ -57,7 +55,7 @@ fn run(arguments: RunArguments) -> Result<bool> {
         RunArguments { quick: true, .. } => Effort::Quick,
         _ => Effort::Full,
     };
-    let settings = settings(arguments.how, effort);
+    let settings = RunSettings { effort, ..arguments.settings };
     let experiments = chosen(&arguments.names)?;
     if arguments.dry_run {
         return say_how_long(&experiments, effort);
@@ -150,7 +148,7 @@ fn run_each<'a>(
 }
 
 fn report(arguments: ReportArguments) -> Result<bool> {
-    let settings = settings(arguments.how, Effort::Full);
+    let settings = arguments.settings;
     let all = arguments.names == ["all"];
     let mut reports = Vec::new();
     for experiment in chosen(&arguments.names)? {
@@ -165,7 +163,7 @@ fn report(arguments: ReportArguments) -> Result<bool> {
 
 fn peers(arguments: PeersArguments) -> Result<bool> {
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
-    let settings = settings(arguments.how, effort);
+    let settings = RunSettings { effort, ..arguments.settings };
     let experiments: Vec<_> = Experiment::all()?.into_iter().filter(Experiment::compares_peers).collect();
     let ran = run_each(&experiments, &settings, Some(&arguments.page))?;
     print(&format!("{}\n", arguments.page.display()))?;
@@ -177,16 +175,6 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>> {
         Experiment::all()
     } else {
         names.iter().map(|name| Experiment::find(name)).collect()
-    }
-}
-
-fn settings(how: HowArguments, effort: Effort) -> RunSettings {
-    RunSettings {
-        batons: how.batons,
-        settings: how.settings,
-        effort,
-        results: how.results,
-        folder: how.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-lab")),
     }
 }
 
@@ -209,8 +197,7 @@ fn write_page(reports: &[Report], page: Option<&Path>) -> Result<()> {
 }
 
 fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
-    let folder = arguments.folder.unwrap_or_else(|| std::env::temp_dir().join("baton-demo-cluster"));
-    demo::run(&arguments.baton, &folder, arguments.seconds.map(duration).transpose()?)?;
+    demo::run(&arguments.baton, &arguments.folder, arguments.seconds.map(duration).transpose()?)?;
     Ok(true)
 }
 

@@ -10,9 +10,10 @@ use crate::meters::MeterName;
 pub(super) type Cell<'a> = (&'a NamedLoad, &'a Contender);
 
 /// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
     /// As the file says: figures to publish.
+    #[default]
     Full,
     /// The short form of the file.
     Quick,

@@ -2,20 +2,26 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
+
 use super::effort::Effort;
 
-/// How an experiment is run.
-#[derive(Clone, Debug)]
+/// How an experiment is run, as the command line says it.
+#[derive(Args, Clone, Debug)]
 pub struct RunSettings {
-    /// Executables of this project. Contenders that are Baton run with each; those of the second and later ones have the name
-    /// of its folder, too.
+    /// The command of this project; several builds are compared in the same rounds
+    #[arg(long = "baton", value_delimiter = ',', default_value = "target/release/baton")]
     pub batons: Vec<PathBuf>,
-    /// Settings of every Baton, as `section.key=value`.
+    /// A setting of every Baton; may be repeated
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
     pub settings: Vec<String>,
     /// How much is measured.
+    #[arg(skip)]
     pub effort: Effort,
-    /// Where manifests and lines are kept.
+    /// Where manifests and lines are kept
+    #[arg(long, default_value = "target/lab-results")]
     pub results: PathBuf,
-    /// Where sites, configurations and logs are put; kept for the next run.
+    /// Where sites, configurations and logs are put; kept for the next run
+    #[arg(long, default_value_os_t = std::env::temp_dir().join("baton-lab"))]
     pub folder: PathBuf,
 }
