@@ -8,7 +8,8 @@ mod plain;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -53,84 +54,67 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
     let _groups = Groups::new()?;
     let hosts = ClusterHosts::for_load(1)?;
     for round in 0..ground.rounds {
-        for moves in [false, true] {
-            compare(&hosts, &files, sizes, moves, ground, &mut |load, values| {
-                let contender = if moves { "moved" } else { "plain" }.to_owned();
-                keep(Finding { load, contender, round, values })
+        for (contender, ip) in [("plain", hosts.nodes[0].v4()), ("moved", ClusterHosts::VIP_V4)] {
+            let shared = Shared::default();
+            let address = SocketAddr::from((ip, PORT));
+            let server = TriedServer { hosts: &hosts, address, shared: &shared, duration: ground.duration };
+            let start = if contender == "moved" { plain::serve_moved } else { plain::serve_at_node };
+            thread::scope(|scope| {
+                start(scope, &hosts, address, &files, &shared)?;
+                let mut loads = sizes.iter().flat_map(|size| [(*size, true), (*size, false)]);
+                let kept = loads.try_for_each(|(size, is_kept)| {
+                    let load = format!("{size}, {} connections", if is_kept { "kept" } else { "new" });
+                    let values = server.cell(size, is_kept);
+                    keep(Finding { load, contender: contender.to_owned(), round, values })
+                });
+                shared.stop(&hosts, address);
+                kept
             })?;
         }
     }
     Ok(())
 }
 
-fn compare(
-    hosts: &ClusterHosts,
-    files: &Files,
-    sizes: &[u64],
-    moves: bool,
-    ground: Ground<'_>,
-    keep: &mut dyn FnMut(String, Result<BTreeMap<Quantity, f64>>) -> Result<()>,
-) -> Result<()> {
-    let shared = Shared::default();
-    let ip = if moves { ClusterHosts::VIP_V4 } else { hosts.nodes[0].v4() };
-    let address = SocketAddr::new(IpAddr::V4(ip), PORT);
-    std::thread::scope(|scope| {
-        let start = if moves { plain::serve_moved } else { plain::serve_at_node };
-        start(scope, hosts, address, files, &shared)?;
-        let measured =
-            sizes.iter().flat_map(|size| [(*size, true), (*size, false)]).try_for_each(|(size, kept)| {
-                let values = cell(hosts, address, size, kept, &shared, ground.duration);
-                keep(format!("{size}, {} connections", if kept { "kept" } else { "new" }), values)
-            });
-        shared.stop(hosts, address);
-        measured
-    })
+/// A server that answers where it is, or moves its connections. It and its clients are this process.
+struct TriedServer<'a> {
+    hosts: &'a ClusterHosts,
+    address: SocketAddr,
+    shared: &'a Shared,
+    duration: Duration,
 }
 
-/// Servers and clients are this process.
-fn cell(
-    hosts: &ClusterHosts,
-    address: SocketAddr,
-    size: u64,
-    kept: bool,
-    shared: &Shared,
-    duration: Duration,
-) -> Result<BTreeMap<Quantity, f64>> {
-    let load = |connections, duration| load(hosts, address, size, kept, connections, duration);
-    load(CONNECTIONS, WARM_UP)?;
-    let before = (shared.front_cpu(), process_cpu());
-    let report = load(CONNECTIONS, duration)?;
-    let us = |now: Duration, before| {
-        now.saturating_sub(before).as_secs_f64() * 1e6 / report.answered().max(1) as f64
-    };
-    let (front_us, added_us) = (us(shared.front_cpu(), before.0), us(process_cpu(), before.1));
-    let alone = load(1, duration / 2)?;
-    Ok([
-        (Quantity::Rate, report.rate()),
-        (Quantity::FrontUs, front_us),
-        (Quantity::AddedUs, added_us),
-        (Quantity::P50Us, alone.latencies.us(0.5)),
-    ]
-    .into())
-}
+impl TriedServer<'_> {
+    fn cell(&self, size: u64, is_kept: bool) -> Result<BTreeMap<Quantity, f64>> {
+        let load = |connections, duration| self.load(size, is_kept, connections, duration);
+        load(CONNECTIONS, WARM_UP)?;
+        let before = (self.shared.front_cpu(), process_cpu());
+        let report = load(CONNECTIONS, self.duration)?;
+        let us = |now: Duration, before| {
+            now.saturating_sub(before).as_secs_f64() * 1e6 / report.answered().max(1) as f64
+        };
+        let (front_us, added_us) = (us(self.shared.front_cpu(), before.0), us(process_cpu(), before.1));
+        let alone = load(1, self.duration / 2)?;
+        Ok([
+            (Quantity::Rate, report.rate()),
+            (Quantity::FrontUs, front_us),
+            (Quantity::AddedUs, added_us),
+            (Quantity::P50Us, alone.latencies.us(0.5)),
+        ]
+        .into())
+    }
 
-fn load(
-    hosts: &ClusterHosts,
-    address: SocketAddr,
-    size: u64,
-    kept: bool,
-    connections: usize,
-    duration: Duration,
-) -> Result<LoadReport> {
-    let load = LoadSettings {
-        connections,
-        connection_per_request: !kept,
-        sleep: true,
-        ..LoadSettings::new(address, duration)
-    };
-    let report = hosts.client.run(|| Load::connect(&load, [LoadRequest::file(path_of(size), size)])?.run())?;
-    report.judge()?;
-    Ok(report)
+    fn load(&self, size: u64, is_kept: bool, connections: usize, duration: Duration) -> Result<LoadReport> {
+        let load = LoadSettings {
+            connections,
+            connection_per_request: !is_kept,
+            sleep: true,
+            ..LoadSettings::new(self.address, duration)
+        };
+        let request = LoadRequest::file(path_of(size), size);
+        let report = self.hosts.client.run(|| Load::connect(&load, [request])?.run())?;
+        report.judge()?;
+        Ok(report)
+    }
 }
 
 /// CPU time of this process so far.

@@ -42,10 +42,6 @@ impl Shared {
         self.stopping.store(true, Ordering::Relaxed);
         let _ = hosts.client.run(|| TcpStream::connect(address));
     }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-    }
 }
 
 /// Serves at the node.
@@ -57,15 +53,23 @@ pub(super) fn serve_at_node<'scope>(
     shared: &'scope Shared,
 ) -> Result<()> {
     let listener = hosts.nodes[0].run(|| TcpListener::bind(address)).context("the node's address")?;
-    scope.spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            if shared.is_stopping() {
-                return;
-            }
-            scope.spawn(|| serve(stream, files));
-        }
+    accept(scope, listener, shared, move |stream| {
+        scope.spawn(move || serve(stream, files));
     });
     Ok(())
+}
+
+/// Takes connections as they come, until the server ends.
+fn accept<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    listener: TcpListener,
+    shared: &'scope Shared,
+    take: impl FnMut(TcpStream) + Send + 'scope,
+) {
+    scope.spawn(move || {
+        let streams = listener.incoming().map_while(Result::ok);
+        streams.take_while(|_| !shared.stopping.load(Ordering::Relaxed)).for_each(take);
+    });
 }
 
 /// Accepts at the front-end, moves each connection to the node, and serves it there.
@@ -98,18 +102,13 @@ pub(super) fn serve_moved<'scope>(
             }
         });
     });
-    scope.spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            if shared.is_stopping() {
-                return;
-            }
-            match leave(stream, &table) {
-                Ok(Some(state)) => drop(sender.send(state)),
-                Ok(None) => {}
-                Err(error) => eprintln!("a connection did not leave: {error:#}"),
-            }
-            shared.front_cpu_ns.store(thread_cpu().as_nanos() as u64, Ordering::Relaxed);
+    accept(scope, listener, shared, move |stream| {
+        match leave(stream, &table) {
+            Ok(Some(state)) => drop(sender.send(state)),
+            Ok(None) => {}
+            Err(error) => eprintln!("a connection did not leave: {error:#}"),
         }
+        shared.front_cpu_ns.store(thread_cpu().as_nanos() as u64, Ordering::Relaxed);
     });
     Ok(())
 }

@@ -15,14 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
-use ureq::Agent;
 
 use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::{loopback, own_folder};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
-use origin::{Origin, body_of};
+use origin::Origin;
 
 /// What to measure.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,7 +30,7 @@ pub(crate) struct RestartSettings {
     /// How many objects are stored.
     objects: u64,
     /// Length of each body.
-    bytes: usize,
+    bytes: u64,
     /// How many of them are compared afterwards.
     sample: u64,
 }
@@ -71,7 +70,7 @@ fn measure(settings: &RestartSettings, ground: Ground<'_>) -> Result<BTreeMap<Qu
         ..ServerPlace::new(&folder.join("server"), &folder)
     };
     let server = kind.start(&wanted, &place)?;
-    fill(settings, address)?;
+    ask(settings, address, 0..settings.objects).context("filling the cache")?;
     wait_for_disk(&server, |disk| disk["queue_bytes"] == 0)?;
     server.kill();
     drop(server);
@@ -128,38 +127,30 @@ fn wait_until_free(address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-fn fill(settings: &RestartSettings, address: SocketAddr) -> Result<()> {
+/// Asks for these objects. Each that comes is compared with what the origin sends.
+fn ask(settings: &RestartSettings, address: SocketAddr, numbers: impl Iterator<Item = u64>) -> Result<()> {
+    let object = |number| LoadRequest::file(format!("/hit/object/{number}"), settings.bytes);
+    let requests: Vec<LoadRequest> = numbers.map(object).collect();
+    let count = requests.len() as u64;
     let load = LoadSettings {
         connections: 64,
-        requests_max: Some(settings.objects),
+        requests_max: Some(count),
         // The origin runs on the same CPUs.
         sleep: true,
         ..LoadSettings::new(address, FILL_MAX)
     };
-    let length = Some(settings.bytes as u64);
-    let requests =
-        (0..settings.objects).map(|number| LoadRequest::page(format!("/hit{}", path_of(number)), length));
     let report = Load::connect(&load, requests)?.run()?;
-    report.judge().context("filling the cache")?;
-    ensure!(report.requests == settings.objects, "only {} objects were stored", report.requests);
+    report.judge()?;
+    ensure!(report.requests == count, "only {} of {count} objects came", report.requests);
     Ok(())
 }
 
 /// Asks for objects that lie evenly among all. Returns how many the origin was not asked for.
 fn compare(settings: &RestartSettings, address: SocketAddr, origin: &Origin) -> Result<u64> {
     let asked_before = origin.asked();
-    let client = Agent::from(Agent::config_builder().proxy(None).build());
     let sample = settings.sample.min(settings.objects);
-    for number in 0..sample {
-        let path = path_of(number * (settings.objects / sample));
-        let body = client.get(format!("http://{address}/hit{path}")).call()?.body_mut().read_to_vec()?;
-        ensure!(body == body_of(&path, settings.bytes), "{path} has other bytes than the origin sent");
-    }
+    ask(settings, address, (0..sample).map(|number| number * (settings.objects / sample)))?;
     Ok(sample - (origin.asked() - asked_before).min(sample))
-}
-
-fn path_of(number: u64) -> String {
-    format!("/object/{number}")
 }
 
 /// Enough to see that they are found again.

@@ -8,6 +8,7 @@ use std::thread;
 
 use anyhow::Result;
 
+use crate::files;
 use crate::rig::loopback;
 
 /// An origin whose threads end with the process.
@@ -17,7 +18,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn start(body_bytes: usize) -> Result<Self> {
+    pub(super) fn start(body_bytes: u64) -> Result<Self> {
         let listener = TcpListener::bind(loopback(0))?;
         let address = listener.local_addr()?;
         let asked = Arc::new(AtomicU64::new(0));
@@ -38,32 +39,17 @@ impl Origin {
     }
 }
 
-/// What there is at a path: the path, over and over.
-pub(super) fn body_of(path: &str, bytes: usize) -> Vec<u8> {
-    path.bytes().chain([b' ']).cycle().take(bytes).collect()
-}
-
-fn serve(stream: &TcpStream, body_bytes: usize, asked: &AtomicU64) -> std::io::Result<()> {
+/// Answers with the text of the file that clients of the cache ask for, which is below `/hit` there.
+fn serve(mut stream: &TcpStream, body_bytes: u64, asked: &AtomicU64) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        while line != "\r\n" {
-            line.clear();
-            if reader.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-        }
+    let mut lines = BufReader::new(stream).lines();
+    while let Some(request) = lines.next().transpose()? {
+        while lines.next().transpose()?.is_some_and(|field| !field.is_empty()) {}
         asked.fetch_add(1, Ordering::Relaxed);
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nCache-Control: max-age=86400\r\nETag: \"{path}\"\r\nContent-Length: {body_bytes}\r\n\r\n"
-        );
-        let mut stream = stream;
-        stream.write_all(&[head.as_bytes(), &body_of(&path, body_bytes)].concat())?;
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        let body = files::text(&format!("/hit{path}"), body_bytes);
+        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=86400\r\nETag: \"{path}\"\r\n");
+        stream.write_all(format!("{head}Content-Length: {body_bytes}\r\n\r\n{body}").as_bytes())?;
     }
+    Ok(())
 }
