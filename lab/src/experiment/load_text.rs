@@ -67,6 +67,9 @@ pub(crate) struct ClosedText {
     /// The client sleeps when it has nothing to do, so that an origin on its CPU can run.
     #[serde(default)]
     pub(crate) sleep: bool,
+    /// Each body is read and compared with the first of its path.
+    #[serde(default)]
+    pub(crate) verify: bool,
 }
 
 /// What clients send.
@@ -225,6 +228,7 @@ impl ClosedText {
             upload: None,
             set_mib: None,
             sleep: false,
+            verify: false,
         }
     }
 }

@@ -2,35 +2,28 @@
 //! nodes find in memory is shown every second.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{IsTerminal, Write as _, stdout};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::cluster::Cluster;
+use super::effort::Effort;
+use super::loads::Attempt;
 use super::site::Site;
 use super::stage::{Contestant, Stage};
-use crate::experiment::{Experiment, LoadText};
-use crate::load::{Load, LoadRequest, LoadSettings};
+use super::turn::Turn;
+use crate::experiment::{ClosedText, Experiment, LoadText};
+use crate::quantity::Quantity;
 use crate::rig::network::Host;
+use crate::servers::SettingTable;
 
 /// A cluster of the demonstration.
 struct Side {
     policy: String,
     contestant: Contestant,
-    served: Mutex<Served>,
-}
-
-/// What clients of a side got so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Served {
-    requests: u64,
-    /// Of late.
-    requests_per_second: f64,
-    p99_ms: f64,
 }
 
 /// Shows it, until it is interrupted unless it has a duration, and checks every answer.
@@ -43,21 +36,20 @@ pub fn run(baton: &Path, folder: &Path, duration: Option<Duration>) -> Result<()
         return Err(anyhow!("the demonstration: {why}"));
     }
     let site = Site::new(&experiment.head.site, false)?;
-    let stage = Stage::prepare(&experiment, folder, site, baton, Default::default())?;
+    let stage = Stage::prepare(&experiment, folder, site, baton, SettingTable::new())?;
     let load = &experiment.loads[0];
     let LoadText::Closed(asked) = &load.what else {
         return Err(anyhow!("the demonstration is a closed loop"));
     };
-    let requests = stage.site.requests(&asked.ask, 0)?;
     let mut sides = Vec::new();
     for contender in &experiment.contenders {
         let contestant = stage.start(contender, &[load]);
         let contestant = contestant.map_err(|outcome| anyhow!("{}: {outcome}", contender.name))?;
-        sides.push(Side { policy: contender.name.clone(), contestant, served: Mutex::default() });
+        sides.push(Side { policy: contender.name.clone(), contestant });
     }
-    let first = requests.first().map_or("/", |request| &request.path);
-    print!("{}", introduction(&sides, &stage, first)?);
-    watch(&sides, asked.connections, &requests, duration)?;
+    let requests = stage.site.requests(&asked.ask, 0)?;
+    print!("{}", introduction(&sides, &stage, requests.first().map_or("/", |request| &request.path))?);
+    watch(&stage, &sides, asked, duration)?;
     sides.into_iter().try_for_each(|side| stage.stop(side.contestant))
 }
 
@@ -66,8 +58,28 @@ impl Side {
         self.contestant.cluster.as_ref().context("the contender has no nodes")
     }
 
-    fn served(&self) -> MutexGuard<'_, Served> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Loads it for a while: the requests that were answered, and a line about them.
+    fn turn(&self, stage: &Stage, load: &ClosedText, turn: Turn) -> Result<(f64, String)> {
+        let cluster = self.cluster()?;
+        let (begin, before) = (Instant::now(), cluster.ledger()?);
+        let (values, _) = Attempt { stage, contestant: &self.contestant, turn }.closed(load)?;
+        let done = cluster.ledger()?.since(&before);
+        let seconds = begin.elapsed().as_secs_f64();
+        let value = |quantity| values.get(&quantity).copied().unwrap_or_default();
+        let sent = done.sent_bytes.iter().sum::<u64>().max(1);
+        let in_memory = (1.0 - done.disk_bytes as f64 / sent as f64).max(0.0);
+        let rate = value(Quantity::Rate);
+        let mut line = format!(
+            "{:<12} {rate:>10.0} {:>9.0} % {:>7.1} {:>8.0}   ",
+            self.policy,
+            in_memory * 100.0,
+            done.disk_bytes as f64 / 1e6 / seconds,
+            value(Quantity::P99Us) / 1e3,
+        );
+        for sent in &done.sent_bytes {
+            let _ = write!(line, " {:>7.1}", *sent as f64 / 1e6 / seconds);
+        }
+        Ok((rate * turn.duration.as_secs_f64(), line + "\n"))
     }
 }
 
@@ -113,97 +125,37 @@ fn in_words(host: &Host, program: &str) -> String {
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// Loads both sides and shows them, until the time is over or an answer is wrong.
-fn watch(
-    sides: &[Side],
-    connections: usize,
-    requests: &[LoadRequest],
-    duration: Option<Duration>,
-) -> Result<()> {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let mut loads = Vec::new();
-        for side in sides {
-            let hosts = &side.cluster()?.hosts;
-            let settings = LoadSettings {
-                connections,
-                sleep: true,
-                verify: true,
-                ..LoadSettings::new(side.contestant.server.address, SLICE)
-            };
-            let over = &over;
-            loads.push(scope.spawn(move || hosts.client.run(|| load(&settings, requests, side, over))));
-        }
-        let shown = show(sides, duration, &|| loads.iter().any(std::thread::ScopedJoinHandle::is_finished));
-        over.store(true, Ordering::Relaxed);
-        for load in loads {
-            load.join().map_err(|_| anyhow!("a load generator failed"))??;
-        }
-        shown
-    })?;
-    for side in sides {
-        let served = *side.served();
-        ensure!(served.requests > 0, "{} answered nothing", side.policy);
-        println!("{}: {} requests answered, each as it should be", side.policy, served.requests);
-    }
-    Ok(())
-}
-
-/// Asks a front-end for one file after the other. The first wrong answer is an error.
-fn load(settings: &LoadSettings, requests: &[LoadRequest], side: &Side, over: &AtomicBool) -> Result<()> {
-    let mut begin = 0;
-    while !over.load(Ordering::Relaxed) {
-        let all = requests.iter().cycle().skip(begin).take(requests.len()).cloned();
-        let report = Load::connect(settings, all)?.run()?;
-        begin = (begin + report.requests as usize) % requests.len();
-        ensure!(report.failed() == 0, "{}", report.first_failure.unwrap_or_default());
-        let mut served = side.served();
-        served.requests += report.requests;
-        served.requests_per_second = report.rate();
-        served.p99_ms = report.latencies.us(0.99) / 1e3;
-    }
-    Ok(())
-}
-
-/// Prints a block for each second, over the last one if a terminal shows it.
-fn show(sides: &[Side], duration: Option<Duration>, ended: &dyn Fn() -> bool) -> Result<()> {
-    let read = || -> Result<Vec<_>> {
-        sides.iter().map(|side| Ok((*side.served(), side.cluster()?.ledger()?))).collect()
-    };
+/// Loads both sides and shows them, over the last time if a terminal does, until the time is over or an answer is wrong.
+fn watch(stage: &Stage, sides: &[Side], load: &ClosedText, duration: Option<Duration>) -> Result<()> {
     let start = Instant::now();
-    let mut before = (read()?, start);
-    let rewrites = std::io::stdout().is_terminal();
-    let mut lines = 0;
-    while !ended() && duration.is_none_or(|duration| start.elapsed() < duration) {
-        std::thread::sleep(SHOWN_EVERY);
-        let now = (read()?, Instant::now());
-        let seconds = (now.1 - before.1).as_secs_f64();
-        let mut text = heading(now.1 - start);
-        for (side, ((served, ledger), (_, ledger_before))) in sides.iter().zip(now.0.iter().zip(&before.0)) {
-            let done = ledger.since(ledger_before);
-            let sent = done.sent_bytes.iter().sum::<u64>().max(1);
-            let in_memory = (1.0 - done.disk_bytes as f64 / sent as f64).max(0.0);
-            let _ = write!(
-                text,
-                "{:<12} {:>10.0} {:>9.0} % {:>7.1} {:>8.0}   ",
-                side.policy,
-                served.requests_per_second,
-                in_memory * 100.0,
-                done.disk_bytes as f64 / 1e6 / seconds,
-                served.p99_ms,
-            );
-            for sent in &done.sent_bytes {
-                let _ = write!(text, " {:>7.1}", *sent as f64 / 1e6 / seconds);
-            }
-            text.push('\n');
+    let (rewrites, mut lines) = (stdout().is_terminal(), 0);
+    let mut answered = vec![0.0; sides.len()];
+    for number in 0.. {
+        if duration.is_some_and(|duration| start.elapsed() >= duration) {
+            break;
+        }
+        let turn = Turn { number, place: 0.0, duration: SHOWN_EVERY, is_first: false, effort: Effort::Full };
+        let turns = thread::scope(|scope| {
+            let running = sides.iter().map(|side| scope.spawn(move || side.turn(stage, load, turn)));
+            let running: Vec<_> = running.collect();
+            running.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        let mut text = heading(start.elapsed());
+        for (sum, turn) in answered.iter_mut().zip(turns) {
+            let (requests, line) = turn.map_err(|_| anyhow!("a load generator failed"))??;
+            *sum += requests;
+            text += &line;
         }
         if rewrites && lines > 0 {
             print!("\x1b[{lines}A\x1b[J");
         }
         lines = text.lines().count();
         print!("{text}");
-        std::io::stdout().flush()?;
-        before = now;
+        stdout().flush()?;
+    }
+    for (side, answered) in sides.iter().zip(answered) {
+        ensure!(answered > 0.0, "{} answered nothing", side.policy);
+        println!("{}: {answered:.0} requests answered, each as it should be", side.policy);
     }
     Ok(())
 }
@@ -212,6 +164,4 @@ fn heading(since: Duration) -> String {
     format!("\n{:>4} s        requests/s  in memory  disks   p99 ms    MB/s of each node\n", since.as_secs())
 }
 
-/// After so long a load is counted, and begins anew.
-const SLICE: Duration = Duration::from_millis(500);
 const SHOWN_EVERY: Duration = Duration::from_secs(1);

@@ -38,6 +38,7 @@ impl Attempt<'_> {
             connection_per_request: load.close,
             idle_connections,
             sleep,
+            verify: load.verify,
             ..LoadSettings::new(server.address, turn.duration)
         };
         let mut requests = match load.set_mib {

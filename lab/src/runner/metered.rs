@@ -1,7 +1,7 @@
 //! What meters read, as quantities of a cell: counts for each request, times and shares of the span.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::turn::Values;
@@ -10,15 +10,16 @@ use crate::quantity::Quantity;
 
 /// Readings that are not here, each of which is told once.
 #[derive(Debug, Default)]
-pub(super) struct NotHere(RefCell<BTreeSet<Quantity>>);
+pub(super) struct NotHere(Mutex<BTreeSet<Quantity>>);
 
 impl NotHere {
     /// Adds what was read to the values of a cell.
     pub(super) fn or_tell(&self, readings: &[Reading], requests: u64, span: Duration, values: &mut Values) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for Reading { quantity, per, value } in readings {
             match value {
                 Ok(value) => drop(values.insert(*quantity, per.divide(*value, requests, span))),
-                Err(why) if self.0.borrow_mut().insert(*quantity) => eprintln!("{quantity}: not here: {why}"),
+                Err(why) if told.insert(*quantity) => eprintln!("{quantity}: not here: {why}"),
                 Err(_) => {}
             }
         }
