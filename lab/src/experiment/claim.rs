@@ -71,28 +71,23 @@ pub(crate) enum AggregateKind {
 impl ClaimText {
     /// What it says.
     pub(super) fn statement(&self) -> Result<Statement, String> {
-        let Self { ratio, order, rises, falls, peak, equal, within, tolerance, .. } = self;
-        let mut found = Vec::new();
+        let Self { ratio, order, rises, falls, peak, equal, within, tolerance, .. } = self.clone();
         let bounds = || within.ok_or("`within = [low, high]` is missing".to_owned());
-        if let Some(pair) = ratio {
-            found.push(Statement::Ratio(pair.clone(), bounds()?));
-        }
-        found.extend(order.clone().map(|lines| Statement::Order(lines, tolerance.unwrap_or(0.0))));
-        found.extend(rises.clone().map(|line| Statement::Monotone(line, true)));
-        found.extend(falls.clone().map(|line| Statement::Monotone(line, false)));
-        if let Some(line) = peak {
-            found.push(Statement::Peak(line.clone(), bounds()?));
-        }
-        if let Some(lines) = equal {
-            let part = tolerance.ok_or("`tolerance = 0.05` is missing".to_owned())?;
-            found.push(Statement::Equal(lines.clone(), part));
-        }
-        match found.pop().filter(|_| found.is_empty()) {
-            Some(statement) => Ok(statement),
-            None => {
-                Err("a claim has one of `ratio`, `order`, `rises`, `falls`, `peak` and `equal`".to_owned())
+        Ok(match (ratio, order, rises, falls, peak, equal) {
+            (Some(pair), None, None, None, None, None) => Statement::Ratio(pair, bounds()?),
+            (None, Some(lines), None, None, None, None) => Statement::Order(lines, tolerance.unwrap_or(0.0)),
+            (None, None, Some(line), None, None, None) => Statement::Monotone(line, true),
+            (None, None, None, Some(line), None, None) => Statement::Monotone(line, false),
+            (None, None, None, None, Some(line), None) => Statement::Peak(line, bounds()?),
+            (None, None, None, None, None, Some(lines)) => {
+                Statement::Equal(lines, tolerance.ok_or("`tolerance = 0.05` is missing".to_owned())?)
             }
-        }
+            _ => {
+                return Err(
+                    "a claim has one of `ratio`, `order`, `rises`, `falls`, `peak` and `equal`".into()
+                );
+            }
+        })
     }
 }
 

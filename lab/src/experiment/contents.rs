@@ -175,7 +175,7 @@ pub(crate) struct NodesText {
     /// How many; none: the contender is a server alone on its host.
     pub(crate) count: usize,
     /// How many servers are before them, which share nothing: clients come to all of them.
-    #[serde(default = "one")]
+    #[serde(default = "usual::<1>")]
     pub(crate) front_ends: usize,
     /// As in `lab/servers`.
     #[serde(default = "baton")]
@@ -237,10 +237,6 @@ fn policy<'de, D: Deserializer<'de>, P: FromStr<Err: Display>>(
 ) -> Result<Option<P>, D::Error> {
     let name = String::deserialize(deserializer)?;
     name.parse().map(Some).map_err(D::Error::custom)
-}
-
-fn one() -> usize {
-    1
 }
 
 fn baton() -> String {

@@ -42,17 +42,9 @@ impl From<&str> for Scalar {
 
 impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Given {
-            Integer(i64),
-            Float(f64),
-            Text(String),
-        }
-        Ok(match Given::deserialize(deserializer)? {
-            Given::Integer(number) => Self(number.to_string()),
-            Given::Float(number) => Self(number.to_string()),
-            Given::Text(text) => Self(text),
+        Ok(match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Self(text),
+            other => Self(other.to_string()),
         })
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use rustix::process::getuid;
 use serde::Deserialize;
 
-use super::group::{DiskBound, Group, Groups};
+use super::group::{DiskBound, Groups, Throttle, sum};
 use super::volume::{Image, Volume};
 
 /// The bounds of each server's box, as an experiment names them; what is missing is unbounded.
@@ -78,7 +78,8 @@ pub struct Boxes {
 /// A box. [`Boxes::remove`] takes it away, or the end of [`Boxes`].
 #[derive(Debug)]
 pub struct ServerBox {
-    group: Group,
+    groups: Vec<PathBuf>,
+    throttles: Vec<Throttle>,
     volume: Option<Volume>,
 }
 
@@ -126,13 +127,13 @@ impl Boxes {
             None => None,
         };
         let memory_bytes = memory.or(self.settings.memory).map(|memory| memory.bytes(self.set_bytes));
-        let disk = volume.as_ref().zip(self.settings.disk_mb_s).map(|(volume, rate)| DiskBound {
-            device: volume.device,
-            read_bytes_per_s: (rate * 1e6) as u64,
-        });
+        let disk = volume
+            .as_ref()
+            .zip(self.settings.disk_mb_s)
+            .map(|(volume, rate)| DiskBound { device: volume.device, read_bytes_per_s: (rate * 1e6) as u64 });
         let name = format!("{}-{name}", self.made.fetch_add(1, Ordering::Relaxed));
-        let group = self.groups.make(&name, memory_bytes, disk, self.settings.cpu)?;
-        Ok(ServerBox { group, volume })
+        let (groups, throttles) = self.groups.make(&name, memory_bytes, disk, self.settings.cpu)?;
+        Ok(ServerBox { groups, throttles, volume })
     }
 
     /// Takes a box away whose server has ended.
@@ -141,7 +142,7 @@ impl Boxes {
     /// If a process in it does not end.
     pub fn remove(&self, server_box: ServerBox) -> Result<()> {
         // The groups first: processes that did not end use the volume.
-        self.groups.remove(&server_box.group.folders)?;
+        self.groups.remove(&server_box.groups)?;
         server_box.volume.map_or(Ok(()), Volume::unmount)
     }
 }
@@ -149,7 +150,7 @@ impl Boxes {
 impl ServerBox {
     /// What its processes enter.
     pub fn groups(&self) -> &[PathBuf] {
-        &self.group.folders
+        &self.groups
     }
 
     /// Bounds disk and CPU again.
@@ -157,7 +158,7 @@ impl ServerBox {
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub fn bind(&self) -> Result<()> {
-        self.group.bind()
+        self.throttles.iter().try_for_each(|throttle| throttle.set(true))
     }
 
     /// Lets its processes have all of disk and CPU for a while; memory stays bounded.
@@ -165,7 +166,7 @@ impl ServerBox {
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub fn lift(&self) -> Result<()> {
-        self.group.lift()
+        self.throttles.iter().try_for_each(|throttle| throttle.set(false))
     }
 
     /// The folder of its disk, which has the site, if it has a disk.
@@ -188,12 +189,12 @@ impl ServerBox {
 
     /// How often the kernel killed a process in it for want of memory.
     pub fn memory_kills(&self) -> u64 {
-        Groups::out_of_memory(self.groups())
+        sum(&self.groups, "memory.oom_control", "oom_kill") + sum(&self.groups, "memory.events", "oom_kill")
     }
 
     /// How often its processes had to wait because their share of the CPU was used up.
     pub fn throttled(&self) -> u64 {
-        Groups::throttled(self.groups())
+        sum(&self.groups, "cpu.stat", "nr_throttled")
     }
 }
 

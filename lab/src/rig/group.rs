@@ -32,20 +32,22 @@ struct Hierarchy {
     cpu: Option<PathBuf>,
 }
 
-/// A group, or one in each hierarchy.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// What a process has to enter.
-    pub(crate) folders: Vec<PathBuf>,
-    throttles: Vec<Throttle>,
-}
-
 /// A bound of disk or CPU that can be lifted for a while.
 #[derive(Debug)]
-struct Throttle {
+pub(super) struct Throttle {
     file: PathBuf,
     bound: String,
     lifted: String,
+}
+
+impl Throttle {
+    /// Bounds it, or lets all of it be used until it is bound again.
+    ///
+    /// # Errors
+    /// The kernel's error, with the name of the file.
+    pub(super) fn set(&self, is_bound: bool) -> Result<()> {
+        set(&self.file, if is_bound { &self.bound } else { &self.lifted })
+    }
 }
 
 /// How much may be read from a disk.
@@ -85,18 +87,19 @@ impl Groups {
         Ok(Self { hierarchy, made })
     }
 
-    /// A new group. Memory counts with the pages that its processes brought into the page cache; `cpus` is the part of one CPU
-    /// that they may use together; what is missing is unbounded.
+    /// A new group, or one in each hierarchy: what a process has to enter, and bounds that can be lifted. Memory counts with the
+    /// pages that its processes brought into the page cache; `cpus` is the part of one CPU that they may use together; what is
+    /// missing is unbounded.
     ///
     /// # Errors
     /// The kernel's error, with the name of the file.
-    pub(crate) fn make(
+    pub(super) fn make(
         &self,
         name: &str,
         memory_bytes: Option<u64>,
         disk: Option<DiskBound>,
         cpus: Option<f64>,
-    ) -> Result<Group> {
+    ) -> Result<(Vec<PathBuf>, Vec<Throttle>)> {
         let name = format!("{PREFIX}{}-{name}", std::process::id());
         let (mut folders, mut throttles) = (Vec::new(), Vec::new());
         let mut enter = |root: &Path| -> Result<PathBuf> {
@@ -136,9 +139,8 @@ impl Groups {
             };
             throttles.push(Throttle { file: folder.join(file), bound, lifted });
         }
-        let group = Group { folders, throttles };
-        group.bind()?;
-        Ok(group)
+        throttles.iter().try_for_each(|throttle: &Throttle| throttle.set(true))?;
+        Ok((folders, throttles))
     }
 
     /// Takes groups away whose processes have ended, or ends them.
@@ -158,44 +160,16 @@ impl Groups {
         let value = |name| sum(groups, "memory.stat", name);
         value("active_file") + value("inactive_file")
     }
-
-    /// How often the kernel killed a process of these groups for want of memory.
-    pub(crate) fn out_of_memory(groups: &[PathBuf]) -> u64 {
-        sum(groups, "memory.oom_control", "oom_kill") + sum(groups, "memory.events", "oom_kill")
-    }
-
-    /// In how many periods processes of these groups had used up their part of the CPU.
-    pub(crate) fn throttled(groups: &[PathBuf]) -> u64 {
-        sum(groups, "cpu.stat", "nr_throttled")
-    }
 }
 
 /// The sum of a value in files of this name, which not all groups have.
-fn sum(groups: &[PathBuf], file: &str, name: &str) -> u64 {
+pub(super) fn sum(groups: &[PathBuf], file: &str, name: &str) -> u64 {
     let texts = groups.iter().filter_map(|group| fs::read_to_string(group.join(file)).ok());
     let values = texts.filter_map(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|number| number.trim().parse::<u64>().ok())
     });
     values.sum()
-}
-
-impl Group {
-    /// Bounds disk and CPU from now on.
-    ///
-    /// # Errors
-    /// The kernel's error, with the name of the file.
-    pub(crate) fn bind(&self) -> Result<()> {
-        self.throttles.iter().try_for_each(|throttle| set(&throttle.file, &throttle.bound))
-    }
-
-    /// Lets it have all of disk and CPU, until it is bound again.
-    ///
-    /// # Errors
-    /// The kernel's error, with the name of the file.
-    pub(crate) fn lift(&self) -> Result<()> {
-        self.throttles.iter().try_for_each(|throttle| set(&throttle.file, &throttle.lifted))
-    }
 }
 
 impl Drop for Groups {

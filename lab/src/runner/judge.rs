@@ -9,7 +9,7 @@ use crate::experiment::{Aggregate, AggregateKind, Scalar, Statement};
 
 /// The verdict on a claim about these lines. `because` is the reason that the file knows for one that does not hold.
 pub(super) fn judge(text: &str, statement: &Statement, series: &[Series], because: Option<&str>) -> Claim {
-    let Judged { ours, verdict } = match statement {
+    let (ours, verdict) = match statement {
         Statement::Ratio(pair, bounds) => ratio(pair, *bounds, series),
         Statement::Order(lines, tolerance) => order(lines, *tolerance, series),
         Statement::Monotone(line, rises) => monotone(line, *rises, series),
@@ -23,22 +23,18 @@ pub(super) fn judge(text: &str, statement: &Statement, series: &[Series], becaus
     Claim { published: text.to_owned(), ours, verdict }
 }
 
-struct Judged {
-    ours: String,
-    verdict: Verdict,
-}
+/// What was found here, and what that says.
+type Judged = (String, Verdict);
 
-impl Judged {
-    fn open(why: String) -> Self {
-        Self { ours: "–".to_owned(), verdict: Verdict::Open(why) }
-    }
+fn open(why: String) -> Judged {
+    ("–".to_owned(), Verdict::Open(why))
 }
 
 fn ratio(pair: &[Aggregate; 2], [low, high]: [f64; 2], series: &[Series]) -> Judged {
     let [ours, theirs] = pair.each_ref().map(|aggregate| by_round(aggregate, series));
     let (ours, theirs) = pairs(&ours, &theirs);
     let Some(paired) = Paired::of(&ours, &theirs, Better::More) else {
-        return Judged::open(format!("no round has both {} and {}", pair[0], pair[1]));
+        return open(format!("no round has both {} and {}", pair[0], pair[1]));
     };
     let found = paired.ratio;
     let verdict = match Place::of(found, low, high) {
@@ -46,7 +42,7 @@ fn ratio(pair: &[Aggregate; 2], [low, high]: [f64; 2], series: &[Series]) -> Jud
         Place::Beside => Verdict::Open(format!("{} is only partly within {low} and {high}", shown(found))),
         Place::Outside => Verdict::DoesNotHold(format!("{} is not within {low} and {high}", shown(found))),
     };
-    Judged { ours: shown(found), verdict }
+    (shown(found), verdict)
 }
 
 /// Where an interval is, seen from bounds.
@@ -90,25 +86,25 @@ fn at_each_place(
     what_would: &str,
     series: &[Series],
 ) -> Judged {
-    let (mut compared, mut open, mut against) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut compared, mut partly, mut against) = (Vec::new(), Vec::new(), Vec::new());
     for [ours, theirs] in pairs {
         for (x, Paired { ratio, .. }) in paired_places(ours, theirs, series) {
             let what = format!("{ours} : {theirs} at {x}: {}", shown(ratio));
             match Place::of(ratio, low, high) {
                 Place::Inside => {}
-                Place::Beside => open.push(what.clone()),
+                Place::Beside => partly.push(what.clone()),
                 Place::Outside => against.push(what.clone()),
             }
             compared.push(((ratio.median - low).min(high - ratio.median), what));
         }
     }
-    let verdict = match (&against[..], &open[..]) {
-        _ if compared.is_empty() => return Judged::open(format!("no place has {}", lines.join(" and "))),
+    let verdict = match (&against[..], &partly[..]) {
+        _ if compared.is_empty() => return open(format!("no place has {}", lines.join(" and "))),
         ([], []) => Verdict::Holds,
-        ([], open) => Verdict::Open(format!("the interval contains {what_would}: {}", open.join("; "))),
+        ([], partly) => Verdict::Open(format!("the interval contains {what_would}: {}", partly.join("; "))),
         (against, _) => Verdict::DoesNotHold(against.join("; ")),
     };
-    Judged { ours: worst(compared), verdict }
+    (worst(compared), verdict)
 }
 
 /// All comparisons, or, of many, the one that says most against a claim: that with the least number.
@@ -128,10 +124,10 @@ const SHOWN_MAX: usize = 2;
 fn monotone(name: &str, rises: bool, series: &[Series]) -> Judged {
     let medians = intervals(name, series);
     let (Some(first), Some(last)) = (medians.first(), medians.last()) else {
-        return Judged::open(format!("nothing is known of {name}"));
+        return open(format!("nothing is known of {name}"));
     };
     if medians.len() < 2 {
-        return Judged::open(format!("{name} has one place only"));
+        return open(format!("{name} has one place only"));
     }
     let turns_back = |pair: &[(Scalar, Interval)]| match rises {
         true => pair[1].1.high < pair[0].1.low,
@@ -144,20 +140,20 @@ fn monotone(name: &str, rises: bool, series: &[Series]) -> Judged {
         None if ends_beyond => Verdict::Holds,
         None => Verdict::DoesNotHold(format!("{} is not beyond {}", last.1.median, first.1.median)),
     };
-    Judged { ours: shown.join(", "), verdict }
+    (shown.join(", "), verdict)
 }
 
 fn peak(name: &str, [low, high]: [f64; 2], series: &[Series]) -> Judged {
     let medians = intervals(name, series);
     let highest = medians.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let Some(place) = highest.and_then(|(x, _)| x.number()) else {
-        return Judged::open(format!("{name} has no place that is a number"));
+        return open(format!("{name} has no place that is a number"));
     };
     let verdict = match (low..=high).contains(&place) {
         true => Verdict::Holds,
         false => Verdict::DoesNotHold(format!("{place} is not within {low} and {high}")),
     };
-    Judged { ours: format!("at {place}"), verdict }
+    (format!("at {place}"), verdict)
 }
 
 /// Places that both lines have, with the ratio of the first to the second.

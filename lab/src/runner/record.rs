@@ -207,10 +207,10 @@ pub(crate) fn places(folder: &Path, experiment: &str) -> [PathBuf; 2] {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub(in crate::runner) fn manifest() -> Manifest {
+    fn manifest() -> Manifest {
         Manifest {
             experiment: "files".into(),
             commit: "0123abcd".into(),
@@ -226,7 +226,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::runner) fn record(load: &str, contender: &str, round: usize, rate: f64) -> CellRecord {
+    fn record(load: &str, contender: &str, round: usize, rate: f64) -> CellRecord {
         CellRecord {
             load: load.into(),
             contender: contender.into(),
