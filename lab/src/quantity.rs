@@ -42,7 +42,6 @@ quantities! {
     Megabytes, More, "MB/s";
     GoodputMbit, More, "Mb/s in time";
     CpuUs, Less, "CPU µs/request";
-    ApplicationUs, Less, "CPU µs/request of the application";
     ServerCpus, Less, "CPUs of the server";
     ClientCpus, Less, "CPUs of the client";
     P50Us, Less, "median latency, µs";
@@ -52,7 +51,6 @@ quantities! {
     BodyBytes, Less, "bytes of a body";
     Instructions, Less, "instructions/request";
     ClockLooks, Less, "looks at a clock/request";
-    DiskMegabytes, More, "MB/s from disk";
     KeptRate, More, "part of the rate kept beside slow readers";
     Served, More, "slow readers served";
     FrontUs, Less, "CPU µs/request of the front-end";

@@ -35,6 +35,15 @@ impl Script {
         Self { requests, steps: Vec::new(), ends: Vec::new(), host: None }
     }
 
+    /// A session for each of these requests, in this order.
+    pub(super) fn of_single_requests(requests: Vec<LoadRequest>) -> Self {
+        let mut script = Self::new(requests);
+        for request in 0..script.requests.len() as u32 {
+            script.push([ScriptStep { request, pause_ms: 0 }]);
+        }
+        script
+    }
+
     /// One more session. One without requests is left out.
     ///
     /// # Panics

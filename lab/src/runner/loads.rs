@@ -13,9 +13,8 @@ use crate::experiment::{Beside, ClosedText, LoadText, PacedText, accepts_codings
 use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult};
 use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
+use crate::rig::CpuTicks;
 use crate::rig::processes::{cpu_time, memory_bytes};
-use crate::rig::{CpuTicks, ServerBox};
-use crate::servers::RunningServer;
 
 /// A contestant that is measured in a turn.
 #[derive(Clone, Copy)]
@@ -163,13 +162,12 @@ pub(super) fn of_report(report: &LoadReport) -> Values {
     .into()
 }
 
-/// Clocks, read when a load begins: CPU time of the contender's processes, how busy its CPUs are, what its disk has read.
+/// Clocks, read when a load begins: CPU time of the contender's processes, how busy its CPUs are, what a cluster has done.
 pub(super) struct Watch<'a> {
     attempt: Attempt<'a>,
-    server: (Vec<i32>, Duration),
-    application: (Vec<i32>, Duration),
+    processes: Vec<i32>,
+    cpu: Duration,
     ticks: CpuTicks,
-    disk_bytes: u64,
     cluster: Option<Ledger>,
     meters: Meters,
 }
@@ -177,11 +175,9 @@ pub(super) struct Watch<'a> {
 /// What was used between the two readings.
 pub(super) struct Used<'a> {
     attempt: Attempt<'a>,
-    server: Duration,
-    application: Option<Duration>,
+    cpu: Duration,
     /// How many of the server's CPUs were in use, by any process, on average.
     cpus_busy: f64,
-    disk_bytes: Option<u64>,
     cluster: Option<Ledger>,
     readings: Vec<Reading>,
 }
@@ -189,21 +185,15 @@ pub(super) struct Used<'a> {
 impl<'a> Watch<'a> {
     pub(super) fn begin(attempt: Attempt<'a>) -> Result<Self> {
         let Attempt { stage, contestant, .. } = attempt;
-        let with_clock = |processes: Vec<i32>| {
-            let cpu = cpu_time(&processes);
-            (processes, cpu)
-        };
-        let application = contestant.application.as_ref().map(RunningServer::processes);
-        // First, and read last: what it costs to begin belongs to no contender.
-        let meters = Meters::begin(&contestant.meters, &contestant.watched());
+        let watched = contestant.watched();
         Ok(Self {
-            meters,
+            // First, and read last: what it costs to begin belongs to no contender.
+            meters: Meters::begin(&contestant.meters, &watched),
             attempt,
-            disk_bytes: disk_bytes(contestant)?.unwrap_or_default(),
             cluster: contestant.cluster.as_ref().map(Cluster::ledger).transpose()?,
             ticks: CpuTicks::of(&stage.machine.server_cpus)?,
-            application: with_clock(application.unwrap_or_default()),
-            server: with_clock(contestant.server_processes()),
+            cpu: cpu_time(&watched.processes),
+            processes: watched.processes,
         })
     }
 
@@ -211,36 +201,26 @@ impl<'a> Watch<'a> {
         let Attempt { stage, contestant, .. } = self.attempt;
         let cluster = contestant.cluster.as_ref().zip(self.cluster);
         let cluster = cluster.map(|(cluster, before)| anyhow::Ok(cluster.ledger()?.since(&before)));
-        let since = |(processes, before): &(Vec<i32>, Duration)| cpu_time(processes).saturating_sub(*before);
         Ok(Used {
             cluster: cluster.transpose()?,
             attempt: self.attempt,
-            server: since(&self.server),
-            application: contestant.application.as_ref().map(|_| since(&self.application)),
+            cpu: cpu_time(&self.processes).saturating_sub(self.cpu),
             cpus_busy: CpuTicks::of(&stage.machine.server_cpus)?.busy_since(self.ticks),
-            disk_bytes: disk_bytes(contestant)?.map(|now| now - self.disk_bytes),
             readings: self.meters.end(&contestant.watched()),
         })
     }
 }
 
 impl Used<'_> {
-    fn cpu(&self) -> Duration {
-        self.server + self.application.unwrap_or_default()
-    }
-
     pub(super) fn tell(&self, values: &mut Values, requests: u64, span: Duration) {
-        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests.max(1) as f64;
-        values.insert(Quantity::CpuUs, per_request(self.cpu()));
-        values.insert(Quantity::ServerCpus, self.cpu().as_secs_f64() / span.as_secs_f64());
-        values.extend(self.application.map(|time| (Quantity::ApplicationUs, per_request(time))));
-        let disk = self.disk_bytes.map(|bytes| bytes as f64 / 1e6 / span.as_secs_f64());
-        values.extend(disk.map(|rate| (Quantity::DiskMegabytes, rate)));
+        let cpu_us = self.cpu.as_secs_f64() * 1e6 / requests.max(1) as f64;
+        values.insert(Quantity::CpuUs, cpu_us);
+        values.insert(Quantity::ServerCpus, self.cpu.as_secs_f64() / span.as_secs_f64());
         self.attempt.stage.not_here.or_tell(&self.readings, requests, span, values);
         let share = |name| values.get(&name).copied();
         let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
         if let Some((kernel, user)) = copies {
-            values.insert(Quantity::CopyUs, (kernel + user) / 100.0 * per_request(self.cpu()));
+            values.insert(Quantity::CopyUs, (kernel + user) / 100.0 * cpu_us);
         }
     }
 
@@ -248,18 +228,14 @@ impl Used<'_> {
     pub(super) fn tell_of(&self, report: &LoadReport, values: &mut Values) {
         self.tell(values, report.answered(), report.span);
         if let Some((cluster, done)) = self.attempt.contestant.cluster.as_ref().zip(self.cluster.as_ref()) {
-            cluster.tell(done, self.server, report, values);
+            cluster.tell(done, self.cpu, report, values);
         }
     }
 
     /// How many of the server's CPUs other processes used, and a hypervisor.
     fn foreign(&self, span: Duration) -> f64 {
-        self.cpus_busy - self.cpu().as_secs_f64() / span.as_secs_f64()
+        self.cpus_busy - self.cpu.as_secs_f64() / span.as_secs_f64()
     }
-}
-
-fn disk_bytes(contestant: &Contestant) -> Result<Option<u64>> {
-    contestant.server_box.as_ref().map_or(Ok(None), ServerBox::disk_bytes)
 }
 
 /// Load before a measurement, to reach a steady state.

@@ -22,7 +22,6 @@ pub(super) fn measure(attempt: Attempt<'_>, load: &SessionLoad) -> Result<Measur
         warm_up: turn.effort.sessions_before(load),
         duration: turn.duration,
         sleep: stage.machine.has_client_beside_server() || contestant.server_box.is_some(),
-        verify: false,
     };
     let (watch, report) = thread::scope(|scope| {
         let load = scope.spawn(|| contestant.on_client(|| sessions::run(&settings, script)));

@@ -292,17 +292,14 @@ fn file_name(name: &str) -> String {
 }
 
 impl Contestant {
-    /// Its processes, those of its application included.
+    /// Its processes, those of its application and of all front-ends included.
     pub(super) fn watched(&self) -> Watched {
-        let application = self.application.iter().flat_map(RunningServer::processes);
-        let processes = self.server_processes().into_iter().chain(application).collect();
-        Watched { processes, ..Watched::of(&self.server) }
-    }
-
-    /// Processes of its server; of a cluster, those of all front-ends.
-    pub(super) fn server_processes(&self) -> Vec<i32> {
         let more = self.cluster.iter().flat_map(|cluster| &cluster.more_fronts);
-        std::iter::once(&self.server).chain(more).flat_map(RunningServer::processes).collect()
+        let servers = std::iter::once(&self.server).chain(more).chain(&self.application);
+        Watched {
+            processes: servers.flat_map(RunningServer::processes).collect(),
+            ..Watched::of(&self.server)
+        }
     }
 
     /// Runs the work where clients are.

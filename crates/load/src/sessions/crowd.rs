@@ -115,7 +115,7 @@ impl<'a> Crowd<'a> {
             settings,
             timeout: Duration::from_secs_f64(settings.load.timeout_s),
             script,
-            wire: Wire::new(settings.address, targets, false, settings.verify)?,
+            wire: Wire::new(settings.address, targets, false, false)?,
             poll: Poll::new(settings.sleep),
             timers: Timers::with_room(alarms),
             busy: BusyClock::start(),

@@ -44,8 +44,6 @@ pub struct SessionSettings {
     pub duration: Duration,
     /// Sleep when there is nothing to read, instead of spinning.
     pub sleep: bool,
-    /// Read and check every body.
-    pub verify: bool,
 }
 
 /// Harji's, for whom it was the patience of users.

@@ -3,7 +3,7 @@
 
 use super::model::{LoadSite, SiteContent, SiteFile};
 use super::programs::COMPUTE;
-use crate::script::{Script, ScriptStep};
+use crate::script::Script;
 use crate::targets::LoadRequest;
 
 pub(super) fn make(bytes: u64, operations: u64) -> LoadSite {
@@ -12,7 +12,6 @@ pub(super) fn make(bytes: u64, operations: u64) -> LoadSite {
         SiteFile::text(format!("/padding/{bytes}"), bytes),
     ];
     let target = format!("/compute.php?bytes={bytes}&operations={operations}");
-    let mut script = Script::new(vec![LoadRequest::page(target, Some(bytes))]);
-    script.push([ScriptStep { request: 0, pause_ms: 0 }]);
+    let script = Script::of_single_requests(vec![LoadRequest::page(target, Some(bytes))]);
     LoadSite::new(format!("{operations} additions and {bytes} bytes"), files, script)
 }

@@ -41,10 +41,9 @@ pub enum SiteKind {
         #[serde(default = "usual::<100_000>")]
         requests: usize,
     },
-    /// Files of these sizes, asked for in turn. Without any, those of WebStone.
+    /// Files of these sizes, asked for in turn.
     Sizes {
         /// Sizes in bytes.
-        #[serde(default)]
         bytes: Vec<u64>,
     },
     /// A script in PHP that adds so many times, and sends a file.

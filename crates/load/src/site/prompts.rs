@@ -4,7 +4,7 @@
 
 use super::model::LoadSite;
 use super::random::{SplitMix64, Weighted};
-use crate::script::{Script, ScriptStep};
+use crate::script::Script;
 use crate::targets::LoadRequest;
 
 pub(super) fn make(prefixes: usize, requests: usize, seed: u64) -> LoadSite {
@@ -17,10 +17,7 @@ pub(super) fn make(prefixes: usize, requests: usize, seed: u64) -> LoadSite {
             r#"{{"model":"m","messages":[{{"content":"{beginning}"}},{{"content":"Question {number}"}}]}}"#
         ))
     };
-    let mut script = Script::new((0..requests).map(prompt).collect());
-    for request in 0..requests as u32 {
-        script.push([ScriptStep { request, pause_ms: 0 }]);
-    }
+    let script = Script::of_single_requests((0..requests).map(prompt).collect());
     LoadSite::new(format!("prompts with {prefixes} beginnings"), Vec::new(), script)
 }
 

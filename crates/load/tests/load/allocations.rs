@@ -44,7 +44,7 @@ fn of_sessions(duration: Duration) -> (u64, u64) {
         threads: 1,
     };
     let (address, warm_up) = (server.address, Duration::ZERO);
-    let settings = SessionSettings { address, load, first: 0, warm_up, duration, sleep: true, verify: false };
+    let settings = SessionSettings { address, load, first: 0, warm_up, duration, sleep: true };
     let mut script = Script::new(vec![LoadRequest::page("/", None)]);
     script.push([0, 5].map(|pause_ms| ScriptStep { request: 0, pause_ms }));
     let mut complete = 0;

@@ -34,7 +34,6 @@ fn settings(address: SocketAddr) -> SessionSettings {
         warm_up: Duration::ZERO,
         duration: Duration::from_millis(500),
         sleep: true,
-        verify: false,
     }
 }
 

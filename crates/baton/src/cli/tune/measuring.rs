@@ -198,7 +198,6 @@ impl Measuring {
             warm_up: WARM_UP,
             duration: Duration::from_secs_f64(seconds),
             sleep: true,
-            verify: false,
         };
         let report = sessions::run(&settings, &self.script).map_err(|error| format!("{error:#}"))?;
         self.trials.set(self.trials.get() + 1);
