@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::ground::{Finding, Ground, Keep};
 use crate::quantity::Quantity;
 use crate::rig::processes::children_cpu;
-use crate::rig::{Isolation, Machine, find_program, output_of, own_folder};
+use crate::rig::{Machine, find_program, output_of, own_folder};
 use crate::servers::REPOSITORY;
 
 /// What to run.
@@ -50,7 +50,7 @@ struct Chain {
 pub(crate) fn run(settings: &ChainSettings, ground: Ground<'_>, keep: Keep<'_>) -> Result<()> {
     let folder = own_folder(ground.folder).with_context(|| ground.folder.display().to_string())?;
     build(&folder)?;
-    let machine = Machine::prepare(Isolation::WhenRoot, 1)?;
+    let machine = Machine::prepare(false, 1)?;
     machine.run_on(&machine.client_cpus[..1])?;
     let chains = chains(settings, ground);
     for chain in &chains {

@@ -8,11 +8,10 @@
 //! kernel keeps anyway; `system-calls` and `hardware` make it count, `copies` samples the processes a thousand times a
 //! second.
 
+mod counts;
 mod events;
 mod meter;
 mod profile;
-mod system;
-mod tasks;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -82,14 +81,14 @@ impl MeterName {
 
     fn begin(self, watched: &Watched) -> Result<Box<dyn Meter>> {
         Ok(match self {
-            Self::Cpu => Growth::begin(watched, tasks::cpu, tasks::modes)?,
-            Self::Switches => Growth::begin(watched, tasks::switches, Vec::from)?,
+            Self::Cpu => Growth::begin(watched, counts::cpu, counts::modes)?,
+            Self::Switches => Growth::begin(watched, counts::switches, Vec::from)?,
             Self::SystemCalls => Box::new(events::Events::system_calls(watched)?),
             Self::Copies => Box::new(profile::Profile::begin(watched)?),
-            Self::Waiting => Growth::begin(watched, system::waiting, Vec::from)?,
-            Self::FileCache => Box::new(State(system::file_cache)),
-            Self::Memory => Box::new(State(system::memory)),
-            Self::Packets => Growth::begin(watched, system::packets, Vec::from)?,
+            Self::Waiting => Growth::begin(watched, counts::waiting, Vec::from)?,
+            Self::FileCache => Box::new(State(counts::file_cache)),
+            Self::Memory => Box::new(State(counts::memory)),
+            Self::Packets => Growth::begin(watched, counts::packets, Vec::from)?,
             Self::Hardware => Box::new(events::Events::hardware(watched)?),
         })
     }

@@ -21,7 +21,7 @@ use crate::ground::{Finding, Ground, Keep};
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
-use crate::rig::{Groups, Isolation, Machine, own_folder};
+use crate::rig::{Groups, Machine, own_folder};
 use plain::{Files, Shared};
 
 /// What to compare.
@@ -49,7 +49,7 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
         let file = fs::File::open(folder.join(&path[1..]))?;
         files.insert(path, (file, *size));
     }
-    let _machine = Machine::prepare(Isolation::Hosts, 1)?;
+    let _machine = Machine::prepare(true, 1)?;
     // Namespaces are removed on signals.
     let _groups = Groups::new()?;
     let hosts = ClusterHosts::for_load(1)?;

@@ -10,11 +10,13 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::network::FOR_LOAD;
 use super::programs::{allowed_cpus, run};
 
-/// Whether the network is one of our own.
+/// Whose the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// A private network namespace when we are root: no firewall rules, no other traffic, our own settings.
-    WhenRoot,
+    /// That of the machine: we are not root.
+    Shared,
+    /// A private network namespace: no firewall rules, no other traffic, our own settings.
+    Private,
     /// Servers run on hosts in network namespaces: see [`super::network`].
     Hosts,
 }
@@ -25,14 +27,13 @@ pub(crate) struct Machine {
     pub(crate) server_cpus: Vec<usize>,
     /// Other ones, or, where there are none, the same.
     pub(crate) client_cpus: Vec<usize>,
-    isolation: Isolation,
-    isolated: bool,
+    pub(crate) isolation: Isolation,
 }
 
 impl Machine {
-    /// With so many CPUs for the server. Changes this process, and thereby all that it starts: call it while there is only
+    /// With so many CPUs for the server, and perhaps hosts. Changes this process, and thereby all that it starts: call it while there is only
     /// one thread.
-    pub(crate) fn prepare(isolation: Isolation, cpus: usize) -> Result<Self> {
+    pub(crate) fn prepare(has_hosts: bool, cpus: usize) -> Result<Self> {
         let mut server_cpus = allowed_cpus()?;
         ensure!(
             server_cpus.len() >= 2,
@@ -48,8 +49,12 @@ impl Machine {
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
         let root = getuid().is_root();
-        let isolated = root && isolation == Isolation::WhenRoot;
-        if isolated {
+        let isolation = match root {
+            _ if has_hosts => Isolation::Hosts,
+            true => Isolation::Private,
+            false => Isolation::Shared,
+        };
+        if isolation == Isolation::Private {
             private_network().context("a private network namespace")?;
         }
         if root {
@@ -57,7 +62,7 @@ impl Machine {
             let _ = nice(PRIORITY);
             favour(std::process::id() as i32);
         }
-        let machine = Self { server_cpus, client_cpus, isolation, isolated };
+        let machine = Self { server_cpus, client_cpus, isolation };
         machine.run_on(&machine.client_cpus)?;
         Ok(machine)
     }
@@ -79,11 +84,6 @@ impl Machine {
         if self.has_client_beside_server() { client_utilisation } else { 0.0 }
     }
 
-    /// Whether the network is one of our own.
-    pub(crate) fn is_isolated(&self) -> bool {
-        self.isolated
-    }
-
     /// One line about the conditions.
     pub(crate) fn description(&self) -> String {
         format!(
@@ -91,10 +91,10 @@ impl Machine {
             platform(),
             list(&self.server_cpus),
             list(&self.client_cpus),
-            match (self.isolation, self.isolated) {
-                (Isolation::Hosts, _) => "each host in a network namespace",
-                (_, true) => "private network namespace",
-                (_, false) => "shared network namespace",
+            match self.isolation {
+                Isolation::Hosts => "each host in a network namespace",
+                Isolation::Private => "private network namespace",
+                Isolation::Shared => "shared network namespace",
             },
         )
     }

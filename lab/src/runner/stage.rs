@@ -70,11 +70,10 @@ impl Stage {
         if let Some(why) = Network::hindrance().filter(|_| has_hosts) {
             bail!("a cluster of hosts {why}");
         }
-        let isolation = if has_hosts { Isolation::Hosts } else { Isolation::WhenRoot };
-        let machine = Machine::prepare(isolation, head.cpus)?;
+        let machine = Machine::prepare(has_hosts, head.cpus)?;
         if let Some(bytes) = head.packet_bytes {
             ensure!(
-                machine.is_isolated(),
+                machine.isolation == Isolation::Private,
                 "only root may give the loopback device other packets: a network of our own is needed"
             );
             run("ip", &["link", "set", "lo", "mtu", &bytes.to_string()])?;
