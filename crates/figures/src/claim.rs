@@ -30,14 +30,12 @@ pub enum Verdict {
 
 impl Claim {
     /// A statement that holds or not; the reason is kept if it does not.
-    #[must_use]
     pub fn new(published: &str, ours: String, holds: bool, because: &str) -> Self {
         let verdict = if holds { Verdict::Holds } else { Verdict::DoesNotHold(because.to_owned()) };
         Self { published: published.to_owned(), ours, verdict }
     }
 
     /// Whether it holds.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.verdict == Verdict::Holds
     }
@@ -45,7 +43,6 @@ impl Claim {
 
 impl Verdict {
     /// The verdict in two or three words.
-    #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -55,7 +52,6 @@ impl Verdict {
     }
 
     /// Why it does not hold or cannot be judged; empty if it holds or has no reason yet.
-    #[must_use]
     pub fn reason(&self) -> &str {
         match self {
             Self::Holds => "",

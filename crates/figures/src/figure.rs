@@ -111,25 +111,21 @@ pub struct Published {
 
 impl Axis {
     /// A linear axis.
-    #[must_use]
     pub fn linear(label: &str, unit: &str) -> Self {
         Self { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear }
     }
 
     /// An axis on which equal steps are equal factors.
-    #[must_use]
     pub fn logarithmic(label: &str, unit: &str) -> Self {
         Self { scale: Scale::Logarithmic, ..Self::linear(label, unit) }
     }
 
     /// An axis on which 0, 1, 2, … have names.
-    #[must_use]
     pub fn named(label: &str, names: Vec<String>) -> Self {
         Self { scale: Scale::Named(names), ..Self::linear(label, "") }
     }
 
     /// Label and unit.
-    #[must_use]
     pub fn caption(&self) -> String {
         match (self.label.as_str(), self.unit.as_str()) {
             (only, "") | ("", only) => only.to_owned(),
@@ -155,7 +151,6 @@ impl From<&str> for Axis {
 
 impl Line {
     /// A line of numbers without spread.
-    #[must_use]
     pub fn exact(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let point = |(x, y)| Point { x, datum: Datum::Number(Interval::exact(y)) };
         Self { name: name.into(), points: points.into_iter().map(point).collect() }
@@ -167,7 +162,6 @@ impl Line {
     }
 
     /// What was found at a place of the horizontal axis.
-    #[must_use]
     pub fn at(&self, x: f64) -> Option<&Datum> {
         self.points.iter().find(|point| point.x == x).map(|point| &point.datum)
     }
@@ -175,7 +169,6 @@ impl Line {
 
 impl Datum {
     /// The number; `None` for what must not be compared.
-    #[must_use]
     pub fn number(&self) -> Option<Interval> {
         match self {
             Self::Number(interval) => Some(*interval),
@@ -184,7 +177,6 @@ impl Datum {
     }
 
     /// Why there is no number.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Number(_) => None,
@@ -204,7 +196,6 @@ impl Datum {
 
 impl Published {
     /// A single value.
-    #[must_use]
     pub fn point(x: f64, y: f64, name: impl Into<String>) -> Self {
         Self { name: name.into(), points: vec![(x, y)] }
     }

@@ -20,7 +20,6 @@ pub struct Interval {
 
 impl Interval {
     /// A number without spread, such as a published or a simulated one.
-    #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self { low: value, median: value, high: value }
     }
@@ -29,7 +28,6 @@ impl Interval {
     ///
     /// Fewer than [`SAMPLES_MIN`] samples cannot give that confidence; the bounds are then the extremes.
     /// `None` without finite samples.
-    #[must_use]
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| sample.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -40,7 +38,6 @@ impl Interval {
     }
 
     /// Whether it has a width.
-    #[must_use]
     pub fn has_spread(&self) -> bool {
         self.low < self.high
     }
@@ -113,7 +110,6 @@ impl Paired {
     /// Compares what was measured in the same rounds.
     ///
     /// A pair counts if both numbers are finite and theirs is not zero. `None` without such a pair.
-    #[must_use]
     pub fn of(ours: &[f64], theirs: &[f64], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = ours
             .iter()

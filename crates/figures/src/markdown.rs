@@ -17,7 +17,6 @@ use crate::table::Table;
 
 impl Table {
     /// As a table of Markdown, with its note below.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();
         row(&mut text, &self.head);
@@ -34,7 +33,6 @@ impl Table {
 
 impl Report {
     /// As Markdown without a heading: words, tables of the figures and of comparisons, verdicts.
-    #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = self.words.join("\n\n") + "\n";
         for table in self.figures.iter().map(Figure::table).chain(self.tables.iter().cloned()) {
@@ -48,7 +46,6 @@ impl Report {
 }
 
 /// Claims, results and verdicts of several reports, with the reasons where they do not hold.
-#[must_use]
 pub fn claims_table(reports: &[Report]) -> String {
     let claims = || reports.iter().flat_map(|report| report.claims.iter().map(move |claim| (report, claim)));
     let mut text = String::from("| experiment | published | here | holds |\n|---|---|---|---|\n");
@@ -114,7 +111,6 @@ impl Replaced {
 }
 
 /// Replaces the marked blocks of a document; `content` gives the Markdown of a name.
-#[must_use]
 pub fn replaced(document: &str, content: &dyn Fn(&str) -> Option<String>) -> Replaced {
     let mut replaced = Replaced::default();
     let mut open: Option<(usize, &str, String)> = None;

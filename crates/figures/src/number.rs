@@ -1,7 +1,6 @@
 //! Numbers for people.
 
 /// A number with as many digits as are worth reading.
-#[must_use]
 pub fn brief(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 => grouped(value as i64),

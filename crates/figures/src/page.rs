@@ -9,7 +9,6 @@ use crate::svg::escaped;
 use crate::table::Table;
 
 /// Reports on one page: contents, and for each its figures, claims and tables.
-#[must_use]
 pub fn page(title: &str, reports: &[Report]) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\

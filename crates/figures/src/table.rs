@@ -26,7 +26,6 @@ pub struct Table {
 
 impl Table {
     /// This table, turned if it is wider than long: a page has more room downwards.
-    #[must_use]
     pub fn upright(&self) -> Self {
         if self.head.len() <= self.rows.len() + 1 {
             return self.clone();
@@ -43,7 +42,6 @@ impl Table {
 
 impl Figure {
     /// The numbers: a row for each place on the horizontal axis, a column for each line and each published one.
-    #[must_use]
     pub fn table(&self) -> Table {
         let lines = self.lines.iter().map(|line| line.name.clone());
         let published = self.published.iter().filter(|line| !line.name.is_empty());

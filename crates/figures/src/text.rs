@@ -7,7 +7,6 @@ use crate::table::Table;
 
 impl Report {
     /// For a terminal.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.title);
         for paragraph in &self.words {
@@ -46,7 +45,6 @@ const ROWS_MAX: usize = 24;
 
 impl Table {
     /// For a terminal: the first column to the left, all others to the right.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| {

@@ -38,7 +38,6 @@ impl BusyClock {
 pub(super) const BUSY_LIMIT: f64 = 0.95;
 
 /// CPU time of this thread so far.
-#[must_use]
 pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

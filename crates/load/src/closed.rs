@@ -84,7 +84,6 @@ struct Client {
 
 impl LoadSettings {
     /// One kept connection that spins, asks as often as it can, and drops what it reads. Callers have other wishes.
-    #[must_use]
     pub fn new(address: SocketAddr, duration: Duration) -> Self {
         Self {
             address,

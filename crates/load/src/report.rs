@@ -148,49 +148,41 @@ impl LoadReport {
     }
 
     /// The criteria of fairness that this load broke.
-    #[must_use]
     pub fn unfair(&self) -> Vec<Unfair> {
         fairness::judge(&self.clients)
     }
 
     /// Whether the generator may have been the limit, and not the server.
-    #[must_use]
     pub fn client_limited(&self) -> bool {
         self.client_busy >= BUSY_LIMIT || self.sessions.not_begun > 0
     }
 
     /// How many requests failed.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
 
     /// Requests that the server has answered: what CPU time around the load was spent on.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         self.requests + self.late
     }
 
     /// Finished requests per second.
-    #[must_use]
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.elapsed.as_secs_f64()
     }
 
     /// Megabytes (10^6) of bodies per second.
-    #[must_use]
     pub fn megabytes_per_second(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.elapsed.as_secs_f64()
     }
 
     /// Megabits (10^6) per second of bodies that were complete in time.
-    #[must_use]
     pub fn goodput_mbit(&self) -> f64 {
         self.goodput_bytes as f64 * 8.0 / 1e6 / self.elapsed.as_secs_f64()
     }
 
     /// Share of one CPU that the client used.
-    #[must_use]
     pub fn client_utilisation(&self) -> f64 {
         self.client_cpu.as_secs_f64() / self.elapsed.as_secs_f64()
     }
@@ -202,7 +194,6 @@ pub struct Latencies(Histogram<u64>);
 
 impl Latencies {
     /// Microseconds within which this share of the answers came: 0.5 is the median, 1 the slowest.
-    #[must_use]
     pub fn us(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1e3
     }

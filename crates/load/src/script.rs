@@ -30,7 +30,6 @@ pub struct ScriptStep {
 
 impl Script {
     /// Sessions of these requests; there are none yet.
-    #[must_use]
     pub fn new(requests: Vec<LoadRequest>) -> Self {
         Self { requests, steps: Vec::new(), ends: Vec::new(), host: None }
     }
@@ -58,25 +57,21 @@ impl Script {
     }
 
     /// The different requests.
-    #[must_use]
     pub fn requests(&self) -> &[LoadRequest] {
         &self.requests
     }
 
     /// The steps of all sessions, one behind the other.
-    #[must_use]
     pub fn steps(&self) -> &[ScriptStep] {
         &self.steps
     }
 
     /// How many sessions there are.
-    #[must_use]
     pub fn session_count(&self) -> usize {
         self.ends.len()
     }
 
     /// The steps of a session.
-    #[must_use]
     pub fn session(&self, number: usize) -> &[ScriptStep] {
         &self.steps[self.range(number)]
     }
@@ -87,7 +82,6 @@ impl Script {
     }
 
     /// Requests of a session in the mean.
-    #[must_use]
     pub fn mean_session(&self) -> f64 {
         self.steps.len() as f64 / self.ends.len().max(1) as f64
     }
@@ -120,7 +114,6 @@ impl Script {
 
 impl ScriptStep {
     /// How long the client waits before it.
-    #[must_use]
     pub fn pause(self) -> Duration {
         Duration::from_millis(self.pause_ms.into())
     }

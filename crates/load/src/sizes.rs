@@ -15,7 +15,6 @@ pub struct SizeCount {
 
 impl SizeCount {
     /// All of them.
-    #[must_use]
     pub fn requests(self) -> u64 {
         self.answered + self.timeouts
     }
@@ -27,7 +26,6 @@ pub struct SizeCounts(pub BTreeMap<u64, SizeCount>);
 
 impl SizeCounts {
     /// Of several clients together.
-    #[must_use]
     pub fn sum(clients: &[Self]) -> Self {
         let mut sum = Self::default();
         for (size, count) in clients.iter().flat_map(|client| &client.0) {
@@ -39,7 +37,6 @@ impl SizeCounts {
     }
 
     /// Of all sizes together.
-    #[must_use]
     pub fn total(&self) -> SizeCount {
         self.0.values().fold(SizeCount::default(), |sum, count| SizeCount {
             answered: sum.answered + count.answered,

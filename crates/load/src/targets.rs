@@ -50,26 +50,22 @@ impl Expects {
 
 impl LoadRequest {
     /// For a file that [`files`](crate::files) has written. The first body of each load is compared with it.
-    #[must_use]
     pub fn file(path: impl Into<String>, bytes: u64) -> Self {
         Self::new(path, Some(bytes), Expects::File)
     }
 
     /// For a part of such a file, asked for by `Range`.
-    #[must_use]
     pub fn part(path: impl Into<String>, file_bytes: u64, part: Range<u64>) -> Self {
         let expects = Expects::Part { file_bytes, start: part.start };
         Self::new(path, Some(part.end - part.start), expects)
     }
 
     /// For what a program makes, of this length if it is known.
-    #[must_use]
     pub fn page(path: impl Into<String>, bytes: Option<u64>) -> Self {
         Self::new(path, bytes, Expects::Page)
     }
 
     /// For a request of a log.
-    #[must_use]
     pub fn replay(path: impl Into<String>) -> Self {
         Self::new(path, None, Expects::Replay)
     }

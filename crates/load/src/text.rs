@@ -35,7 +35,6 @@ pub fn write_text(root: &Path, path: &str, text: &str) -> io::Result<()> {
 }
 
 /// The text of the file under this path on the server.
-#[must_use]
 pub fn text(path: &str, bytes: u64) -> String {
     let line = line(path, bytes);
     let mut text = line.repeat(bytes as usize / line.len() + 1);

@@ -26,7 +26,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// All that was copied of responses.
-    #[must_use]
     pub fn copied(&self) -> u64 {
         self.application_to_kernel + self.kernel_to_server + self.to_client
     }

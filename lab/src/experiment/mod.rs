@@ -151,7 +151,6 @@ impl Experiment {
     }
 
     /// What tells about it in a list: name, title, rows, what it needs.
-    #[must_use]
     pub fn line(&self) -> String {
         let Head { title, rows, .. } = &self.head;
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
@@ -160,19 +159,16 @@ impl Experiment {
     }
 
     /// What [`find`](Self::find) finds it by.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
     /// Rows of `docs/experiments.md`.
-    #[must_use]
     pub fn rows(&self) -> &[String] {
         &self.head.rows
     }
 
     /// Whether it is a part of the page that compares Baton with other servers.
-    #[must_use]
     pub fn compares_peers(&self) -> bool {
         self.head.peers.is_some()
     }

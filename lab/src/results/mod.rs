@@ -30,7 +30,6 @@ use recorded::{Recorded, not_recorded};
 pub use recorded::{keep, keep_simulations};
 
 /// Where the documents of these sources are.
-#[must_use]
 pub fn repository() -> &'static Path {
     Path::new(REPOSITORY)
 }

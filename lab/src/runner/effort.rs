@@ -105,7 +105,6 @@ impl Effort {
     }
 
     /// How long a run takes, roughly: cells, what comes before them, and starts of servers. A procedure's file says it.
-    #[must_use]
     pub fn estimate(self, experiment: &Experiment) -> Duration {
         if let Some([full, quick]) = experiment.head.minutes {
             return Duration::from_secs_f64(60.0 * self.pick(full, quick, quick));

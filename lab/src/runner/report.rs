@@ -145,7 +145,6 @@ fn in_our_measure(published: &mut [Published], x: &Scalar, place: f64, series: &
 }
 
 /// In minutes from two on.
-#[must_use]
 pub fn shown_duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),

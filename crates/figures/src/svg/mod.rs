@@ -27,7 +27,6 @@ pub(crate) use self::canvas::escaped;
 
 impl Figure {
     /// As SVG, which needs nothing but itself.
-    #[must_use]
     pub fn to_svg(&self) -> String {
         let mut canvas = Canvas::default();
         canvas.paragraph(&self.title, "t", TITLE_LETTER);

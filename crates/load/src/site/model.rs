@@ -70,7 +70,6 @@ impl LoadSite {
     }
 
     /// Bytes of all files: what a memory must hold for a server that reads each once.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = |file: &SiteFile| match file.content {
             SiteContent::Text(bytes) => bytes,

@@ -46,13 +46,11 @@ impl MixFile {
     }
 
     /// Its length in bytes.
-    #[must_use]
     pub fn bytes(self) -> u64 {
         1024 * self.number as u64 * 10_u64.pow(self.class as u32) / 10
     }
 
     /// Its path on the server, and below the document root.
-    #[must_use]
     pub fn path(self) -> String {
         format!("/file_set/dir{:05}/class{}_{}", self.directory, self.class, self.number)
     }
@@ -67,7 +65,6 @@ impl MixFile {
 ///
 /// # Panics
 /// If `directories` is 0.
-#[must_use]
 pub fn sequence(directories: usize, length: usize) -> Vec<MixFile> {
     draw(directories, length, &mut SplitMix64(SEED))
 }
