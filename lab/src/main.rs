@@ -125,7 +125,7 @@ fn run_each<'a>(
     let mut ran = Vec::new();
     for experiment in experiments {
         let mut command = process::Command::new(std::env::current_exe()?);
-        command.arg("run").arg(experiment.origin()).arg("--results").arg(&settings.results);
+        command.arg("run").arg(&experiment.origin).arg("--results").arg(&settings.results);
         command.arg("--folder").arg(&settings.folder);
         let batons: Vec<_> = settings.batons.iter().map(|baton| baton.display().to_string()).collect();
         command.arg("--baton").arg(batons.join(","));

@@ -212,8 +212,8 @@ impl Load {
     fn turn(&mut self) -> Result<Instant> {
         let due = self.shared.pace.as_ref().and_then(Pace::next_due);
         let after = self.poll.look(&self.shared.wire.epoll, due, &mut self.shared.busy)?;
-        for number in 0..self.poll.count() {
-            self.clients[self.poll.token(number) as usize].handle_event(&mut self.shared)?;
+        for number in 0..self.poll.tokens.len() {
+            self.clients[self.poll.tokens[number] as usize].handle_event(&mut self.shared)?;
         }
         Ok(after)
     }
@@ -244,9 +244,9 @@ impl Client {
                 Step::Finished => {
                     let now = Instant::now();
                     shared.in_flight -= 1;
-                    shared.report.finished(now - self.asked, self.exchange.body_bytes());
+                    shared.report.finished(now - self.asked, self.exchange.body_bytes);
                     self.never_answered = false;
-                    if self.exchange.closes() {
+                    if self.exchange.closes {
                         self.exchange.await_end();
                     } else {
                         self.begin(shared, now);

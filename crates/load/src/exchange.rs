@@ -63,18 +63,19 @@ pub(super) enum Step {
 pub(super) struct Exchange {
     /// What epoll says of its socket.
     token: u64,
-    socket: OwnedFd,
+    pub(super) socket: OwnedFd,
     state: State,
-    target: usize,
+    pub(super) target: usize,
     /// The connection has not carried a reply yet.
     fresh: bool,
     /// Some bytes have left on it, so it is open.
-    connected: bool,
+    pub(super) is_connected: bool,
     /// The connection ends with this reply.
-    closes: bool,
+    pub(super) closes: bool,
     /// The beginning of a head that came in pieces.
     partial: Vec<u8>,
-    body_bytes: u64,
+    /// Of the present body so far.
+    pub(super) body_bytes: u64,
     body_sum: u64,
     /// This body is compared with its file.
     comparison: Option<Comparison>,
@@ -103,7 +104,7 @@ impl Exchange {
             state: State::Resting,
             target: 0,
             fresh: true,
-            connected: false,
+            is_connected: false,
             closes: false,
             partial: Vec::new(),
             body_bytes: 0,
@@ -118,7 +119,7 @@ impl Exchange {
         self.socket = wire.connect(self.token)?;
         self.state = State::Resting;
         self.fresh = true;
-        self.connected = false;
+        self.is_connected = false;
         self.closes = false;
         Ok(())
     }
@@ -156,32 +157,9 @@ impl Exchange {
         matches!(self.state, State::Closing)
     }
 
-    /// Whether the connection ends with the reply that has just finished.
-    pub(super) fn closes(&self) -> bool {
-        self.closes
-    }
-
-    /// Whether a request, or its beginning, has left on this connection.
-    pub(super) fn is_connected(&self) -> bool {
-        self.connected
-    }
-
     /// Whether none of the present reply has come.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.state, State::Sending { .. } | State::Head) && self.partial.is_empty()
-    }
-
-    pub(super) fn socket(&self) -> &OwnedFd {
-        &self.socket
-    }
-
-    pub(super) fn target(&self) -> usize {
-        self.target
-    }
-
-    /// Bytes of the present body so far.
-    pub(super) fn body_bytes(&self) -> u64 {
-        self.body_bytes
     }
 
     /// Does all that is possible now.
@@ -212,7 +190,7 @@ impl Exchange {
         let bytes = wire.targets.bytes(self.target);
         match send(&self.socket, &bytes[sent..], SendFlags::NOSIGNAL) {
             Ok(count) => {
-                self.connected = true;
+                self.is_connected = true;
                 if sent + count < bytes.len() {
                     self.state = State::Sending { sent: sent + count };
                     return Step::Again;

@@ -13,7 +13,7 @@ use super::busy::BusyClock;
 /// The sockets to which something happened.
 #[derive(Debug)]
 pub(super) struct Poll {
-    tokens: Vec<u64>,
+    pub(super) tokens: Vec<u64>,
     sleeps: bool,
 }
 
@@ -52,16 +52,6 @@ impl Poll {
             busy.add_idle(after.saturating_duration_since(before));
         }
         Ok(after)
-    }
-
-    /// To how many sockets something happened.
-    pub(super) fn count(&self) -> usize {
-        self.tokens.len()
-    }
-
-    /// The token of one of them.
-    pub(super) fn token(&self, number: usize) -> u64 {
-        self.tokens[number]
     }
 }
 

@@ -96,15 +96,7 @@ fn text(bytes: usize) -> Vec<u8> {
         0 => format!("{number} a needle among all the other words of this line\n"),
         _ => format!("{number} nothing is here among all the other words of it\n"),
     };
-    let mut text: Vec<u8> = Vec::with_capacity(bytes + 100);
-    for number in 0.. {
-        if text.len() >= bytes {
-            break;
-        }
-        text.extend(line(number).bytes());
-    }
-    text.truncate(bytes);
-    text
+    (0..).map(line).flat_map(String::into_bytes).take(bytes).collect()
 }
 
 fn build(folder: &Path) -> Result<()> {
@@ -131,14 +123,11 @@ fn measure(
 ) -> Result<(BTreeMap<Quantity, f64>, String)> {
     let begin = Instant::now();
     let before = children_cpu()?;
-    let mut runs = 0_u32;
-    let mut outcome;
-    loop {
+    let mut runs = 1_u32;
+    let mut outcome = once(chain, way, folder)?;
+    while begin.elapsed() < duration {
         outcome = once(chain, way, folder)?;
         runs += 1;
-        if begin.elapsed() >= duration {
-            break;
-        }
     }
     let after = children_cpu()?;
     let [user, system] =

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use baton_dispatch::PolicyName;
+use baton_load::sessions::usual;
 use baton_load::site::SiteKind;
 use baton_segment::policy::PolicyChoice;
 use serde::de::Error;
@@ -13,7 +14,7 @@ use toml::Spanned;
 
 use super::claim::ClaimText;
 use super::procedure_text::ProcedureText;
-use super::scalar::{Scalar, usual};
+use super::scalar::Scalar;
 use super::sweep::Parameters;
 use crate::meters::MeterName;
 use crate::quantity::Quantity;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_load::LoadRequest;
-use baton_load::sessions::SessionLoad;
+use baton_load::sessions::{SessionLoad, usual};
 use serde::Deserialize;
 
-use super::scalar::usual;
 use crate::servers::Ability;
 
 /// What clients do in a cell.

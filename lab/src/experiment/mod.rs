@@ -43,7 +43,8 @@ pub(crate) use sweep::{Parameters, replace_words};
 pub struct Experiment {
     /// Of its file, without the ending.
     pub name: String,
-    origin: String,
+    /// What [`find`](Self::find) finds it by.
+    pub origin: String,
     pub(crate) text: String,
     pub(crate) head: Head,
     pub(crate) loads: Vec<NamedLoad>,
@@ -156,11 +157,6 @@ impl Experiment {
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
         let root = if self.needs_root().is_some() { ", needs root" } else { "" };
         format!("{:<16} {title}{rows}{root}", self.name)
-    }
-
-    /// What [`find`](Self::find) finds it by.
-    pub fn origin(&self) -> &str {
-        &self.origin
     }
 
     /// Rows of `docs/experiments.md`.

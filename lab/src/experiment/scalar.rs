@@ -48,8 +48,3 @@ impl<'de> Deserialize<'de> for Scalar {
         })
     }
 }
-
-/// A number that a file need not say.
-pub(super) fn usual<const NUMBER: usize>() -> usize {
-    NUMBER
-}

@@ -183,8 +183,8 @@ impl<'a> Crowd<'a> {
             let due = self.timers.next().map_or(end, |alarm| alarm.min(end)).min(self.arrivals.next);
             let due = self.arrivals.under_way.last().map_or(due, |late| late.due.min(due));
             now = self.poll.look(&self.wire.epoll, Some(due), &mut self.busy)?;
-            for number in 0..self.poll.count() {
-                if let Some(slot) = self.slot_of(self.poll.token(number)) {
+            for number in 0..self.poll.tokens.len() {
+                if let Some(slot) = self.slot_of(self.poll.tokens[number]) {
                     self.advance(slot)?;
                 }
             }
@@ -265,7 +265,7 @@ impl<'a> Crowd<'a> {
         let token = self.token_of(slot);
         while let Some(session) = &mut self.slots[slot].session {
             let step = session.exchange.advance(&mut self.wire);
-            if session.phase == SessionPhase::Connecting && session.exchange.is_connected() {
+            if session.phase == SessionPhase::Connecting && session.exchange.is_connected {
                 session.phase = SessionPhase::Asking;
                 session.deadline = Instant::now() + self.timeout;
             }
@@ -283,11 +283,11 @@ impl<'a> Crowd<'a> {
                 }
                 Step::Finished => {
                     let now = Instant::now();
-                    self.report.finished(now - session.asked, session.exchange.body_bytes());
+                    self.report.finished(now - session.asked, session.exchange.body_bytes);
                     if self.script.begins_session(session.steps.start) {
                         self.report.started(now - session.asked);
                     }
-                    let size = self.sizes.index(session.exchange.target());
+                    let size = self.sizes.index(session.exchange.target);
                     self.clients[session.client].counts[size].answered += 1;
                     session.steps.start += 1;
                     let Some(next) = self.script.steps()[session.steps.clone()].first() else {
@@ -295,7 +295,7 @@ impl<'a> Crowd<'a> {
                         self.end(slot);
                         continue;
                     };
-                    if session.exchange.closes() {
+                    if session.exchange.closes {
                         session.exchange.reopen(&mut self.wire)?;
                     }
                     if next.pause_ms > 0 {
@@ -346,13 +346,13 @@ impl<'a> Crowd<'a> {
             lost -= 1;
             let is_unread = |probe: &UnreadProbe| {
                 session.exchange.is_unanswered()
-                    && probe.is_unread(session.exchange.socket(), self.settings.address)
+                    && probe.is_unread(&session.exchange.socket, self.settings.address)
             };
             if session.phase == SessionPhase::Connecting || self.probe.as_ref().is_some_and(is_unread) {
                 self.report.unread += 1;
             } else {
                 self.report.timeouts += 1;
-                let size = self.sizes.index(session.exchange.target());
+                let size = self.sizes.index(session.exchange.target);
                 self.clients[session.client].counts[size].timeouts += 1;
             }
         }

@@ -25,7 +25,7 @@ use super::closed::allow_descriptors;
 use super::report::LoadReport;
 use super::script::Script;
 use crowd::Crowd;
-pub use settings::{SessionLoad, SessionSettings};
+pub use settings::{SessionLoad, SessionSettings, usual};
 
 /// Makes the sessions of a script, over and over.
 ///

@@ -51,6 +51,7 @@ fn default_timeout_s() -> f64 {
     10.0
 }
 
-fn usual<const NUMBER: usize>() -> usize {
+/// A number that a file need not say.
+pub fn usual<const NUMBER: usize>() -> usize {
     NUMBER
 }

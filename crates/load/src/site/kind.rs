@@ -10,6 +10,7 @@ use super::model::LoadSite;
 use super::specweb99::{SEED, THESIS_DIRECTORIES, THESIS_REQUESTS};
 use super::specweb2005::{self, Application};
 use super::{compute, media, prompts, sizes, specweb99, surge};
+use crate::sessions::usual;
 
 /// Which site to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,10 +126,6 @@ impl SiteKind {
         ensure!(site.script.session_count() > 0, "{}: the site has no request", site.name);
         Ok(site)
     }
-}
-
-fn usual<const NUMBER: usize>() -> usize {
-    NUMBER
 }
 
 fn usual_compute_bytes() -> u64 {
