@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::claim::Verdict;
+use crate::claim::{Claim, Verdict};
 use crate::figure::Figure;
 use crate::report::Report;
 use crate::svg::escaped;
@@ -49,8 +49,7 @@ fn section(page: &mut String, report: &Report) {
         self::figure(page, figure);
     }
     if !report.claims.is_empty() {
-        page.push_str("<div class=wide><table><tr><th>published<th>here<th>verdict</tr>\n");
-        for claim in &report.claims {
+        let row = |claim: &Claim| {
             let class = match claim.verdict {
                 Verdict::Holds => "yes",
                 Verdict::DoesNotHold(_) => "no",
@@ -58,9 +57,9 @@ fn section(page: &mut String, report: &Report) {
             };
             let [published, ours, verdict] =
                 [&claim.published, &claim.ours, &claim.verdict.to_string()].map(|text| escaped(text));
-            let _ = writeln!(page, "<tr><td>{published}<td>{ours}<td class={class}>{verdict}</tr>");
-        }
-        page.push_str("</table></div>\n");
+            format!("<td>{published}<td>{ours}<td class={class}>{verdict}")
+        };
+        grid(page, ["published", "here", "verdict"], report.claims.iter().map(row));
     }
     for table in &report.tables {
         if table.is_long {
@@ -90,22 +89,21 @@ fn figure(page: &mut String, figure: &Figure) {
 }
 
 fn rows(page: &mut String, table: &Table) {
-    page.push_str("<div class=wide><table><tr>");
-    for cell in &table.head {
-        let _ = write!(page, "<th>{}", escaped(cell));
-    }
-    page.push_str("</tr>\n");
-    for row in &table.rows {
-        page.push_str("<tr>");
-        for cell in row {
-            let _ = write!(page, "<td>{}", escaped(cell));
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</table></div>\n");
+    let row = |row: &Vec<String>| row.iter().map(|cell| format!("<td>{}", escaped(cell))).collect();
+    grid(page, table.head.iter().map(String::as_str), table.rows.iter().map(row));
     if !table.note.is_empty() {
         let _ = writeln!(page, "<p>{}", escaped(&table.note));
     }
+}
+
+/// A table whose rows are HTML already.
+fn grid<'a>(page: &mut String, head: impl IntoIterator<Item = &'a str>, rows: impl Iterator<Item = String>) {
+    let head: String = head.into_iter().map(|cell| format!("<th>{}", escaped(cell))).collect();
+    let _ = writeln!(page, "<div class=wide><table><tr>{head}</tr>");
+    for row in rows {
+        let _ = writeln!(page, "<tr>{row}</tr>");
+    }
+    page.push_str("</table></div>\n");
 }
 
 /// Wide tables scroll within themselves, so that the page never does.

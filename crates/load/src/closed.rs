@@ -62,7 +62,7 @@ struct Shared {
     order: RequestOrder,
     report: LoadReport,
     busy: BusyClock,
-    /// Begin no more requests.
+    /// Begin no more requests, and count no more answers.
     stopping: bool,
     /// The number of requests left to begin.
     requests_left: u64,
@@ -104,10 +104,7 @@ impl Load {
     ///
     /// # Errors
     /// If there is no connection to make or no request, the server does not answer, or descriptors run out.
-    pub fn connect(
-        settings: &LoadSettings,
-        requests: impl IntoIterator<Item = LoadRequest>,
-    ) -> Result<Self> {
+    pub fn connect(settings: &LoadSettings, requests: impl IntoIterator<Item = LoadRequest>) -> Result<Self> {
         ensure!(settings.connections > 0, "a load needs at least one connection");
         allow_descriptors(settings.connections + settings.idle_connections)?;
         let (order, different) = RequestOrder::of(requests);
@@ -164,20 +161,17 @@ impl Load {
             }
         }
         // Count and clock end here. Answers that come later would be counted at the rate of a server with less and less to do.
-        let mut report = self.shared.report.clone();
+        let report = &mut self.shared.report;
         report.bytes = self.shared.wire.bytes;
         report.elapsed = now - start;
         report.client_cpu = self.shared.busy.cpu();
         report.client_busy = self.shared.busy.share(now);
         self.drain(now + DRAIN)?;
-        report.late = self.shared.report.requests - report.requests;
+        self.fail_for_never_answered();
+        let mut report = std::mem::take(&mut self.shared.report);
         report.unanswered = self.shared.in_flight as u64;
         report.span = start.elapsed();
-        self.fail_for_never_answered();
         report.connections = self.shared.wire.connections;
-        report.reconnects = self.shared.report.reconnects;
-        report.failures = self.shared.report.failures.clone();
-        report.first_failure = self.shared.report.first_failure.clone();
         Ok(report)
     }
 
@@ -244,7 +238,10 @@ impl Client {
                 Step::Finished => {
                     let now = Instant::now();
                     shared.in_flight -= 1;
-                    shared.report.finished(now - self.asked, self.exchange.body_bytes);
+                    match shared.stopping {
+                        true => shared.report.late += 1,
+                        false => shared.report.finished(now - self.asked, self.exchange.body_bytes),
+                    }
                     self.never_answered = false;
                     if self.exchange.closes {
                         self.exchange.await_end();
