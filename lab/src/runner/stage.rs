@@ -12,7 +12,7 @@ use super::cluster::{Cluster, ClusterPlace, Recipe};
 use super::metered::NotHere;
 use super::record::Outcome;
 use super::site::Site;
-use crate::experiment::{Contender, Experiment, NamedLoad, NodesText, replace_words};
+use crate::experiment::{Contender, Experiment, Head, NamedLoad, NodesText, replace_words};
 use crate::meters::{MeterName, Watched};
 use crate::rig::network::Network;
 use crate::rig::{Boxes, Certificate, Groups, Isolation, Machine, ServerBox, output_of, own_folder, run};
@@ -29,9 +29,7 @@ pub(super) struct Stage {
     boxes: Option<Boxes>,
     /// They take hosts away on signals, where no boxes do.
     _groups: Option<Groups>,
-    one_cpu: bool,
-    /// What is measured of each contender beside its CPU time.
-    pub(super) meters: Vec<MeterName>,
+    head: Head,
     pub(super) not_here: NotHere,
     /// Instead of the installed Baton.
     pub(super) baton: PathBuf,
@@ -74,47 +72,40 @@ impl Stage {
         if let Some(bytes) = head.packet_bytes {
             ensure!(
                 machine.isolation == Isolation::Private,
-                "only root may give the loopback device other packets: a network of our own is needed"
+                "packets of another size need a network of our own"
             );
             run("ip", &["link", "set", "lo", "mtu", &bytes.to_string()])?;
         }
         let root = folder.join("root");
-        let boxes = match head.bounds {
-            Some(bounds) => {
-                Some(Boxes::new(bounds, site.bytes().max(SET_BYTES_MIN), &folder, |root| site.write(root))?)
-            }
-            None => None,
-        };
+        let set_bytes = site.bytes().max(SET_BYTES_MIN);
+        let boxes = head.bounds.map(|bounds| Boxes::new(bounds, set_bytes, &folder, |root| site.write(root)));
+        let boxes = boxes.transpose()?;
         let groups = if has_hosts && boxes.is_none() { Some(Groups::new()?) } else { None };
         if has_hosts || head.bounds.is_none_or(|bounds| bounds.disk_mb_s.is_none()) {
             site.write(&root)?;
         }
-        let certificate = Certificate::make(&folder)?;
-        let mut stage = Self {
+        let origin = head.origin.as_ref().map(|name| {
+            let place = ServerPlace {
+                cpus: machine.client_cpus.clone(),
+                ..ServerPlace::new(&folder.join("origin"), &root)
+            };
+            let settings = ServerSettings::needing([Ability::Files]);
+            ServerKind::load(name)?.start(&settings, &place).context("the origin")
+        });
+        Ok(Self {
+            origin: origin.transpose()?,
+            certificate: Certificate::make(&folder)?,
             machine,
             folder,
             root,
             site,
-            certificate,
-            origin: None,
             boxes,
             _groups: groups,
-            one_cpu: head.one_cpu,
-            meters: head.meters.clone(),
+            head: head.clone(),
             not_here: NotHere::default(),
             baton: baton.to_owned(),
             settings,
-        };
-        if let Some(name) = &head.origin {
-            let kind = ServerKind::load(name)?;
-            let place = ServerPlace {
-                cpus: stage.machine.client_cpus.clone(),
-                ..ServerPlace::new(&stage.folder.join("origin"), &stage.root)
-            };
-            let settings = ServerSettings::needing([Ability::Files]);
-            stage.origin = Some(kind.start(&settings, &place).context("the origin")?);
-        }
-        Ok(stage)
+        })
     }
 
     /// The kind of a server; of a Baton, with the executable of this run.
@@ -191,7 +182,7 @@ impl Stage {
             place.php = Some(application.socket.clone());
         }
         let server = kind.start(settings, &place)?;
-        let meters = self.meters.iter().chain(&contender.what.meters).copied().collect();
+        let meters = self.head.meters.iter().chain(&contender.what.meters).copied().collect();
         Ok(Contestant { server, application, cluster: None, server_box, meters })
     }
 
@@ -206,11 +197,11 @@ impl Stage {
         let place = ClusterPlace {
             folder: self.own_folder(contender),
             root: self.root.clone(),
-            front_cpus: if self.one_cpu { client_cpus.clone() } else { server_cpus.clone() },
+            front_cpus: if self.head.one_cpu { client_cpus.clone() } else { server_cpus.clone() },
             node_cpus: client_cpus.clone(),
         };
         let (server, cluster) = Cluster::start(place, front, node, text, self.boxes.as_ref())?;
-        let meters = self.meters.clone();
+        let meters = self.head.meters.clone();
         Ok(Contestant { server, application: None, cluster: Some(cluster), server_box: None, meters })
     }
 
