@@ -297,17 +297,13 @@ pub(super) fn allow_descriptors(connections: usize) -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = connections as u64 + DESCRIPTORS_BESIDE;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    let allowed = maximum.is_none_or(|maximum| maximum >= wanted);
     ensure!(
-        allowed,
+        maximum.is_none_or(|maximum| maximum >= wanted),
         "{connections} connections need {wanted} descriptors, and this process may have {}: raise it with `ulimit -n {wanted}`",
         maximum.unwrap_or_default()
     );
-    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-        .context("raising the limit of descriptors")
+    let current = current.map(|current| current.max(wanted));
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).context("raising the limit of descriptors")
 }
 
 /// Descriptors of the process that are no connections of the load, with much to spare.

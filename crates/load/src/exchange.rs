@@ -20,7 +20,6 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use super::chunks::Chunks;
 use super::reply::{BodyLength, HEAD_BYTES_MAX, ReplyHead};
 use super::report::Failure;
-use super::targets::Targets;
 use super::wire::{SCRATCH_BYTES, Wire};
 
 #[derive(Clone, Copy, Debug)]
@@ -77,22 +76,8 @@ pub(super) struct Exchange {
     /// Of the present body so far.
     pub(super) body_bytes: u64,
     body_sum: u64,
-    /// This body is compared with its file.
-    comparison: Option<Comparison>,
-}
-
-/// How far a body has been compared with its file, and whether it differs.
-#[derive(Debug, Default)]
-struct Comparison {
-    offset: u64,
-    differs: bool,
-}
-
-impl Comparison {
-    fn take(&mut self, targets: &Targets, target: usize, piece: &[u8]) {
-        self.differs |= !targets.file_has(target, self.offset, piece);
-        self.offset += piece.len() as u64;
-    }
+    /// Whether this body differs from its file, if it is compared with that.
+    differs: Option<bool>,
 }
 
 impl Exchange {
@@ -109,7 +94,7 @@ impl Exchange {
             partial: Vec::new(),
             body_bytes: 0,
             body_sum: FNV_START,
-            comparison: None,
+            differs: None,
         })
     }
 
@@ -127,7 +112,7 @@ impl Exchange {
     /// Makes this request with the next [`advance`](Self::advance).
     pub(super) fn ask(&mut self, wire: &mut Wire, target: usize) {
         self.target = target;
-        self.comparison = wire.targets.take_uncompared(target).then(Comparison::default);
+        self.differs = wire.targets.take_uncompared(target).then_some(false);
         self.ask_again();
     }
 
@@ -263,7 +248,7 @@ impl Exchange {
 
     fn receive_body(&mut self, wire: &mut Wire, left: u64) -> Step {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(wire.scratch.len());
-        let is_read = wire.verify || self.comparison.is_some();
+        let is_read = wire.verify || self.differs.is_some();
         let flags = if is_read { RecvFlags::empty() } else { RecvFlags::TRUNC };
         self.receive(wire, 0..wanted, flags, |exchange, wire, piece| {
             if piece.is_empty() {
@@ -281,8 +266,8 @@ impl Exchange {
         if wire.verify {
             self.body_sum = fnv(self.body_sum, piece);
         }
-        if let Some(comparison) = &mut self.comparison {
-            comparison.take(&wire.targets, self.target, piece);
+        if let Some(differs) = &mut self.differs {
+            *differs |= !wire.targets.file_has(self.target, self.body_bytes, piece);
         }
         self.body_bytes += piece.len() as u64;
         wire.bytes += piece.len() as u64;
@@ -327,7 +312,7 @@ impl Exchange {
             self.state = State::Body { left };
             return Step::Again;
         }
-        if self.comparison.as_ref().is_some_and(|comparison| comparison.differs) {
+        if self.differs == Some(true) {
             return self.failed(wire, Failure::Changed, "other bytes than the file has");
         }
         if wire.verify && !wire.targets.sum_is(self.target, self.body_sum) {

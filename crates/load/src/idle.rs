@@ -14,18 +14,15 @@ use super::targets::LoadRequest;
 /// # Errors
 /// If the server refuses one, does not answer within five seconds, or does not keep the connection.
 pub(super) fn open(address: SocketAddr, count: usize, request: &LoadRequest) -> Result<Vec<TcpStream>> {
-    (0..count)
-        .map(|number| {
-            open_one(address, request).with_context(|| format!("idle connection {} of {count}", number + 1))
-        })
-        .collect()
-}
-
-fn open_one(address: SocketAddr, request: &LoadRequest) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
-    ask(&mut stream, address, request)?;
-    Ok(stream)
+    let open = || -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        ask(&mut stream, address, request)?;
+        Ok(stream)
+    };
+    let numbered =
+        |number: usize| open().with_context(|| format!("idle connection {} of {count}", number + 1));
+    (0..count).map(numbered).collect()
 }
 
 /// Makes the request to this server, and reads the answer.

@@ -1,7 +1,7 @@
 //! The bytes of the files that a load asks for: text that tells which file it is of, and where.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// Writes one file. Its text repeats its own path, so that no two files are alike and a mix-up of files is visible.
@@ -25,13 +25,9 @@ pub fn write_text(root: &Path, path: &str, text: &str) -> io::Result<()> {
     if fs::read(&place).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(());
     }
-    let write = || -> io::Result<()> {
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::File::create(&place)?.write_all(text.as_bytes())
-    };
-    write().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", place.display())))
+    let folder = place.parent().unwrap_or(root);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&place, text));
+    written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", place.display())))
 }
 
 /// The text of the file under this path on the server.

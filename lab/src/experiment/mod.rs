@@ -13,6 +13,7 @@ mod scalar;
 mod sweep;
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -222,22 +223,19 @@ impl Experiment {
     /// Why it needs root, if it does.
     fn needs_root(&self) -> Option<&'static str> {
         let Head { bounds, packet_bytes, procedure, .. } = &self.head;
-        if bounds.is_some() {
-            return Some(
+        let looks_inside =
+            |load: &NamedLoad| matches!(load.what, LoadText::Stepped { .. } | LoadText::Traced { .. });
+        let makes_hosts = self.has_hosts() || procedure.as_ref().is_some_and(ProcedureText::needs_root);
+        let reasons = [
+            (
+                bounds.is_some(),
                 "only root may bound a server's memory and disk: control groups, a loop device and mounts",
-            );
-        }
-        if self.has_hosts() || procedure.as_ref().is_some_and(ProcedureText::needs_root) {
-            return Some("only root may make hosts in network namespaces, control groups and mounts");
-        }
-        if self
-            .loads
-            .iter()
-            .any(|load| matches!(load.what, LoadText::Stepped { .. } | LoadText::Traced { .. }))
-        {
-            return Some("only root may look into the processes of a server");
-        }
-        packet_bytes.map(|_| "only root may give the loopback device other packets")
+            ),
+            (makes_hosts, "only root may make hosts in network namespaces, control groups and mounts"),
+            (self.loads.iter().any(looks_inside), "only root may look into the processes of a server"),
+            (packet_bytes.is_some(), "only root may give the loopback device other packets"),
+        ];
+        reasons.into_iter().find_map(|(is_so, why)| is_so.then_some(why))
     }
 
     /// The figure of this name, or the first.
@@ -251,40 +249,30 @@ impl Experiment {
     /// What no type says: that names mean something.
     fn check(&self) -> Result<(), sweep::Complaint> {
         let Head { figure: figures, published, claim: claims, procedure, minutes, .. } = &self.head;
+        let ensure = |is_so: bool, otherwise: &dyn Fn() -> String| -> Result<(), sweep::Complaint> {
+            if is_so { Ok(()) } else { Err((0..0, otherwise())) }
+        };
         if procedure.is_some() {
-            if !self.loads.is_empty() || !self.contenders.is_empty() {
-                return Err((0..0, "a procedure has neither loads nor contenders".to_owned()));
-            }
-            if minutes.is_none() {
-                return Err((0..0, "`minutes = [10, 3]` is missing: how long the procedure takes, in full and in the short form".to_owned()));
-            }
-            return Ok(());
+            let is_alone = self.loads.is_empty() && self.contenders.is_empty();
+            ensure(is_alone, &|| "a procedure has neither loads nor contenders".into())?;
+            return ensure(minutes.is_some(), &|| {
+                "`minutes = [10, 3]` is missing: how long the procedure takes, in full and in the short form"
+                    .into()
+            });
         }
-        if self.cells().next().is_none() {
-            return Err((0..0, "an experiment needs a load and a contender".to_owned()));
-        }
+        ensure(self.cells().next().is_some(), &|| "an experiment needs a load and a contender".into())?;
         for (load, contender) in self.cells() {
             let is_cluster = contender.what.nodes.is_some();
-            let fits = match load.what {
-                LoadText::Closed(_) | LoadText::Sessions(_) => true,
-                LoadText::Fault(_) | LoadText::Visits { .. } => is_cluster,
-                _ => !is_cluster,
+            let (fits, what) = match load.what {
+                LoadText::Closed(_) | LoadText::Sessions(_) => (true, ""),
+                LoadText::Fault(_) | LoadText::Visits { .. } => (is_cluster, "has no `nodes`"),
+                _ => (!is_cluster, "is a cluster, which gets `closed`, `sessions`, `fault` and `visits`"),
             };
             let (load, contender) = (&load.name, &contender.name);
-            if !fits {
-                let what = if is_cluster {
-                    "is a cluster, which gets `closed`, `sessions`, `fault` and `visits`"
-                } else {
-                    "has no `nodes`"
-                };
-                return Err((0..0, format!("`{contender}` cannot get the load `{load}`: it {what}")));
-            }
-            if is_cluster != self.has_hosts() {
-                return Err((
-                    0..0,
-                    format!("`{contender}` has no `nodes`, and others have: `nodes = {{ count = 0 }}`"),
-                ));
-            }
+            ensure(fits, &|| format!("`{contender}` cannot get the load `{load}`: it {what}"))?;
+            ensure(is_cluster == self.has_hosts(), &|| {
+                format!("`{contender}` has no `nodes`, and others have: `nodes = {{ count = 0 }}`")
+            })?;
         }
         let loads: Vec<String> = self.loads.iter().map(|load| load.name.clone()).collect();
         for only in self.contenders.iter().flat_map(|contender| &contender.what.only) {
@@ -317,13 +305,9 @@ impl Experiment {
     /// Names of all parameters.
     fn parameters(&self) -> Vec<String> {
         let of_loads = self.loads.iter().flat_map(|load| load.parameters.keys());
-        let mut all: Vec<String> = of_loads
-            .chain(self.contenders.iter().flat_map(|contender| contender.parameters.keys()))
-            .cloned()
-            .collect();
-        all.sort();
-        all.dedup();
-        all
+        let of_contenders = self.contenders.iter().flat_map(|contender| contender.parameters.keys());
+        let all: BTreeSet<&String> = of_loads.chain(of_contenders).collect();
+        all.into_iter().cloned().collect()
     }
 
     /// The lines of a figure, in the order of the file.

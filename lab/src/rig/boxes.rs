@@ -107,14 +107,9 @@ impl Boxes {
         );
         ensure!(settings.disk_mb_s.is_none_or(|rate| rate > 0.0), "a disk reads something: disk_mb_s > 0");
         let groups = Groups::new()?;
-        let image = match settings.disk_mb_s {
-            Some(_) => {
-                let bytes = set_bytes * 11 / 10 + IMAGE_SPARE_BYTES;
-                Some(Image::make(bytes, &folder.join("image"), fill)?)
-            }
-            None => None,
-        };
-        Ok(Self { settings, set_bytes, groups, image, made: AtomicU32::new(0) })
+        let image_bytes = set_bytes * 11 / 10 + IMAGE_SPARE_BYTES;
+        let image = settings.disk_mb_s.map(|_| Image::make(image_bytes, &folder.join("image"), fill));
+        Ok(Self { settings, set_bytes, groups, image: image.transpose()?, made: AtomicU32::new(0) })
     }
 
     /// A box of this name; its disk is mounted in the folder. `memory`: instead of that of all.
@@ -122,10 +117,8 @@ impl Boxes {
     /// # Errors
     /// The kernel's error, with the name of the file.
     pub fn make(&self, name: &str, folder: &Path, memory: Option<MemoryBound>) -> Result<ServerBox> {
-        let volume = match &self.image {
-            Some(image) => Some(image.mount(&folder.join("root"), self.settings.read_ahead_kb)?),
-            None => None,
-        };
+        let mount = |image: &Image| image.mount(&folder.join("root"), self.settings.read_ahead_kb);
+        let volume = self.image.as_ref().map(mount).transpose()?;
         let memory_bytes = memory.or(self.settings.memory).map(|memory| memory.bytes(self.set_bytes));
         let disk = volume
             .as_ref()

@@ -32,9 +32,7 @@ impl Certificate {
 }
 
 fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
-    let write = || -> std::io::Result<()> {
-        let _ = fs::remove_file(path);
-        fs::File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
-    };
-    write().with_context(|| path.display().to_string())
+    let _ = fs::remove_file(path);
+    let made = fs::File::options().write(true).create_new(true).mode(mode).open(path);
+    made.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| path.display().to_string())
 }

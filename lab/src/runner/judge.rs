@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use baton_figures::{Better, Claim, Interval, Paired, Verdict};
 
-use super::series::{Series, pairs};
+use super::series::{Found, Series, pairs};
 use crate::experiment::{Aggregate, AggregateKind, Scalar, Statement};
 
 /// The verdict on a claim about these lines. `because` is the reason that the file knows for one that does not hold.
@@ -160,16 +160,16 @@ fn peak(name: &str, [low, high]: [f64; 2], series: &[Series]) -> Judged {
 fn paired_places(ours: &str, theirs: &str, series: &[Series]) -> Vec<(Scalar, Paired)> {
     let line = |name: &str| series.iter().find(|series| series.line == name);
     let (Some(ours), Some(theirs)) = (line(ours), line(theirs)) else { return Vec::new() };
-    let place = |point: &super::series::SeriesPoint| {
-        let (ours, theirs) = pairs(point.found.rounds()?, theirs.at(&point.x)?.rounds()?);
-        Some((point.x.clone(), Paired::of(&ours, &theirs, Better::More)?))
+    let place = |(x, found): &(Scalar, Found)| {
+        let (ours, theirs) = pairs(found.rounds()?, theirs.at(x)?.rounds()?);
+        Some((x.clone(), Paired::of(&ours, &theirs, Better::More)?))
     };
     ours.points.iter().filter_map(place).collect()
 }
 
 fn intervals(name: &str, series: &[Series]) -> Vec<(Scalar, Interval)> {
     let points = series.iter().filter(|series| series.line == name).flat_map(|series| &series.points);
-    points.filter_map(|point| Some((point.x.clone(), point.found.interval()?))).collect()
+    points.filter_map(|(x, found)| Some((x.clone(), found.interval()?))).collect()
 }
 
 /// The aggregate of each round that has every place of the line.
@@ -183,7 +183,7 @@ fn by_round(aggregate: &Aggregate, series: &[Series]) -> Vec<(usize, f64)> {
         return series.at(x).and_then(|found| found.rounds()).map(<[_]>::to_vec).unwrap_or_default();
     }
     let places: Vec<(&Scalar, &[(usize, f64)])> =
-        series.points.iter().filter_map(|point| Some((&point.x, point.found.rounds()?))).collect();
+        series.points.iter().filter_map(|(x, found)| Some((x, found.rounds()?))).collect();
     let Some((_, first)) = places.first() else { return Vec::new() };
     let of_round = |round: usize| {
         let value = |rounds: &[(usize, f64)]| {
@@ -227,15 +227,12 @@ fn shown(ratio: Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::series::{Found, SeriesPoint};
 
     /// A line with seven rounds around these medians.
     fn line(name: &str, medians: &[(f64, f64)]) -> Series {
-        let point = |&(x, y): &(f64, f64)| SeriesPoint {
-            x: Scalar(x.to_string()),
-            found: Found::Rounds(
-                (0..7).map(|round| (round, y * (1.0 + (round as f64 - 3.0) / 1000.0))).collect(),
-            ),
+        let point = |&(x, y): &(f64, f64)| {
+            let rounds = (0..7).map(|round| (round, y * (1.0 + (round as f64 - 3.0) / 1000.0)));
+            (Scalar(x.to_string()), Found::Rounds(rounds.collect()))
         };
         Series { line: name.to_owned(), points: medians.iter().map(point).collect() }
     }
@@ -309,10 +306,10 @@ mod tests {
         let series = [line("a", &[(1.0, 100.0)]), line("b", &[(1.0, 100.0)])];
         let wide = Series {
             line: "b".into(),
-            points: vec![SeriesPoint {
-                x: Scalar("1".into()),
-                found: Found::Rounds((0..7).map(|round| (round, 80.0 + 10.0 * round as f64)).collect()),
-            }],
+            points: vec![(
+                Scalar("1".into()),
+                Found::Rounds((0..7).map(|round| (round, 80.0 + 10.0 * round as f64)).collect()),
+            )],
         };
         let [a, b] = ["at(a, 1)", "at(b, 1)"].map(aggregate);
         let claims = [Statement::Ratio([a, b], [1.0, 1.2]), Statement::Equal(words(&["a", "b"]), 0.02)];

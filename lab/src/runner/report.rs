@@ -95,11 +95,7 @@ fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figu
     };
     let line = |series: &Series| Line {
         name: series.line.clone(),
-        points: series
-            .points
-            .iter()
-            .map(|point| Point { x: place(&point.x), datum: point.found.datum() })
-            .collect(),
+        points: series.points.iter().map(|(x, found)| Point { x: place(x), datum: found.datum() }).collect(),
     };
     let scale = match numbers {
         Some(_) => Scale::Linear,
@@ -155,11 +151,11 @@ pub fn shown_duration(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::series::{Found, SeriesPoint};
+    use crate::runner::series::Found;
 
     #[test]
     fn published_values_are_drawn_in_our_measure() {
-        let point = SeriesPoint { x: "b".into(), found: Found::Rounds(vec![(0, 50.0)]) };
+        let point = ("b".into(), Found::Rounds(vec![(0, 50.0)]));
         let series = [Series { line: "ours".into(), points: vec![point] }];
         let mut published = [Published { name: "theirs".into(), points: vec![(0.0, 300.0), (1.0, 100.0)] }];
         in_our_measure(&mut published, &"b".into(), 1.0, &series);

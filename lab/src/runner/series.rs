@@ -10,14 +10,8 @@ use crate::quantity::Quantity;
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) line: String,
-    pub(super) points: Vec<SeriesPoint>,
-}
-
-/// A place of a line.
-#[derive(Clone, Debug)]
-pub(super) struct SeriesPoint {
-    pub(super) x: Scalar,
-    pub(super) found: Found,
+    /// Places, and what was found there.
+    pub(super) points: Vec<(Scalar, Found)>,
 }
 
 /// Values by round, or why there are none.
@@ -47,7 +41,7 @@ impl Series {
                         && figure.only.iter().all(|(parameter, value)| has(parameter, value))
                 };
                 let found = found(records.iter().filter(is_of), figure.y)?;
-                Some(SeriesPoint { x, found })
+                Some((x, found))
             };
             Self { points: xs.iter().filter_map(point).collect(), line: name }
         };
@@ -55,7 +49,7 @@ impl Series {
     }
 
     pub(super) fn at(&self, x: &Scalar) -> Option<&Found> {
-        self.points.iter().find(|point| point.x == *x).map(|point| &point.found)
+        self.points.iter().find(|(place, _)| place == x).map(|(_, found)| found)
     }
 }
 
@@ -102,9 +96,9 @@ pub(crate) fn found<'a>(records: impl Iterator<Item = &'a CellRecord>, what: Qua
 /// Places on the axis, in the order of the file.
 pub(super) fn names(series: &[Series]) -> Vec<Scalar> {
     let mut names: Vec<Scalar> = Vec::new();
-    for point in series.iter().flat_map(|series| &series.points) {
-        if !names.contains(&point.x) {
-            names.push(point.x.clone());
+    for (x, _) in series.iter().flat_map(|series| &series.points) {
+        if !names.contains(x) {
+            names.push(x.clone());
         }
     }
     names

@@ -126,13 +126,13 @@ fn queues_go_along() {
         exchange(&mut connection, 1);
         connection.client.write_all(b"request").unwrap();
         wait_for_input(&connection.server, 7);
-        cluster.hosts.network.unplug("client").unwrap();
+        cluster.hosts.network.plug("client", false).unwrap();
         connection.server.write_all(b"answer").unwrap();
         cluster.hold(flow_of(&connection.server));
         let state = give_away(connection.server);
         assert_eq!((&state.unread[..], &state.unacked[..]), (&b"request"[..], &b"answer"[..]));
         connection.server = cluster.take(&state, Place::Node(0));
-        cluster.hosts.network.plug_in("client").unwrap();
+        cluster.hosts.network.plug("client", true).unwrap();
         let mut bytes = [0; 7];
         connection.client.read_exact(&mut bytes[..6]).unwrap();
         assert_eq!(&bytes[..6], b"answer");
@@ -200,7 +200,7 @@ fn a_port_that_is_used_again_leads_to_the_front_end() {
         connection = cluster.move_to(connection, Place::Node(0));
         exchange(&mut connection, 2);
         let (flow, address) = (flow_of(&connection.server), connection.client.local_addr().unwrap());
-        cluster.hosts.network.unplug("node1").unwrap();
+        cluster.hosts.network.plug("node1", false).unwrap();
         reset(connection.client);
         wait_until(|| cluster.table.report(flow).unwrap().rst);
         assert!(!cluster.table.report(flow).unwrap().replaced);
@@ -216,7 +216,7 @@ fn a_port_that_is_used_again_leads_to_the_front_end() {
         again = cluster.move_to(again, Place::Node(1));
         exchange(&mut again, 4);
         assert!(!cluster.table.report(flow).unwrap().replaced);
-        cluster.hosts.network.plug_in("node1").unwrap();
+        cluster.hosts.network.plug("node1", true).unwrap();
     }
 }
 

@@ -78,20 +78,13 @@ impl Network {
         Ok(host)
     }
 
-    /// Takes the host off the bridge: nothing reaches it, and nothing leaves it.
+    /// Takes the host off the bridge, so that nothing reaches it, and nothing leaves it; or puts it on the bridge again.
     ///
     /// # Errors
     /// If there is no host of this name.
-    pub fn unplug(&self, name: &str) -> Result<()> {
-        self.bridge.ip(&format!("link set {name} nomaster\n"))
-    }
-
-    /// Undoes [`Network::unplug`].
-    ///
-    /// # Errors
-    /// If there is no host of this name.
-    pub fn plug_in(&self, name: &str) -> Result<()> {
-        self.bridge.ip(&format!("link set {name} master {BRIDGE}\n"))
+    pub fn plug(&self, name: &str, is_on: bool) -> Result<()> {
+        let bridge = if is_on { format!("master {BRIDGE}") } else { "nomaster".to_owned() };
+        self.bridge.ip(&format!("link set {name} {bridge}\n"))
     }
 }
 

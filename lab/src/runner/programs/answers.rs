@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use super::program;
-use super::protocol::scheme;
+use super::protocol::names;
 use crate::experiment::ProtocolName;
 use crate::rig::{Certificate, loopback};
 
@@ -37,7 +37,7 @@ pub(super) fn check(
         // Behind the body.
         "--write-out".to_owned(),
         "%{http_version}".to_owned(),
-        format!("{}://{}{path}", scheme(protocol), loopback(port)),
+        format!("{}://{}{path}", names(protocol).0, loopback(port)),
     ];
     let output = program::run("curl", &arguments)?.output;
     let body = output.strip_suffix(version.as_bytes());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::program::{self, Ended};
-use super::protocol::{CIPHER, Made, alpn, scheme};
+use super::protocol::{CIPHER, Made, names};
 use crate::experiment::{H2loadText, ProtocolName};
 use crate::rig::loopback;
 
@@ -34,7 +34,7 @@ fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String
         arguments.push(format!("--connection-window-bits={WINDOW_BITS}"));
     }
     arguments.extend(requests.fields.iter().map(|(name, value)| format!("--header={name}: {value}")));
-    let (scheme, host) = (scheme(requests.protocol), loopback(port));
+    let (scheme, host) = (names(requests.protocol).0, loopback(port));
     // Each client asks for them in turn.
     arguments.extend(requests.path.paths().into_iter().map(|path| format!("{scheme}://{host}{path}")));
     arguments
@@ -53,7 +53,7 @@ fn understood(report: &str, load: &H2loadText, bytes: Option<u64>) -> Result<(u6
     let succeeded = count("status codes: ", " 2xx")?;
     ensure!(requests(" done")? > 0 || failed > 0, "nothing was answered in time");
     ensure!(failed == 0 && succeeded > 0, "of {} requests {failed} failed", requests(" started")?);
-    let (protocol, wanted) = (line("Application protocol: ")?, alpn(load.protocol));
+    let (protocol, wanted) = (line("Application protocol: ")?, names(load.protocol).1);
     ensure!(protocol == wanted, "the server speaks {protocol}, not {wanted}");
     let encrypted = (after("TLS Protocol: "), after("Cipher: "));
     let wanted = match load.protocol {

@@ -16,20 +16,12 @@ pub(in crate::runner) struct Made {
     pub(in crate::runner) idle_bytes: Option<f64>,
 }
 
-/// In a URL.
-pub(super) fn scheme(protocol: ProtocolName) -> &'static str {
+/// In a URL, and in ALPN; `h2c`, which is in clear and has no ALPN, is its name in the reports of h2load.
+pub(super) fn names(protocol: ProtocolName) -> (&'static str, &'static str) {
     match protocol {
-        ProtocolName::Http1Tls | ProtocolName::Http2Tls => "https",
-        ProtocolName::Http2Clear => "http",
-    }
-}
-
-/// Its name in ALPN; `h2c`, which is in clear and has no ALPN, in the reports of h2load.
-pub(super) fn alpn(protocol: ProtocolName) -> &'static str {
-    match protocol {
-        ProtocolName::Http1Tls => "http/1.1",
-        ProtocolName::Http2Tls => "h2",
-        ProtocolName::Http2Clear => "h2c",
+        ProtocolName::Http1Tls => ("https", "http/1.1"),
+        ProtocolName::Http2Tls => ("https", "h2"),
+        ProtocolName::Http2Clear => ("http", "h2c"),
     }
 }
 
