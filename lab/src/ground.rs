@@ -29,14 +29,6 @@ impl Ground<'_> {
     }
 }
 
-/// What a procedure has found under one load, of one contender, in one round.
-#[derive(Debug)]
-pub(crate) struct Finding {
-    pub(crate) load: String,
-    pub(crate) contender: String,
-    pub(crate) round: usize,
-    pub(crate) values: Result<BTreeMap<Quantity, f64>>,
-}
-
-/// Takes each finding as soon as there is one.
-pub(crate) type Keep<'a> = &'a mut dyn FnMut(Finding) -> Result<()>;
+/// Takes what a procedure has found under a load, of a contender, in a round, as soon as it is there.
+pub(crate) type Keep<'a> =
+    &'a mut dyn FnMut(&str, &str, usize, Result<BTreeMap<Quantity, f64>>) -> Result<()>;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::ground::{Finding, Ground, Keep};
+use crate::ground::{Ground, Keep};
 use crate::quantity::Quantity;
 use crate::rig::processes::children_cpu;
 use crate::rig::{Machine, find_program, output_of, own_folder};
@@ -64,7 +64,7 @@ pub(crate) fn run(settings: &ChainSettings, ground: Ground<'_>, keep: Keep<'_>) 
                     said.push(output);
                     values
                 });
-                keep(Finding { load: chain.name.clone(), contender: way.to_owned(), round, values })?;
+                keep(&chain.name, way, round, values)?;
             }
             ensure!(said.windows(2).all(|two| two[0] == two[1]), "{}: the ways say {said:?}", chain.name);
         }

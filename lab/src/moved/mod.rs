@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 
 use crate::files;
-use crate::ground::{Finding, Ground, Keep};
+use crate::ground::{Ground, Keep};
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
@@ -64,8 +64,7 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
                 let mut loads = sizes.iter().flat_map(|size| [(*size, true), (*size, false)]);
                 let kept = loads.try_for_each(|(size, is_kept)| {
                     let load = format!("{size}, {} connections", if is_kept { "kept" } else { "new" });
-                    let values = server.cell(size, is_kept);
-                    keep(Finding { load, contender: contender.to_owned(), round, values })
+                    keep(&load, contender, round, server.cell(size, is_kept))
                 });
                 shared.stop(&hosts, address);
                 kept

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ground::{Finding, Ground, Keep};
+use crate::ground::{Ground, Keep};
 use crate::load::{Load, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::{loopback, own_folder};
@@ -44,8 +44,7 @@ pub(crate) fn run(settings: &RestartSettings, ground: Ground<'_>, keep: Keep<'_>
     let objects = if ground.is_tiny { settings.objects.min(TINY_OBJECTS) } else { settings.objects };
     let settings = &RestartSettings { objects, ..settings.clone() };
     for round in 0..ground.rounds {
-        let values = measure(settings, ground);
-        keep(Finding { load: settings.objects.to_string(), contender: "baton".to_owned(), round, values })?;
+        keep(&settings.objects.to_string(), "baton", round, measure(settings, ground))?;
     }
     Ok(())
 }

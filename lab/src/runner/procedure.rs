@@ -8,8 +8,8 @@ use super::effort::Effort;
 use super::manifest;
 use super::record::{CellRecord, Journal, Outcome};
 use super::settings::RunSettings;
-use crate::experiment::{Experiment, Parameters, ProcedureText};
-use crate::ground::{Finding, Ground};
+use crate::experiment::{Experiment, ProcedureText};
+use crate::ground::Ground;
 use crate::rig::platform;
 use crate::servers::ServerKind;
 use crate::{chains, moved, restart};
@@ -33,22 +33,16 @@ pub(super) fn run(
         duration: effort.duration(experiment),
         is_tiny: effort == Effort::Tenth,
     };
-    let mut keep = |finding: Finding| {
-        let Finding { load, contender, round, values } = finding;
-        let parameters = Parameters::from([
-            ("load".to_owned(), load.as_str().into()),
-            ("contender".to_owned(), contender.as_str().into()),
-        ]);
-        let outcome = Outcome::of(values);
-        let load_average = manifest::load_average();
+    let mut keep = |load: &str, contender: &str, round, values| {
+        let parameters = [("load", load), ("contender", contender)];
         journal.keep(CellRecord {
-            load,
-            contender,
-            parameters,
+            load: load.to_owned(),
+            contender: contender.to_owned(),
+            parameters: parameters.map(|(name, value)| (name.to_owned(), value.into())).into(),
             round,
-            outcome,
+            outcome: Outcome::of(values),
             disturbed: false,
-            load_average,
+            load_average: manifest::load_average(),
         })
     };
     match procedure {

@@ -26,12 +26,10 @@ fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String
         format!("--max-concurrent-streams={}", requests.streams),
         format!("--tls13-ciphers={CIPHER}"),
     ];
-    arguments.push(match requests.protocol {
-        ProtocolName::Http1Tls => "--h1".to_owned(),
-        ProtocolName::Http2Tls | ProtocolName::Http2Clear => format!("--window-bits={WINDOW_BITS}"),
-    });
-    if requests.protocol != ProtocolName::Http1Tls {
-        arguments.push(format!("--connection-window-bits={WINDOW_BITS}"));
+    match requests.protocol {
+        ProtocolName::Http1Tls => arguments.push("--h1".to_owned()),
+        ProtocolName::Http2Tls | ProtocolName::Http2Clear => arguments
+            .extend(["window", "connection-window"].map(|window| format!("--{window}-bits={WINDOW_BITS}"))),
     }
     arguments.extend(requests.fields.iter().map(|(name, value)| format!("--header={name}: {value}")));
     let (scheme, host) = (names(requests.protocol).0, loopback(port));
