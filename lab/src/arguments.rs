@@ -1,6 +1,7 @@
 //! The command line of `baton-lab`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use baton_lab::runner::RunSettings;
 use clap::{Args, Parser, Subcommand};
@@ -99,9 +100,14 @@ pub(crate) struct DemoArguments {
     #[arg(long, default_value = "target/release/baton")]
     pub(crate) baton: PathBuf,
     /// How long; until it is interrupted unless given
-    #[arg(long)]
-    pub(crate) seconds: Option<f64>,
+    #[arg(long, value_parser = duration)]
+    pub(crate) seconds: Option<Duration>,
     /// Where mount points, configurations and logs are put
     #[arg(long, default_value_os_t = std::env::temp_dir().join("baton-demo-cluster"))]
     pub(crate) folder: PathBuf,
+}
+
+fn duration(seconds: &str) -> Result<Duration, String> {
+    let found = seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    found.ok_or_else(|| format!("{seconds} is not a number of seconds"))
 }

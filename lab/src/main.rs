@@ -27,7 +27,9 @@ fn main() -> ExitCode {
         Command::Docs { check: true, .. } => check_documents(),
         Command::Docs { simulated, .. } => write_documents(simulated.as_deref()),
         Command::Peers(arguments) => peers(arguments),
-        Command::DemoCluster(arguments) => demonstrate_cluster(arguments),
+        Command::DemoCluster(DemoArguments { baton, seconds, folder }) => {
+            demo::run(&baton, &folder, seconds).map(|()| true)
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -196,21 +198,12 @@ fn write_page(reports: &[Report], page: Option<&Path>) -> Result<()> {
     })
 }
 
-fn demonstrate_cluster(arguments: DemoArguments) -> Result<bool> {
-    demo::run(&arguments.baton, &arguments.folder, arguments.seconds.map(duration).transpose()?)?;
-    Ok(true)
-}
-
 /// Prints a result. A reader that has seen enough (`baton-lab list | head`) is no failure.
 fn print(text: &str) -> Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
-}
-
-fn duration(seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} is not a number of seconds"))
 }
 
 #[cfg(test)]

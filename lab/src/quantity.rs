@@ -42,7 +42,6 @@ quantities! {
     Megabytes, More, "MB/s";
     GoodputMbit, More, "Mb/s in time";
     CpuUs, Less, "CPU µs/request";
-    ServerCpus, Less, "CPUs of the server";
     ClientCpus, Less, "CPUs of the client";
     P50Us, Less, "median latency, µs";
     P99Us, Less, "99 % latency, µs";

@@ -23,14 +23,8 @@ pub(crate) fn short(value: f64) -> String {
 /// With a comma between thousands.
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if value < 0 { format!("-{text}") } else { text }
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    format!("{}{}", if value < 0 { "-" } else { "" }, groups.collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 
 use crate::files;
@@ -21,6 +20,7 @@ use crate::ground::{Ground, Keep};
 use crate::load::{Load, LoadReport, LoadRequest, LoadSettings};
 use crate::quantity::Quantity;
 use crate::rig::network::{ClusterHosts, Network};
+use crate::rig::processes::cpu_time;
 use crate::rig::{Groups, Machine, own_folder};
 use plain::{Files, Shared};
 
@@ -86,12 +86,13 @@ impl TriedServer<'_> {
     fn cell(&self, size: u64, is_kept: bool) -> Result<BTreeMap<Quantity, f64>> {
         let load = |connections, duration| self.load(size, is_kept, connections, duration);
         load(CONNECTIONS, WARM_UP)?;
-        let before = (self.shared.front_cpu(), process_cpu());
+        let own = [std::process::id() as i32];
+        let before = (self.shared.front_cpu(), cpu_time(&own));
         let report = load(CONNECTIONS, self.duration)?;
         let us = |now: Duration, before| {
             now.saturating_sub(before).as_secs_f64() * 1e6 / report.answered().max(1) as f64
         };
-        let (front_us, added_us) = (us(self.shared.front_cpu(), before.0), us(process_cpu(), before.1));
+        let (front_us, added_us) = (us(self.shared.front_cpu(), before.0), us(cpu_time(&own), before.1));
         let alone = load(1, self.duration / 2)?;
         Ok([
             (Quantity::Rate, report.rate()),
@@ -114,12 +115,6 @@ impl TriedServer<'_> {
         report.judge()?;
         Ok(report)
     }
-}
-
-/// CPU time of this process so far.
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn path_of(size: u64) -> String {

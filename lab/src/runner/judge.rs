@@ -37,32 +37,19 @@ fn ratio(pair: &[Aggregate; 2], [low, high]: [f64; 2], series: &[Series]) -> Jud
         return open(format!("no round has both {} and {}", pair[0], pair[1]));
     };
     let found = paired.ratio;
-    let verdict = match Place::of(found, low, high) {
-        Place::Inside => Verdict::Holds,
-        Place::Beside => Verdict::Open(format!("{} is only partly within {low} and {high}", shown(found))),
-        Place::Outside => Verdict::DoesNotHold(format!("{} is not within {low} and {high}", shown(found))),
+    let verdict = match is_within(found, low, high) {
+        Some(true) => Verdict::Holds,
+        None => Verdict::Open(format!("{} is only partly within {low} and {high}", shown(found))),
+        Some(false) => Verdict::DoesNotHold(format!("{} is not within {low} and {high}", shown(found))),
     };
     (shown(found), verdict)
 }
 
-/// Where an interval is, seen from bounds.
-enum Place {
-    /// Its median is within them.
-    Inside,
-    /// Its median is not, but a part of it is.
-    Beside,
-    /// No part of it is.
-    Outside,
-}
-
-impl Place {
-    fn of(found: Interval, low: f64, high: f64) -> Self {
-        match (low..=high).contains(&found.median) {
-            true => Self::Inside,
-            false if found.low <= high && found.high >= low => Self::Beside,
-            false => Self::Outside,
-        }
-    }
+/// Whether the median lies within bounds; `None` if it does not, but a part of the interval does.
+fn is_within(found: Interval, low: f64, high: f64) -> Option<bool> {
+    let is_inside = (low..=high).contains(&found.median);
+    let is_beside = found.low <= high && found.high >= low;
+    (is_inside || !is_beside).then_some(is_inside)
 }
 
 /// Neighbours in this order: the first may not be below the second by more than a part.
@@ -90,10 +77,10 @@ fn at_each_place(
     for [ours, theirs] in pairs {
         for (x, Paired { ratio, .. }) in paired_places(ours, theirs, series) {
             let what = format!("{ours} : {theirs} at {x}: {}", shown(ratio));
-            match Place::of(ratio, low, high) {
-                Place::Inside => {}
-                Place::Beside => partly.push(what.clone()),
-                Place::Outside => against.push(what.clone()),
+            match is_within(ratio, low, high) {
+                Some(true) => {}
+                None => partly.push(what.clone()),
+                Some(false) => against.push(what.clone()),
             }
             compared.push(((ratio.median - low).min(high - ratio.median), what));
         }

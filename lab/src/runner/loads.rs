@@ -215,7 +215,6 @@ impl Used<'_> {
     pub(super) fn tell(&self, values: &mut Values, requests: u64, span: Duration) {
         let cpu_us = self.cpu.as_secs_f64() * 1e6 / requests.max(1) as f64;
         values.insert(Quantity::CpuUs, cpu_us);
-        values.insert(Quantity::ServerCpus, self.cpu.as_secs_f64() / span.as_secs_f64());
         self.attempt.stage.not_here.or_tell(&self.readings, requests, span, values);
         let share = |name| values.get(&name).copied();
         let copies = share(Quantity::KernelCopyShare).zip(share(Quantity::UserCopyShare));
