@@ -81,6 +81,7 @@ pub fn run(experiment: &Experiment, settings: &RunSettings) -> Result<()> {
     }
     let effort = settings.effort;
     let site = Site::new(&experiment.head.site, effort == Effort::Tenth)?;
+    site.made.iter().for_each(|made| eprint!("{made}"));
     let folder = settings.folder.join(&experiment.name);
     let stage = Stage::prepare(experiment, &folder, site, baton, set_of(&settings.settings)?)?;
     let manifest =

@@ -23,7 +23,7 @@ pub(super) struct Site {
     /// Requests after which a sequence repeats itself.
     length: usize,
     /// A site after a source, with its script.
-    made: Option<baton_load::site::LoadSite>,
+    pub(super) made: Option<baton_load::site::LoadSite>,
 }
 
 impl Site {
