@@ -101,11 +101,7 @@ impl Exchange {
     /// Closes the connection and opens another.
     pub(super) fn reopen(&mut self, wire: &mut Wire) -> Result<()> {
         // Closing the old socket, by dropping it, takes it out of the epoll set as well.
-        self.socket = wire.connect(self.token)?;
-        self.state = State::Resting;
-        self.fresh = true;
-        self.is_connected = false;
-        self.closes = false;
+        *self = Self { target: self.target, differs: self.differs, ..Self::open(self.token, wire)? };
         Ok(())
     }
 

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::program;
 use super::protocol::names;
 use crate::experiment::ProtocolName;
-use crate::rig::{Certificate, loopback};
+use crate::rig::{Certificate, loopback, output_of};
 
 /// Requests the file with this version of HTTP, and compares the answer with it. A path with a query is a program's, which
 /// answers something.
@@ -27,19 +27,11 @@ pub(super) fn check(
         ProtocolName::Http2Tls => ("2", "--http2"),
         ProtocolName::Http2Clear => ("2", "--http2-prior-knowledge"),
     };
-    let arguments = [
-        "--silent".to_owned(),
-        "--show-error".to_owned(),
-        "--fail".to_owned(),
-        flag.to_owned(),
-        "--cacert".to_owned(),
-        certificate.chain.display().to_string(),
-        // Behind the body.
-        "--write-out".to_owned(),
-        "%{http_version}".to_owned(),
-        format!("{}://{}{path}", names(protocol).0, loopback(port)),
-    ];
-    let output = program::run("curl", &arguments)?.output;
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", flag, "--cacert"]).arg(&certificate.chain);
+    // Behind the body.
+    curl.args(["--write-out", "%{http_version}"]);
+    let output = output_of(curl.arg(format!("{}://{}{path}", names(protocol).0, loopback(port))))?;
     let body = output.strip_suffix(version.as_bytes());
     let body = body.with_context(|| format!("it does not answer over HTTP/{version}"))?;
     if path.contains('?') {

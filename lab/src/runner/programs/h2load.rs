@@ -1,10 +1,11 @@
 //! Requests on kept connections: `h2load`, the load generator of nghttp2, and what it reports.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::program::{self, Ended};
+use super::program;
 use super::protocol::{CIPHER, Made, names};
 use crate::experiment::{H2loadText, ProtocolName};
 use crate::rig::loopback;
@@ -14,9 +15,9 @@ use crate::rig::loopback;
 /// # Errors
 /// If `h2load` is missing, a request fails, or the server speaks another protocol or cipher or sends another length.
 pub(super) fn load(requests: &H2loadText, bytes: Option<u64>, port: u16, duration: Duration) -> Result<Made> {
-    let Ended { output, elapsed, cpu } = program::run("h2load", &arguments(requests, port, duration))?;
-    let (requests, bytes) = understood(&String::from_utf8_lossy(&output), requests, bytes)?;
-    Ok(Made { requests, bytes, elapsed, client_cpu: cpu, idle_bytes: None })
+    let mut h2load = Command::new("h2load");
+    h2load.args(arguments(requests, port, duration));
+    program::run(&mut h2load, |report| understood(report, requests, bytes))
 }
 
 fn arguments(requests: &H2loadText, port: u16, duration: Duration) -> Vec<String> {

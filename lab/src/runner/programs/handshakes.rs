@@ -1,10 +1,11 @@
 //! Handshakes: `openssl s_time` opens a connection after the other, with a request on each, and what it reports.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::program::{self, Ended};
+use super::program;
 use super::protocol::{CIPHER, Made, SMALL};
 use crate::rig::loopback;
 
@@ -14,20 +15,14 @@ use crate::rig::loopback;
 /// If `openssl` is missing or fails, a body is missing, or sessions were resumed where they should not be, or not
 /// where they should.
 pub(super) fn load(resumed: bool, port: u16, duration: Duration) -> Result<Made> {
-    let (path, bytes) = SMALL;
-    let arguments = [
-        "s_time".to_owned(),
-        if resumed { "-reuse" } else { "-new" }.to_owned(),
-        "-tls1_3".to_owned(),
-        format!("-ciphersuites={CIPHER}"),
-        format!("-connect={}", loopback(port)),
-        format!("-www={path}"),
-        format!("-time={}", duration.as_secs_f64().ceil()),
-    ];
-    let Ended { output, elapsed, cpu } = program::run("openssl", &arguments)?;
-    let connections = understood(&String::from_utf8_lossy(&output), resumed)?;
-    let (requests, bytes) = (connections, connections * bytes);
-    Ok(Made { requests, bytes, elapsed, client_cpu: cpu, idle_bytes: None })
+    let mut openssl = Command::new("openssl");
+    openssl.args(["s_time", if resumed { "-reuse" } else { "-new" }, "-tls1_3", "-www", SMALL.0]);
+    openssl.arg(format!("-ciphersuites={CIPHER}")).arg(format!("-connect={}", loopback(port)));
+    openssl.arg(format!("-time={}", duration.as_secs_f64().ceil()));
+    program::run(&mut openssl, |report| {
+        let connections = understood(report, resumed)?;
+        Ok((connections, connections * SMALL.1))
+    })
 }
 
 /// The number of connections, from what it reports at its end.
