@@ -44,7 +44,7 @@ pub(crate) enum LoadText {
 }
 
 /// A closed loop.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClosedText {
     #[serde(default = "usual::<64>")]
@@ -177,58 +177,47 @@ pub(crate) enum Ask {
 impl LoadText {
     /// A closed loop that asks for what the site's script has.
     pub(crate) fn of_script() -> Self {
-        Self::Closed(ClosedText::of(64, Ask::One(SCRIPT.to_owned())))
+        Self::Closed(ClosedText::of(64, Ask::default()))
     }
 
     /// What a server must be able to do for it.
     pub(crate) fn needs(&self) -> BTreeSet<Ability> {
-        let mut needs = BTreeSet::new();
-        let paths: Vec<&str> = match self {
-            Self::Closed(load) => {
-                needs.extend(accepts_codings(&load.fields).then_some(Ability::Compression));
-                load.ask.paths()
-            }
-            Self::Paced(load) => load.ask.paths(),
-            Self::SlowReaders(load) => load.ask.paths(),
-            Self::Fault(load) => load.ask.paths(),
-            Self::Stepped { path, .. } | Self::Traced { path, .. } => vec![path],
-            Self::Sessions(_) => Vec::new(),
+        let coded = |fields| accepts_codings(fields).then_some(Ability::Compression);
+        let (paths, abilities): (Vec<&str>, Vec<Ability>) = match self {
+            Self::Closed(load) => (load.ask.paths(), coded(&load.fields).into_iter().collect()),
+            Self::Paced(load) => (load.ask.paths(), vec![]),
+            Self::SlowReaders(load) => (load.ask.paths(), vec![]),
+            Self::Fault(load) => (load.ask.paths(), vec![]),
+            Self::Stepped { path, .. } | Self::Traced { path, .. } => (vec![path], vec![]),
+            Self::Sessions(_) => (vec![], vec![]),
             // Scripts ask for files.
-            Self::Visits { .. } => vec!["/"],
-            Self::Handshakes { .. } | Self::IdleTls { .. } => {
-                needs.insert(Ability::Tls);
-                Vec::new()
-            }
+            Self::Visits { .. } => (vec!["/"], vec![]),
+            Self::Handshakes { .. } | Self::IdleTls { .. } => (vec![], vec![Ability::Tls]),
             Self::H2load(load) => {
-                needs.extend(match load.protocol {
-                    ProtocolName::Http1Tls => [Ability::Tls].as_slice(),
-                    ProtocolName::Http2Tls => &[Ability::Tls, Ability::H2],
-                    ProtocolName::Http2Clear => &[Ability::H2c],
-                });
-                needs.extend(accepts_codings(&load.fields).then_some(Ability::Compression));
-                load.path.paths()
+                let of_protocol = match load.protocol {
+                    ProtocolName::Http1Tls => vec![Ability::Tls],
+                    ProtocolName::Http2Tls => vec![Ability::Tls, Ability::H2],
+                    ProtocolName::Http2Clear => vec![Ability::H2c],
+                };
+                (load.path.paths(), of_protocol.into_iter().chain(coded(&load.fields)).collect())
             }
         };
         // The site knows what its script needs.
-        needs.extend(paths.into_iter().filter(|path| *path != SCRIPT).map(ability_of));
-        needs
+        let of_paths = paths.into_iter().filter(|path| *path != SCRIPT).map(ability_of);
+        of_paths.chain(abilities).collect()
     }
 }
 
 impl ClosedText {
     /// Of these requests over kept connections, and nothing else.
     pub(crate) fn of(connections: usize, ask: Ask) -> Self {
-        Self {
-            connections,
-            ask,
-            close: false,
-            idle: 0,
-            fields: BTreeMap::new(),
-            upload: None,
-            set_mib: None,
-            sleep: false,
-            verify: false,
-        }
+        Self { connections, ask, ..Self::default() }
+    }
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Self::One(SCRIPT.to_owned())
     }
 }
 
