@@ -34,6 +34,14 @@ impl LoadReport {
         }
         self.unfair().into_iter().next().map_or(Ok(()), |unfair| Err(NoResult::Unfair(unfair)))
     }
+
+    /// The report, if it counts: a server that answered wrongly even once has no figures.
+    ///
+    /// # Errors
+    /// The reason why it is no result.
+    pub fn judged(self) -> Result<Self, NoResult> {
+        self.judge().map(|()| self)
+    }
 }
 
 impl fmt::Display for NoResult {

@@ -111,9 +111,7 @@ impl TriedServer<'_> {
             ..LoadSettings::new(self.address, duration)
         };
         let request = LoadRequest::file(path_of(size), size);
-        let report = self.hosts.client.run(|| Load::connect(&load, [request])?.run())?;
-        report.judge()?;
-        Ok(report)
+        Ok(self.hosts.client.run(|| Load::connect(&load, [request])?.run())?.judged()?)
     }
 }
 

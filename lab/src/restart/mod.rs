@@ -138,8 +138,7 @@ fn ask(settings: &RestartSettings, address: SocketAddr, numbers: impl Iterator<I
         sleep: true,
         ..LoadSettings::new(address, FILL_MAX)
     };
-    let report = Load::connect(&load, requests)?.run()?;
-    report.judge()?;
+    let report = Load::connect(&load, requests)?.run()?.judged()?;
     ensure!(report.requests == count, "only {} of {count} objects came", report.requests);
     Ok(())
 }

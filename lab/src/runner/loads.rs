@@ -10,7 +10,7 @@ use super::programs::{self, Made};
 use super::stage::{Contestant, Stage};
 use super::turn::{Turn, Values};
 use crate::experiment::{Beside, ClosedText, LoadText, PacedText, accepts_codings};
-use crate::load::{Expects, Load, LoadReport, LoadSettings, NoResult};
+use crate::load::{Expects, Load, LoadReport, LoadSettings};
 use crate::meters::{Meters, Reading};
 use crate::quantity::Quantity;
 use crate::rig::CpuTicks;
@@ -57,7 +57,7 @@ impl Attempt<'_> {
         let mut client = contestant.on_client(|| Load::connect(&settings, requests))?;
         let memory = memory_bytes(&server.processes());
         let watch = Watch::begin(*self)?;
-        let report = without_failures(contestant.on_client(|| client.run())?)?;
+        let report = contestant.on_client(|| client.run())?.judged()?;
         let used = watch.end()?;
         let client_cpus = report.client_utilisation();
         let mut values = of_report(&report);
@@ -89,14 +89,14 @@ impl Attempt<'_> {
             Load::connect(&settings, stage.site.requests(&load.ask, 0)?)
         };
         // The first request for each file is not measured.
-        without_failures(connect(LEAD)?.run()?)?;
-        let alone = without_failures(connect(turn.duration / 2)?.run()?)?;
+        connect(LEAD)?.run()?.judged()?;
+        let alone = connect(turn.duration / 2)?.run()?.judged()?;
         let mut values = Values::new();
         let alone_p99_us = alone.latencies.us(0.99);
         let report = match &load.beside {
             None => {
                 let watch = Watch::begin(*self)?;
-                let report = without_failures(connect(turn.duration)?.run()?)?;
+                let report = connect(turn.duration)?.run()?.judged()?;
                 watch.end()?.tell(&mut values, report.answered(), report.span);
                 report
             }
@@ -122,8 +122,8 @@ impl Attempt<'_> {
             (other.join(), report)
         });
         let other = other.map_err(|_| anyhow!("the load beside has failed"))?;
-        without_failures(other?).context("the load beside")?;
-        Ok(without_failures(report?)?)
+        other?.judged().context("the load beside")?;
+        Ok(report?.judged()?)
     }
 
     /// A load that another program makes.
@@ -142,11 +142,6 @@ impl Attempt<'_> {
         used.tell(&mut values, requests, elapsed);
         Ok((values, used.foreign(elapsed) > FOREIGN_MAX))
     }
-}
-
-/// A server that answered wrongly even once has no figures.
-pub(super) fn without_failures(report: LoadReport) -> Result<LoadReport, NoResult> {
-    report.judge().map(|()| report)
 }
 
 pub(super) fn of_report(report: &LoadReport) -> Values {
