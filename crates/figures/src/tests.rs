@@ -1,7 +1,8 @@
 //! A report with one of everything, and what each form of it has to show.
 
 use crate::{
-    Axis, Claim, Datum, Figure, FigureKind, Interval, Line, Point, Published, Report, Table, Verdict, claims_table, page,
+    Axis, Claim, Datum, Figure, FigureKind, Interval, Line, Point, Published, Report, Table, Verdict,
+    claims_table, page,
 };
 
 fn report() -> Report {
@@ -161,10 +162,7 @@ fn each_claim_is_a_row_and_those_that_fail_are_explained() {
 fn a_report_has_words_tables_and_verdicts_in_this_order() {
     let text = report().to_markdown();
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
-    assert!(
-        text.starts_with("What this shows.\n\nThroughput & more (requests/s):\n\n| nodes |"),
-        "{text}"
-    );
+    assert!(text.starts_with("What this shows.\n\nThroughput & more (requests/s):\n\n| nodes |"), "{text}");
     assert!(at("All numbers:") < at("| `example` | four times |"));
 }
 

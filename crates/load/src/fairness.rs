@@ -111,7 +111,8 @@ mod tests {
     fn each_criterion_has_its_name() {
         // Everything is slow alike: no size is above the mean.
         let all = judge(&[client(&[(1, 1000, 110), (2, 1000, 110)])]);
-        let unfair = |bytes, client, limit| Unfair { bytes, client, percent: 11.0, limit: TimeoutLimit::Fixed(limit) };
+        let unfair =
+            |bytes, client, limit| Unfair { bytes, client, percent: 11.0, limit: TimeoutLimit::Fixed(limit) };
         assert_eq!(all[0], unfair(None, None, OVERALL_PERCENT));
         assert!(!all.iter().any(|unfair| matches!(unfair.limit, TimeoutLimit::Mean(_))));
         assert!(all.contains(&unfair(Some(2), Some(0), CLIENT_PERCENT)));

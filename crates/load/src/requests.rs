@@ -50,7 +50,10 @@ mod tests {
     #[test]
     fn what_is_posted_tells_requests_of_one_path_apart() {
         let fields = "X: y\r\n".to_owned();
-        let post = |body: &str| LoadRequest { fields: fields.clone(), ..LoadRequest::page("/a", None).posting(body.into()) };
+        let post = |body: &str| LoadRequest {
+            fields: fields.clone(),
+            ..LoadRequest::page("/a", None).posting(body.into())
+        };
         let (_, different) = RequestOrder::of([post("one"), post("other"), post("one")]);
         assert_eq!(different.len(), 2);
         let text = String::from_utf8(different[0].wire("127.0.0.1", false)).unwrap();

@@ -134,8 +134,7 @@ mod tests {
         assert_eq!(script.session(0), [step(0, 0), step(1, 300)]);
         assert_eq!(script.session(1), [step(1, 0)]);
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        let named =
-            |script: &Script| String::from_utf8(script.targets(address).bytes(0).to_vec()).unwrap();
+        let named = |script: &Script| String::from_utf8(script.targets(address).bytes(0).to_vec()).unwrap();
         assert!(named(&script).contains("\r\nHost: 127.0.0.1:80\r\n"));
         assert!(named(&script.clone().with_host("site.example")).contains("\r\nHost: site.example\r\n"));
         assert_eq!(script.with_pauses(0.5).session(0)[1].pause(), Duration::from_millis(150));

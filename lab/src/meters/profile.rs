@@ -55,7 +55,14 @@ impl Meter for Profile {
         }
         self.perf.wait()?;
         let mut report = Command::new("perf");
-        report.args(["report", "--stdio", "--quiet", "--fields=overhead,sym", "--percent-limit=0", "--input"]);
+        report.args([
+            "report",
+            "--stdio",
+            "--quiet",
+            "--fields=overhead,sym",
+            "--percent-limit=0",
+            "--input",
+        ]);
         let text = output_of(report.arg(&self.data))?;
         let shares = shares(&String::from_utf8_lossy(&text));
         ensure!(shares[0] + shares[2] > 0.0, "perf took no sample");

@@ -40,9 +40,8 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.env("PATH", search_path()).stdin(Stdio::null()).output();
     let name = command.get_program().display();
-    let output = output.with_context(|| {
-        format!("{name} is not installed: scripts/setup-bench installs what is needed")
-    })?;
+    let output = output
+        .with_context(|| format!("{name} is not installed: scripts/setup-bench installs what is needed"))?;
     let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     let said = String::from_utf8_lossy(said);
     ensure!(output.status.success(), "{name}: {}, {}", output.status, said.trim());

@@ -69,7 +69,8 @@ impl SmallestFiles {
         let scattered = |number: usize| SplitMix64(number as u64).next();
         let sizes = script.requests().iter().map(|request| request.bytes.unwrap_or(0));
         let files = sizes.zip(counts(script)).enumerate();
-        let mut files: Vec<_> = files.map(|(number, (bytes, count))| (bytes, scattered(number), count)).collect();
+        let mut files: Vec<_> =
+            files.map(|(number, (bytes, count))| (bytes, scattered(number), count)).collect();
         files.sort_unstable();
         let mut so_far = Self::default();
         let mut add = |(bytes, _, count): (u64, u64, u64)| {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::scripted::{Answer, bytes_of, ok, serve};
 
 use baton_load::sessions::{self, SessionLoad, SessionSettings};
-use baton_load::{Failure, LoadReport, LoadRequest, Script, ScriptStep, SizeCounts, TimeoutLimit, Unfair, files};
+use baton_load::{
+    Failure, LoadReport, LoadRequest, Script, ScriptStep, SizeCounts, TimeoutLimit, Unfair, files,
+};
 
 /// A script of one session, over and over.
 fn script(requests: &[(LoadRequest, u32)]) -> Script {
