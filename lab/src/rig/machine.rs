@@ -79,11 +79,6 @@ impl Machine {
         self.client_cpus == self.server_cpus
     }
 
-    /// What the client uses of the server's CPUs, if it uses this much of its own.
-    pub(crate) fn beside_server(&self, client_utilisation: f64) -> f64 {
-        if self.has_client_beside_server() { client_utilisation } else { 0.0 }
-    }
-
     /// One line about the conditions.
     pub(crate) fn description(&self) -> String {
         format!(

@@ -69,7 +69,8 @@ impl Attempt<'_> {
             let bytes = memory.saturating_sub(memory_before) as f64;
             values.insert(Quantity::IdleBytes, bytes / idle_connections as f64);
         }
-        let foreign = used.foreign(report.span) - stage.machine.beside_server(client_cpus);
+        let beside = if stage.machine.has_client_beside_server() { client_cpus } else { 0.0 };
+        let foreign = used.foreign(report.span) - beside;
         let spoiled_client = !sleep && client_cpus < SPINNING_CLIENT_MIN;
         let foreign_max = if contestant.has_disk() { FOREIGN_BESIDE_DISK_MAX } else { FOREIGN_MAX };
         Ok((values, foreign > foreign_max || spoiled_client))

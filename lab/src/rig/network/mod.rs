@@ -202,14 +202,9 @@ impl Host {
     /// # Errors
     /// If the kernel does not count that.
     pub fn counter(&self, group: &str, name: &str) -> Result<u64> {
-        let texts =
-            self.run(|| ["snmp", "netstat"].map(|f| std::fs::read_to_string(format!("{STATISTICS}/{f}"))));
-        for text in texts {
-            if let Some(value) = counter_in(&text?, group, name) {
-                return Ok(value);
-            }
-        }
-        anyhow::bail!("the kernel does not count {group} {name}")
+        let read = |file: &str| std::fs::read_to_string(format!("{STATISTICS}/{file}"));
+        let text = self.run(|| anyhow::Ok(read("snmp")? + &read("netstat")?))?;
+        counter_in(&text, group, name).with_context(|| format!("the kernel does not count {group} {name}"))
     }
 
     /// Bytes that have left by its interface on the bridge so far, link headers included.

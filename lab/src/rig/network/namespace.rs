@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -53,7 +53,8 @@ impl Namespace {
 
     /// Runs `work` on a thread in the namespace.
     pub(super) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let namespace = File::open(path_of(&self.name)).expect("the namespace lives as long as its value");
+        let namespace =
+            File::open(Path::new(FOLDER).join(&self.name)).expect("the namespace lives as long as its value");
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
                 setns(namespace, CloneFlags::CLONE_NEWNET)
@@ -110,10 +111,6 @@ fn remove(name: &str) {
     }
     // Another run may have removed it meanwhile.
     let _ = run(IP, &["netns", "del", name]);
-}
-
-fn path_of(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(name)
 }
 
 const IP: &str = "ip";
