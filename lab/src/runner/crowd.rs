@@ -17,6 +17,15 @@ pub(super) struct Crowd {
     refused: AtomicUsize,
 }
 
+/// Lets all clients of a crowd disconnect when it is dropped.
+pub(super) struct Stop<'a>(pub(super) &'a Crowd);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Crowd {
     /// How many have got the beginning of a good response.
     pub(super) fn served(&self) -> usize {
@@ -26,11 +35,6 @@ impl Crowd {
     /// How many got another response, or lost their connection.
     pub(super) fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Lets all of them disconnect.
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Lets `count` clients request `path`, `per_second` of them every second, until they are stopped. One client has a turn
@@ -107,6 +111,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, crowd) = (listener.local_addr().unwrap(), Crowd::default());
         thread::scope(|scope| {
+            let _stop = Stop(&crowd);
             scope.spawn(|| crowd.live(address, "/page", 3, 1000.0));
             let mut open = Vec::new();
             for answer in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 503 Service Unavailable\r\n\r\n", ""] {
@@ -122,7 +127,6 @@ mod tests {
             while crowd.served() + crowd.refused() < 3 && Instant::now() < limit {
                 thread::sleep(Duration::from_millis(10));
             }
-            crowd.stop();
         });
         assert_eq!((crowd.served(), crowd.refused()), (1, 2));
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Stop};
 use super::loads::Attempt;
 use super::turn::{Turn, Values};
 use crate::experiment::{ClosedText, SlowReadersText};
@@ -31,10 +31,9 @@ pub(super) fn measure(attempt: Attempt<'_>, load: &SlowReadersText) -> Result<(V
     };
     let (address, path) = (contestant.server.address, &load.slow_path);
     let beside = scope(|scope| {
+        let _stop = Stop(&crowd);
         scope.spawn(|| crowd.live(address, path, readers, load.readers_per_second));
-        let beside = beside();
-        crowd.stop();
-        beside
+        beside()
     });
     let mut values = beside?;
     let rate = |values: &Values| values.get(&Quantity::Rate).copied().unwrap_or_default();
