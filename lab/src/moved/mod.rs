@@ -58,8 +58,8 @@ pub(crate) fn run(settings: &MovedSettings, ground: Ground<'_>, keep: Keep<'_>) 
             let shared = Shared::default();
             let address = SocketAddr::from((ip, PORT));
             let server = TriedServer { hosts: &hosts, address, shared: &shared, duration: ground.duration };
-            let start = if contender == "moved" { plain::serve_moved } else { plain::serve_at_node };
             thread::scope(|scope| {
+                let start = if contender == "moved" { plain::serve_moved } else { plain::serve_at_node };
                 start(scope, &hosts, address, &files, &shared)?;
                 let mut loads = sizes.iter().flat_map(|size| [(*size, true), (*size, false)]);
                 let kept = loads.try_for_each(|(size, is_kept)| {
