@@ -26,7 +26,7 @@ pub(super) fn costs(attempt: Attempt<'_>, path: &str, close: bool) -> Result<Val
         request()?;
     }
     let worker = server.worker().context("the server has no worker")?;
-    let stepper = Stepper::follow(worker)?;
+    let stepper = Stepper::follow(worker);
     let mut counts = Vec::new();
     // The first are on the way from the wait in which the worker was found.
     for _ in 0..requests_max + 2 {

@@ -20,7 +20,6 @@ use nix::unistd::Pid;
 pub(super) struct Stepper {
     pid: i32,
     counts: Arc<Counts>,
-    ends: Arc<AtomicBool>,
     follower: JoinHandle<Result<()>>,
 }
 
@@ -28,19 +27,18 @@ pub(super) struct Stepper {
 struct Counts {
     instructions: AtomicU64,
     clock_looks: AtomicU64,
+    /// The thread goes with its next instruction.
+    ends: AtomicBool,
 }
 
 impl Stepper {
     /// Follows the first thread of a process.
-    ///
-    /// # Errors
-    /// The system does not let this user look into the process.
-    pub(super) fn follow(pid: i32) -> Result<Self> {
-        let (counts, ends) = (Arc::<Counts>::default(), Arc::<AtomicBool>::default());
-        let (counted, told) = (Arc::clone(&counts), Arc::clone(&ends));
+    pub(super) fn follow(pid: i32) -> Self {
+        let counts = Arc::<Counts>::default();
+        let counted = Arc::clone(&counts);
         // All calls must come from the thread that has seized the other.
-        let follower = std::thread::spawn(move || step(Pid::from_raw(pid), &counted, &told));
-        Ok(Self { pid, counts, ends, follower })
+        let follower = std::thread::spawn(move || step(Pid::from_raw(pid), &counted));
+        Self { pid, counts, follower }
     }
 
     /// Instructions so far, and looks at a clock. Waits until the thread waits itself, and so has done all that was asked of it.
@@ -66,7 +64,7 @@ impl Stepper {
 
     /// Lets the thread go with its next instruction.
     pub(super) fn end(self, wake: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.ends.store(true, Ordering::Release);
+        self.counts.ends.store(true, Ordering::Release);
         wake()?;
         self.follower.join().map_err(|_| anyhow::anyhow!("the follower has failed"))?
     }
@@ -78,7 +76,7 @@ impl Stepper {
     }
 }
 
-fn step(pid: Pid, counts: &Counts, ends: &AtomicBool) -> Result<()> {
+fn step(pid: Pid, counts: &Counts) -> Result<()> {
     let clocks = clock_code(pid)?;
     let place = File::open(format!("/proc/{pid}/syscall"))?;
     let mut was_in_clocks = false;
@@ -98,7 +96,7 @@ fn step(pid: Pid, counts: &Counts, ends: &AtomicBool) -> Result<()> {
             WaitStatus::PtraceEvent(..) => None,
             status => anyhow::bail!("the worker has ended: {status:?}"),
         };
-        if ends.load(Ordering::Acquire) {
+        if counts.ends.load(Ordering::Acquire) {
             return Ok(ptrace::detach(pid, signal)?);
         }
         ptrace::step(pid, signal)?;
