@@ -31,7 +31,7 @@ settings! {
         /// lacks memory, files give some up, down to an eighth.
         memory_bytes_max: Option<u64> = None, Or("auto", Bytes(0, 1 << 50));
         /// Files of up to this size are kept in memory and leave with one `send` together with their head; larger
-        /// ones go by `sendfile`.
+        /// ones go by `sendfile`. When memory is full, those beyond 16 KiB are kept once they are requested repeatedly.
         memory_file_bytes_max: u64 = 128 << 10, Bytes(0, MEMORY_FILE_BYTES_LIMIT);
         /// Files of up to this size are also kept in memory once they are requested repeatedly: one `send` can cost
         /// less than `sendfile`. At most an eighth of `memory_bytes_max` per second is loaded for it.

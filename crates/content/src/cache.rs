@@ -215,7 +215,7 @@ impl Cache {
         self.table_of(stored).remove(stored);
     }
 
-    /// Whether files of this size are always kept in memory, even if rarely requested.
+    /// Whether files of this size are kept in memory as long as it has room, even if rarely requested.
     pub(crate) fn is_small(&self, size: u64) -> bool {
         size <= self.memory_file_bytes_max.load(Ordering::Relaxed)
             && memory_weight(size) <= self.memory.weight_max()
@@ -223,20 +223,23 @@ impl Cache {
 
     /// Whether a file of this size, known as `known`, belongs in memory now.
     pub(crate) fn belongs_in_memory(&self, size: u64, known: Option<&Stored>, now: &Stamp) -> bool {
-        if self.is_small(size) {
+        let is_known_there = known.is_some_and(Stored::in_memory);
+        let memory_bytes_max = self.memory.weight_max();
+        let is_small = self.is_small(size);
+        if is_small
+            && (is_known_there
+                || size <= DISPLACING_FILE_BYTES_MAX
+                || self.memory.weight() + memory_weight(size) <= memory_bytes_max)
+        {
             return true;
         }
-        let memory_bytes_max = self.memory.weight_max();
-        if size > self.memory_hot_file_bytes_max.load(Ordering::Relaxed)
-            || memory_weight(size) > memory_bytes_max / HOT_FILE_SHARE
-        {
-            return false;
-        }
-        known.is_some_and(|known| {
-            known.in_memory()
-                || known.uses() >= HOT_USES
-                    && self.promotions.take(size, memory_bytes_max / HOT_FILE_SHARE, now)
-        })
+        let hot_bytes = memory_bytes_max / HOT_FILE_SHARE;
+        let may_be_hot = is_small || size <= self.memory_hot_file_bytes_max.load(Ordering::Relaxed);
+        may_be_hot
+            && memory_weight(size) <= hot_bytes
+            && (is_known_there
+                || known.is_some_and(|known| known.uses() >= HOT_USES)
+                    && self.promotions.take(size, hot_bytes, now))
     }
 
     pub(crate) fn hash_of_file(&self, identity: &Identity, presentation: &Presentation) -> u64 {
@@ -264,6 +267,10 @@ impl descriptors::Holder for Cache {
 const LEAST_MEMORY: u64 = 8;
 
 const WHOLE_PERMILLE: u16 = 1_000;
+
+/// Files up to this size displace others in a memory that is full: reading them costs as little as keeping them open. If larger ones
+/// did so, too, a site larger than its memory would have its files read anew all the time.
+const DISPLACING_FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// Uses after which a file is hot.
 const HOT_USES: u64 = 8;

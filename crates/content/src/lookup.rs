@@ -222,7 +222,7 @@ impl Lookup<'_> {
             presentation: &presentation,
             keep_heads: self.cache.settings().heads,
             both_ways_max: if keeps_files { self.cache.settings().files_max as u64 } else { 0 },
-            in_memory: &|size| self.cache.is_small(size) || (in_memory && size == identity.size),
+            in_memory: &|size| if size == identity.size { in_memory } else { self.cache.is_small(size) },
             hash: &|identity| self.cache.hash_of_file(identity, &presentation),
             counters: &self.cache.counters,
             now: self.now,

@@ -18,7 +18,7 @@ pub struct CacheSettings {
     /// `policy` decides.
     pub memory_bytes_max: u64,
     /// Files up to this size, in bytes, are kept in memory and sent from it, larger ones from the descriptor;
-    /// at most [`MEMORY_FILE_BYTES_LIMIT`].
+    /// at most [`MEMORY_FILE_BYTES_LIMIT`]. When memory is full, those beyond 16 KiB have to be requested repeatedly.
     pub memory_file_bytes_max: u64,
     /// Files up to this size, in bytes, are also kept in memory once they are requested repeatedly; at most
     /// [`MEMORY_FILE_BYTES_LIMIT`]. As loading costs as much as sending, it happens at a name's revalidation, and for

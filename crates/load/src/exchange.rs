@@ -329,10 +329,12 @@ impl Exchange {
     }
 
     fn broken(&self, wire: &Wire, errno: Errno) -> Step {
-        if !self.fresh && self.is_unanswered() && matches!(errno, Errno::PIPE | Errno::CONNRESET) {
-            return Step::Stale;
+        let was_reset = self.is_unanswered() && matches!(errno, Errno::PIPE | Errno::CONNRESET);
+        match (was_reset, self.fresh) {
+            (true, false) => Step::Stale,
+            (true, true) => self.failed(wire, Failure::TurnedAway, &errno.to_string()),
+            (false, _) => self.failed(wire, Failure::Socket, &errno.to_string()),
         }
-        self.failed(wire, Failure::Socket, &errno.to_string())
     }
 
     fn failed(&self, wire: &Wire, failure: Failure, what: &str) -> Step {

@@ -27,6 +27,8 @@ pub enum Failure {
     Changed,
     /// The socket broke: refused, reset.
     Socket,
+    /// A new connection was reset before it carried any of the reply.
+    TurnedAway,
     /// No request finished for three seconds.
     Stalled,
     /// Some connections waited for their first reply until the end.
@@ -40,6 +42,8 @@ pub struct SessionCounts {
     pub complete: u64,
     /// Ended by the timeout.
     pub timed_out: u64,
+    /// Ended by a server that had too many connections.
+    pub turned_away: u64,
     /// Ended by a wrong answer or a broken connection.
     pub failed: u64,
     /// Requests that were never made, because their session had ended.
@@ -73,7 +77,8 @@ pub struct LoadReport {
     pub sessions: SessionCounts,
     /// Requests that the timeout ended, after the server had read them: [`SizeCounts`] has them by size.
     pub timeouts: u64,
-    /// Requests that the timeout ended before the server accepted the connection or read them.
+    /// Requests whose connection the server turned away, or that the timeout ended before it accepted the connection or read
+    /// them.
     pub unread: u64,
     /// For each client, requests by the size of their files. Empty without sessions.
     pub clients: Vec<SizeCounts>,
@@ -95,6 +100,7 @@ impl SessionCounts {
     fn add(&mut self, other: Self) {
         self.complete += other.complete;
         self.timed_out += other.timed_out;
+        self.turned_away += other.turned_away;
         self.failed += other.failed;
         self.requests_lost += other.requests_lost;
         self.not_begun += other.not_begun;

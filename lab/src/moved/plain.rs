@@ -96,7 +96,14 @@ pub(super) fn serve_moved<'scope>(
             let next_hop = NextHop { interface, address: hosts.nodes[0].v4().into() };
             for state in receiver {
                 match arrive(&state, &of_node, next_hop) {
-                    Ok(stream) => drop(scope.spawn(|| serve(stream, files))),
+                    Ok((flow, stream)) => {
+                        let table = std::sync::Arc::clone(&of_node);
+                        scope.spawn(move || {
+                            serve(stream, files);
+                            // Else the client's next connection from this port would be taken for this one.
+                            table.lock().unwrap_or_else(PoisonError::into_inner).end(flow);
+                        });
+                    }
                     Err(error) => eprintln!("a connection did not arrive: {error:#}"),
                 }
             }
@@ -127,7 +134,7 @@ fn leave(stream: TcpStream, table: &Mutex<FlowTable>) -> Result<Option<Vec<u8>>>
 }
 
 /// Makes the connection at the node, and has the client's packets forwarded there.
-fn arrive(state: &[u8], table: &Mutex<FlowTable>, next_hop: NextHop) -> Result<TcpStream> {
+fn arrive(state: &[u8], table: &Mutex<FlowTable>, next_hop: NextHop) -> Result<(Flow, TcpStream)> {
     let state = TcpState::from_bytes(state).context("these bytes are no connection")?;
     let socket: OwnedFd = restore(&state)?;
     let flow = Flow { client: state.peer, vip: state.local };
@@ -135,7 +142,7 @@ fn arrive(state: &[u8], table: &Mutex<FlowTable>, next_hop: NextHop) -> Result<T
     thaw(&socket)?;
     let stream = TcpStream::from(socket);
     stream.set_nonblocking(false)?;
-    Ok(stream)
+    Ok((flow, stream))
 }
 
 /// Answers one request after the other. A client that goes is no error.

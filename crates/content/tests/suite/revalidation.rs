@@ -183,6 +183,28 @@ fn a_hot_file_is_taken_into_memory() {
     assert!(!in_memory("/first"));
 }
 
+/// Goal: a site larger than its memory does not read each file anew for each request. Method: twenty files in turn, room for
+/// sixteen; what finds no room stays open, and takes the place of another file once it is hot.
+#[test]
+fn a_full_memory_takes_hot_files_only() {
+    let site = Site::with(CacheSettings { memory_bytes_max: 1_000_000, ..CacheSettings::default() });
+    let paths: Vec<String> = (0..20).map(|number| format!("/{number}.txt")).collect();
+    paths.iter().for_each(|path| site.write(&path[1..], &[b'x'; 60_000]));
+    site.write("tiny.txt", &[b'x'; 16 << 10]);
+    let in_turn = |rounds| {
+        for path in (0..rounds).flat_map(|_| &paths) {
+            assert_eq!(site.content(path), [b'x'; 60_000]);
+        }
+        (site.stats().in_memory, site.stats().files.misses)
+    };
+    assert_eq!(in_turn(1), (16, 20));
+    site.wait(1);
+    assert_eq!(in_turn(7), (16, 20), "those without room have been used less than eight times");
+    site.wait(1);
+    assert_eq!(in_turn(1), (16, 22), "an eighth of the memory per second has room for two");
+    assert!(site.file("/tiny.txt").in_memory());
+}
+
 /// Goal: files take the part of their memory that they are given, whichever of its two bounds changes last.
 #[test]
 fn files_give_up_a_part_of_their_memory() {
@@ -200,8 +222,10 @@ fn files_give_up_a_part_of_their_memory() {
     assert!((60_000..1 << 17).contains(&site.stats().memory_bytes), "an eighth, at once");
     assert!((60_000..1 << 17).contains(&bytes()), "and from then on");
     site.cache.set_memory_bytes_max(4 << 20);
+    site.wait(1);
     assert!((4 * 60_000..1 << 19).contains(&bytes()), "an eighth of more");
     assert!(!site.cache.set_memory_share(500));
+    site.wait(1);
     assert!(bytes() > 16 * 60_000);
 }
 

@@ -13,7 +13,7 @@ use super::unread::UnreadProbe;
 use crate::busy::BusyClock;
 use crate::exchange::{Exchange, Step};
 use crate::poll::Poll;
-use crate::report::LoadReport;
+use crate::report::{Failure, LoadReport};
 use crate::script::Script;
 use crate::sizes::{SizeCount, Sizes};
 use crate::wire::Wire;
@@ -275,6 +275,13 @@ impl<'a> Crowd<'a> {
                     self.report.reconnects += 1;
                     session.exchange.reopen(&mut self.wire)?;
                     session.exchange.ask_again();
+                }
+                // As it may: what it has decided is how many clients it serves.
+                Step::Failed(Failure::TurnedAway, _) => {
+                    self.report.sessions.turned_away += 1;
+                    self.report.sessions.requests_lost += session.steps.len() as u64 - 1;
+                    self.report.unread += 1;
+                    self.end(slot);
                 }
                 Step::Failed(failure, detail) => {
                     self.report.fail(failure, detail);

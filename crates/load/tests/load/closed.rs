@@ -13,7 +13,7 @@ use baton_load::{Failure, Load, LoadReport, LoadRequest, LoadSettings};
 
 const REQUESTS: u64 = 60;
 
-fn settings(address: SocketAddr) -> LoadSettings {
+pub(crate) fn settings(address: SocketAddr) -> LoadSettings {
     LoadSettings {
         connections: 3,
         // The number of requests ends it, also on a slow machine.
@@ -24,7 +24,7 @@ fn settings(address: SocketAddr) -> LoadSettings {
     }
 }
 
-fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
+pub(crate) fn run(settings: &LoadSettings, paths: &[(&str, Option<u64>)]) -> LoadReport {
     let requests = paths.iter().map(|(path, bytes)| LoadRequest::page(*path, *bytes));
     Load::connect(settings, requests).unwrap().run().unwrap()
 }

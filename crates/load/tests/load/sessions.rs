@@ -240,6 +240,27 @@ fn what_happens_in_the_warm_up_is_not_counted() {
     assert!(report.requests > 0);
 }
 
+/// A server that has too many connections resets new ones: whom it turns away is no wrong answer, and no answer either.
+#[test]
+fn who_is_turned_away_is_counted() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            rustix::net::sockopt::set_socket_linger(stream.unwrap(), Some(Duration::ZERO)).unwrap();
+        }
+    });
+    let report = run(&settings(address), &[(small(), 0), (small(), 0)]);
+    assert_eq!(report.failed(), 0, "{:?}", report.first_failure);
+    let sessions = report.sessions;
+    assert!(sessions.turned_away > 0);
+    assert_eq!((report.unread, sessions.requests_lost), (sessions.turned_away, sessions.turned_away));
+    assert_eq!((report.requests, sessions.complete), (0, 0));
+    // The closed loop wants an answer to each request.
+    let report = crate::closed::run(&crate::closed::settings(address), &[("/", None)]);
+    assert!(report.failures.contains_key(&Failure::TurnedAway), "{:?}", report.failures);
+}
+
 #[test]
 fn settings_that_make_no_load_are_refused() {
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
