@@ -56,7 +56,7 @@ use site::Site;
 use stage::{Contestant, LeftOut, Stage};
 use turn::{Measured, Turn, Values};
 
-use crate::experiment::{ContenderText, Experiment, LoadText, Variant};
+use crate::experiment::{ClosedText, ContenderText, Experiment, LoadText, Variant};
 use crate::load::LoadRequest;
 use crate::load::sessions::SessionLoad;
 use crate::quantity::Quantity;
@@ -243,7 +243,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// What the simulator says of a cell of a cluster, with the requests that warmed it up.
+    /// What the simulator says of a cell, if it is asked for: of a cluster with the requests that warmed it up.
     fn simulate(
         &self,
         contender: &Variant<ContenderText>,
@@ -252,34 +252,40 @@ impl Run<'_> {
         lead: Duration,
         Measured { outcome, .. }: &mut Measured,
     ) {
-        if let (Outcome::Measured(values), LoadText::Sessions(load)) = (&mut *outcome, &load.what) {
-            let predicted = self.simulate_cache(contender, load, turn);
-            return match predicted {
-                Ok(predicted) => values.extend(predicted),
-                Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
-            };
+        let Outcome::Measured(values) = &mut *outcome else { return };
+        let predicted = match &load.what {
+            LoadText::Sessions(load) => self.simulate_cache(contender, load, turn),
+            LoadText::Closed(load) => self.simulate_cluster(&contender.what, load, values, (turn, lead)),
+            LoadText::Visits { visitors } => simulate_documents(&contender.what, *visitors, turn),
+            _ => return,
+        };
+        match predicted {
+            Ok(predicted) => values.extend(predicted),
+            Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
         }
-        let (Some(policy), Some(nodes)) = (contender.what.simulated, &contender.what.nodes) else { return };
-        let (Outcome::Measured(values), LoadText::Closed(load)) = (&mut *outcome, &load.what) else { return };
+    }
+
+    fn simulate_cluster(
+        &self,
+        contender: &ContenderText,
+        load: &ClosedText,
+        values: &Values,
+        (turn, lead): (Turn, Duration),
+    ) -> Result<Values> {
+        let (Some(policy), Some(nodes)) = (contender.simulated, &contender.nodes) else {
+            return Ok(Values::new());
+        };
         let rate = values.get(&Quantity::Rate).copied().unwrap_or_default();
         let requests = |number: usize, duration: Duration| -> Result<Vec<LoadRequest>> {
             let count = (rate * duration.as_secs_f64()) as usize;
             Ok(self.stage.site.requests(&load.ask, number)?.into_iter().cycle().take(count).collect())
         };
-        let parts = || {
-            Ok((
-                requests(turn.number - 1 + self.effort.rounds(self.experiment), lead)?,
-                requests(turn.number, turn.duration)?,
-            ))
-        };
+        let warm_up = requests(turn.number - 1 + self.effort.rounds(self.experiment), lead)?;
+        let measured = requests(turn.number, turn.duration)?;
         let bounds = self.experiment.head.bounds.unwrap_or_default();
-        let simulated = parts().and_then(|(warm_up, measured): (Vec<LoadRequest>, Vec<LoadRequest>)| {
-            cluster::predict(policy, (nodes.count, load.connections), &bounds, values, (&warm_up, &measured))
-        });
-        match simulated {
-            Ok(rate) => drop(values.insert(Quantity::SimulatedRate, rate)),
-            Err(why) => *outcome = Outcome::Failed(format!("the simulator: {why:#}")),
-        }
+        let size = (nodes.count, load.connections);
+        let rate = cluster::predict(policy, size, &bounds, values, (&warm_up, &measured))?;
+        Ok([(Quantity::SimulatedRate, rate)].into())
     }
 
     /// What it says of a cache before an origin; nothing unless this is asked for.
@@ -396,6 +402,16 @@ impl Run<'_> {
         eprintln!("{record}");
         record
     }
+}
+
+/// What the simulator says of servers that lend each other documents; nothing unless this is asked for.
+fn simulate_documents(contender: &ContenderText, visitors: usize, turn: Turn) -> Result<Values> {
+    let (Some(documents), Some(nodes)) = (&contender.simulated_documents, &contender.nodes) else {
+        return Ok(Values::new());
+    };
+    let size = (nodes.count + 1, visitors);
+    let rate = cluster::predict_documents(documents, size, turn.duration.as_secs())?;
+    Ok([(Quantity::SimulatedRate, rate)].into())
 }
 
 /// The servers that take part.
