@@ -113,7 +113,7 @@ impl Caching<'_> {
             CacheCounters::add(cache.shared.counters.prefetched, 1);
         }
         let layout = cache.shared.blocks.layout();
-        fill.set_visit(Visit::begun(&object.content, layout.block_of(from)));
+        fill.set_visit(Visit::begun(&object.content, fill.template.client(), layout.block_of(from)));
         let length = object.content.length().filter(|_| begun.is_ok() && object.is_combinable());
         let length = length.filter(|length| part.is_some() || *length > layout.block_bytes());
         let parts = length.map(|length| {

@@ -64,7 +64,7 @@ impl Caching<'_> {
             CacheStatus { cache: &cache.shared.name, ttl_s: Some(hit.ttl_s), ..CacheStatus::default() };
         let reply = Reply::of(object, &hit, &head, &status);
         let content = &object.content;
-        let visit = Visit::new(content);
+        let visit = Visit::new(content, exchange.template.client());
         let live = cache.shared.live.of(content.key);
         let is_here = cache.shared.blocks.contains_all(content.key, &reply.bytes);
         if is_here || !object.is_combinable() || matches!(live, Some(Live::Stream(_))) {
@@ -119,7 +119,7 @@ impl Caching<'_> {
         let Some(exchange) = cache.exchanges.get_mut(&name) else { return };
         let State::Waiting { fill, forward, is_first } = &exchange.state else { return };
         let (fill, forward, is_first) = (Arc::clone(fill), *forward, *is_first);
-        let ask = Arc::clone(&exchange.ask);
+        let (ask, client) = (Arc::clone(&exchange.ask), exchange.template.client());
         let head = ask.head.get();
         let now_s = (cache.shared.unix_s)();
         let reader = ReaderName { home: Arc::clone(&cache.home), request: name };
@@ -144,7 +144,8 @@ impl Caching<'_> {
                         ..CacheStatus::default()
                     };
                     let reply = Reply::of(&object, &hit, &head, &status);
-                    self.serve(name, &object, reply, CacheWord::Stale, Visit::new(&object.content), forward);
+                    let visit = Visit::new(&object.content, client);
+                    self.serve(name, &object, reply, CacheWord::Stale, visit, forward);
                 }
                 return;
             }
@@ -199,7 +200,7 @@ impl Caching<'_> {
             reply.head.retain(|name, _| !name.eq_ignore_ascii_case(b"Age"));
         }
         let begun = if is_first && is_live { fill.take_visit() } else { None };
-        let visit = begun.unwrap_or_else(|| Visit::new(&object.content));
+        let visit = begun.unwrap_or_else(|| Visit::new(&object.content, client));
         self.serve(name, &object, reply, CacheWord::Forward(forward), visit, forward);
         let cache = &mut *self.cache;
         let reads_it = cache.exchanges.get(&name).is_some_and(|exchange| match &exchange.state {

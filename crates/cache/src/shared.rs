@@ -14,6 +14,7 @@ use baton_segment::rules::{
     Arrival, Bypass, CacheRequest, CacheStatus, Decision, Generations, Key, KeySecret, Label, Purge, Purged,
     Stored, decide, invalidated, labels_of,
 };
+use baton_shares::ClientKey;
 use baton_store::{Identity, NotDurable};
 
 use crate::answer::{Reply, add_status};
@@ -123,7 +124,7 @@ impl SharedCache {
         }))
     }
 
-    /// Looks whether a request can be answered at once: with a response that is fresh, and here as a whole.
+    /// Looks whether a request of this client can be answered at once: with a response that is fresh, and here as a whole.
     ///
     /// # Errors
     /// The cache has nothing to do with the request.
@@ -132,6 +133,7 @@ impl SharedCache {
         route: &CachedRoute,
         arrival: Arrival,
         head: &RequestHead<'_>,
+        client: Option<ClientKey>,
         now_s: u64,
         now_ms: u64,
     ) -> Result<Look, Bypass> {
@@ -165,7 +167,7 @@ impl SharedCache {
                 };
                 let body = body.filter(|body| body.len() == bytes.end - bytes.start);
                 let Some(body) = body else { return Ok(Look::Ask(ask)) };
-                Visit::note_short(&object.content, &bytes, now_ms);
+                Visit::note_short(&object.content, client, &bytes, now_ms);
                 self.note_saved(&object, body.len(), true, now_ms);
                 Ok(Look::Answer(CachedAnswer { head, body, word: CacheWord::Hit }))
             }

@@ -29,6 +29,11 @@ impl Template {
         Self { application, peers, text, asked, ends, client }
     }
 
+    /// Who asks.
+    pub(crate) fn client(&self) -> Option<ClientKey> {
+        self.client
+    }
+
     /// What makes the same request for another target, where `from` and `to` differ in the name behind the last slash of the
     /// path. `None`: the request is none of HTTP, or does not end in that name.
     pub(crate) fn next(&self, from: &[u8], to: &[u8]) -> Option<Self> {

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use baton_segment::layout::BlockNumber;
+use baton_shares::ClientKey;
 
 use crate::blocks::Waiting;
 use crate::object::Content;
@@ -19,6 +20,7 @@ use crate::pauses::Pause;
 #[derive(Debug)]
 pub(crate) struct Visit {
     content: Arc<Content>,
+    client: Option<ClientKey>,
     /// The block that it has reached last, as far as the indexes were told.
     last: Option<BlockNumber>,
     /// The byte behind the last one, and when the reader got that.
@@ -38,13 +40,13 @@ pub(crate) enum Supply {
 
 impl Visit {
     /// A reader that has reached nothing yet.
-    pub(crate) fn new(content: &Arc<Content>) -> Self {
-        Self { content: Arc::clone(content), last: None, next: 0, at_ms: 0, supply: Supply::Cache }
+    pub(crate) fn new(content: &Arc<Content>, client: Option<ClientKey>) -> Self {
+        Self { content: Arc::clone(content), client, last: None, next: 0, at_ms: 0, supply: Supply::Cache }
     }
 
     /// The reader for whom a content was [begun](crate::blocks::Blocks::begin) with this block.
-    pub(crate) fn begun(content: &Arc<Content>, first: BlockNumber) -> Self {
-        let mut visit = Self::new(content);
+    pub(crate) fn begun(content: &Arc<Content>, client: Option<ClientKey>, first: BlockNumber) -> Self {
+        let mut visit = Self::new(content, client);
         (visit.last, visit.supply) = (Some(first), Supply::Origin);
         visit
     }
@@ -75,8 +77,13 @@ impl Visit {
 
     /// A reader gets these bytes of a content, all that it wants, at once. Where the content has one segment, no client waits
     /// for that to be noted.
-    pub(crate) fn note_short(content: &Arc<Content>, bytes: &Range<u64>, now_ms: u64) {
-        Self::new(content).note_read(bytes, now_ms);
+    pub(crate) fn note_short(
+        content: &Arc<Content>,
+        client: Option<ClientKey>,
+        bytes: &Range<u64>,
+        now_ms: u64,
+    ) {
+        Self::new(content, client).note_read(bytes, now_ms);
     }
 
     /// The reader may ask for more, if it has got something, and not all. Returns those that have left.
@@ -88,7 +95,7 @@ impl Visit {
             return vec![pause];
         }
         content.blocks().note(content.key, Waiting::Yes, |index, object| index.handle_pause(object, last));
-        content.blocks().pauses().begin(content.handle, self.next, pause)
+        content.blocks().pauses().begin(content.handle, self.next, self.client, pause)
     }
 }
 
@@ -175,12 +182,12 @@ mod tests {
                 let film = films.begin(1, 49);
                 for _ in 0..2 {
                     for first in (0..48).step_by(part as usize) {
-                        films.read(&mut Visit::new(&film), first..first + part);
+                        films.read(&mut Visit::new(&film, None), first..first + part);
                     }
                 }
                 for key in 2..40 {
                     let other = films.begin(key, 5);
-                    films.read(&mut Visit::new(&other), 0..5);
+                    films.read(&mut Visit::new(&other, None), 0..5);
                 }
                 films.blocks_of(&film, 0..49)
             };
@@ -203,18 +210,18 @@ mod tests {
             let mut films = Films { blocks, now_ms: 0 };
             let contents = [1, 2].map(|key| films.begin(key, 97));
             for content in &contents {
-                let mut first = Visit::begun(content, 0);
+                let mut first = Visit::begun(content, None, 0);
                 films.read(&mut first, 0..96);
             }
-            let mut reader = Some(Visit::new(&contents[0]));
+            let mut reader = Some(Visit::new(&contents[0], None));
             films.read(reader.as_mut().expect("a reader"), 0..60);
             reader = reader.filter(|_| !leaves);
-            films.read(&mut Visit::new(&contents[1]), 0..60);
+            films.read(&mut Visit::new(&contents[1], None), 0..60);
             // So long that who has asked for no other part has left.
             films.now_ms += 120_000;
             let popular = films.begin(3, 49);
             for _ in 0..12 {
-                films.read(&mut Visit::new(&popular), 0..48);
+                films.read(&mut Visit::new(&popular, None), 0..48);
             }
             drop(reader);
             contents.each_ref().map(|content| films.blocks_of(content, 64..96))

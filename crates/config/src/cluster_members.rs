@@ -79,7 +79,7 @@ impl Config {
             return Ok(None);
         }
         Ok(Some(MembersSettings {
-            etcd: cluster.etcd.as_ref().map(ClusterEtcd::settings).transpose()?,
+            etcd: cluster.etcd.as_ref().map(|etcd| etcd.settings(self.has_cluster_routes())).transpose()?,
             dns: cluster.nodes.iter().filter(|node| node.each_address).filter_map(dns_nodes).collect(),
             dns_servers: self.server.dns_servers.clone(),
             state_file: cluster.state_folder.join("members.json"),
@@ -88,7 +88,7 @@ impl Config {
 }
 
 impl ClusterEtcd {
-    fn settings(&self) -> Result<Etcd, OperatorError> {
+    fn settings(&self, is_front_end: bool) -> Result<Etcd, OperatorError> {
         let password = self.password_file.as_ref().map(|path| {
             let file = path.display();
             fs::read_to_string(path)
@@ -109,6 +109,8 @@ impl ClusterEtcd {
                 weight: register.weight as u32,
                 mover: register.mover.map(|mover| mover.to_string()),
                 public: register.public.clone(),
+                // Requests to a front-end go on, whether it is a drained node besides or not.
+                tells_left: register.mover.is_some() || !is_front_end,
             }),
         })
     }
@@ -155,6 +157,7 @@ mod tests {
             mover: None,
             public: None,
             epoch: 0,
+            tells_left: false,
             left: None,
             source: Source::Etcd,
             host: None,

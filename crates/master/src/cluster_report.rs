@@ -1,11 +1,11 @@
 //! The nodes of the cluster, for the status: what the configuration, etcd and the table of origins know of each.
 
-use baton_cluster::local::Drain;
 use baton_config::{Cluster, ClusterNode, Config, source_word};
 use baton_report::counted;
 use baton_upstream::{CHOICE_LABELS, FitSeen, OriginRecord, Way};
 use serde_json::{Map, Value, json};
 
+use super::known_drain::{KnownDrain, LeftOf};
 use super::members::Members;
 use super::origins::{Figures, Origins};
 
@@ -13,7 +13,7 @@ use super::origins::{Figures, Origins};
 pub(super) fn report(
     config: &Config,
     members: &Members,
-    drains: &[Drain],
+    drains: &[KnownDrain],
     origins: &Origins,
 ) -> Option<Value> {
     if !config.asks_nodes() {
@@ -27,7 +27,7 @@ pub(super) fn report(
         let name = one.name();
         let known = figures.iter().find(|known| known.node.as_deref() == Some(&*name));
         let record = origins.node(config, &name);
-        let drain = drains.iter().find(|drain| drain.is_drained && drain.node == name);
+        let drain = drains.iter().find(|drain| drain.word.is_drained && drain.word.node == name);
         let mut told = node(one, members, drain, known);
         told["connections"] = json!(record.as_ref().map(OriginRecord::connections_at_node));
         told["costs"] = json!(record.as_ref().and_then(costs));
@@ -74,15 +74,16 @@ fn costs(record: &OriginRecord) -> Option<Value> {
     }))
 }
 
-fn drain_words(drain: &Drain) -> String {
-    let left = match drain.reports {
-        0 => "it has not heard of it".into(),
-        _ => format!("{} of front-ends left", counted(drain.left, "connection")),
+fn drain_words(KnownDrain { word, counts }: &KnownDrain) -> String {
+    let left = match (word.reports, counts) {
+        (0, _) => "it has not heard of it".into(),
+        (_, LeftOf::Connections) => format!("{} of front-ends left", counted(word.left, "connection")),
+        (_, LeftOf::Requests) => format!("{} left", counted(word.left, "request")),
     };
     format!("by `baton ctl cluster drain`: {left}")
 }
 
-fn node(node: &ClusterNode, members: &Members, drain: Option<&Drain>, known: Option<&Figures>) -> Value {
+fn node(node: &ClusterNode, members: &Members, drain: Option<&KnownDrain>, known: Option<&Figures>) -> Value {
     let name = node.name();
     let member = members.member(&name);
     let (state, why) = known.map_or(("unknown", String::new()), |one| (one.state.word(), one.state.why()));

@@ -57,6 +57,11 @@ impl AllFigures {
         }
     }
 
+    /// Requests that have begun and not ended.
+    pub(crate) fn requests_in_flight(&self) -> u64 {
+        self.sites.iter().map(|one| one.figures.in_flight).sum()
+    }
+
     /// For the status.
     pub(crate) fn report(&self) -> Value {
         let told = |all: &[NamedFigures]| all.iter().map(one).collect::<Vec<_>>();

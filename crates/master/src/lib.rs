@@ -34,6 +34,7 @@ mod hand_off_costs;
 mod handoff_agent;
 mod inherited;
 mod kernel_tls;
+mod known_drain;
 mod listen_error;
 mod listeners;
 mod logs;

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant, SystemTime};
 use baton_cluster::local::Drain;
 use baton_config::{Cluster, ClusterNode};
 use baton_confine::Limits;
-use baton_membership::{FromMembers, Member, MembersSettings, Order, Report, ToMembers};
+use baton_membership::{FromMembers, Member, MembersSettings, Order, Register, Report, ToMembers};
 use baton_report::{OperatorError, log, utc};
 use baton_sys::process::Ended;
 use serde_json::{Value, json};
 
 use super::child::{Child, Kind};
+use super::known_drain::{KnownDrain, LeftOf};
 use super::management::Requester;
 use super::memory_file;
 use super::privileges::WorkerUser;
@@ -42,8 +43,10 @@ pub(super) struct Members {
     refused: Vec<String>,
     tickets: u64,
     orders: BTreeMap<u64, (Requester, Order)>,
-    /// What the process was told of connections that are left.
+    /// What the process was told is left.
     told_left: Option<u64>,
+    /// When requests that are left are counted again.
+    left_due: Option<Instant>,
 }
 
 /// Whether the process is to run.
@@ -80,6 +83,7 @@ impl Members {
             tickets: 0,
             orders: BTreeMap::new(),
             told_left: None,
+            left_due: None,
         }
     }
 
@@ -227,30 +231,47 @@ impl Members {
 
     /// Whether this host's own node is drained.
     pub(super) fn is_own_drained(&self) -> bool {
-        let own = self.settings.as_ref().and_then(|settings| settings.etcd.as_ref()?.register.as_ref());
-        let is_own = |member: &&Member| own.is_some_and(|own| own.name == member.name);
-        self.report.members.iter().find(is_own).is_some_and(|member| member.drained)
+        self.own_drained().is_some()
     }
 
-    /// Lets etcd know how many connections of front-ends this host has left, while its node is drained there.
-    pub(super) fn tell_left(&mut self, connections: Option<u64>) {
-        let connections = connections.filter(|_| self.is_own_drained());
-        let is_told = self.told_left == connections;
-        if !is_told && self.child.tell(&ToMembers::Left { connections }).is_ok() {
-            self.told_left = connections;
+    /// Whether requests are what this host's node, drained in etcd, has left: it has no handoff agent.
+    pub(super) fn tells_requests(&self) -> bool {
+        self.own_drained().is_some_and(|own| own.tells_left && own.mover.is_none())
+    }
+
+    /// Lets etcd know what this host has left, while its node is drained there.
+    pub(super) fn tell_left(&mut self, left: Option<u64>, now: Instant) {
+        let left = left.filter(|_| self.is_own_drained());
+        self.left_due = self.tells_requests().then_some(now + LEFT_EACH);
+        if self.told_left != left && self.child.tell(&ToMembers::Left { left }).is_ok() {
+            self.told_left = left;
         }
     }
 
+    /// When requests that are left are to be counted and told again.
+    pub(super) fn left_due(&self) -> Option<Instant> {
+        self.left_due
+    }
+
+    fn own_drained(&self) -> Option<&Register> {
+        let own = self.settings.as_ref()?.etcd.as_ref()?.register.as_ref()?;
+        let is_drained = |member: &Member| member.name == own.name && member.drained;
+        self.report.members.iter().any(is_drained).then_some(own)
+    }
+
     /// The nodes that are drained in etcd and can say what they have left.
-    pub(super) fn drains(&self) -> impl Iterator<Item = Drain> {
-        let members = self.report.members.iter().filter(|member| member.drained && member.mover.is_some());
-        members.map(|member| Drain {
-            node: member.name.clone(),
-            // etcd keeps the order and not the time.
-            said_ms: 0,
-            is_drained: true,
-            reports: u64::from(member.left.is_some()),
-            left: member.left.unwrap_or(0),
+    pub(super) fn drains(&self) -> impl Iterator<Item = KnownDrain> {
+        let members = self.report.members.iter().filter(|member| member.drained && member.tells_left);
+        members.map(|member| KnownDrain {
+            word: Drain {
+                node: member.name.clone(),
+                // etcd keeps the order and not the time.
+                said_ms: 0,
+                is_drained: true,
+                reports: u64::from(member.left.is_some()),
+                left: member.left.unwrap_or(0),
+            },
+            counts: if member.mover.is_some() { LeftOf::Connections } else { LeftOf::Requests },
         })
     }
 
@@ -330,6 +351,9 @@ const KIND: Kind = Kind {
 /// The time between two tries to take over nodes.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// The time between two counts of requests that are left.
+const LEFT_EACH: Duration = Duration::from_secs(1);
+
 #[cfg(test)]
 mod tests {
     use baton_config::Config;
@@ -352,6 +376,7 @@ mod tests {
             mover: None,
             public: None,
             epoch: 1,
+            tells_left: true,
             left: None,
             source: baton_membership::Source::Etcd,
             host: None,

@@ -29,10 +29,10 @@ pub enum ToMembers {
         /// What.
         order: Order,
     },
-    /// How many connections of front-ends this host's node has left; `None`: it is not drained.
+    /// What this host's node has left; `None`: it is not drained.
     Left {
-        /// So many.
-        connections: Option<u64>,
+        /// Connections of front-ends, or requests if it has no handoff agent.
+        left: Option<u64>,
     },
     /// This host's node is about to end: front-ends are to choose others.
     Leave,

@@ -84,6 +84,7 @@ fn member(nodes: &DnsNodes, address: IpAddr) -> Member {
         mover: None,
         public: None,
         epoch: 0,
+        tells_left: false,
         left: None,
         source: Source::Dns,
         host: Some(nodes.host.clone()),

@@ -126,8 +126,8 @@ impl Process {
             Input::Master(ToMembers::Leave) => {
                 self.registrar().iter().for_each(|registrar| registrar.leave());
             }
-            Input::Master(ToMembers::Left { connections }) => {
-                self.registrar().iter().for_each(|registrar| registrar.tell_left(connections));
+            Input::Master(ToMembers::Left { left }) => {
+                self.registrar().iter().for_each(|registrar| registrar.tell_left(left));
             }
             Input::Master(ToMembers::Order { ticket, order }) => match &self.etcd {
                 Some(etcd) => {

@@ -26,7 +26,10 @@ pub struct Registration {
     /// Greater each time that the node begins.
     #[serde(default)]
     pub epoch: u64,
-    /// While it is drained: connections of front-ends that it has left.
+    /// Whether it says what it has left while it is drained.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_left: bool,
+    /// What that is: connections of front-ends, or requests if it has no handoff agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
 }

@@ -56,6 +56,7 @@ impl Registrar {
                 mover: register.mover.clone(),
                 public: register.public.clone(),
                 epoch: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+                tells_left: register.tells_left,
                 left: None,
             },
             lease: None,
@@ -75,9 +76,9 @@ impl Registrar {
         self.wish(Wish::PutAgain);
     }
 
-    /// Connections that are left while the node is drained.
-    pub(crate) fn tell_left(&self, connections: Option<u64>) {
-        self.wish(Wish::TellLeft(connections));
+    /// What is left while the node is drained.
+    pub(crate) fn tell_left(&self, left: Option<u64>) {
+        self.wish(Wish::TellLeft(left));
     }
 
     /// The node is about to end.

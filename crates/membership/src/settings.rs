@@ -65,6 +65,8 @@ pub struct Register {
     pub mover: Option<String>,
     /// Its URL for clients.
     pub public: Option<String>,
+    /// Whether it says what it has left while it is drained: connections of front-ends, or requests if it has no handoff agent.
+    pub tells_left: bool,
 }
 
 /// A host of which each address is a node.

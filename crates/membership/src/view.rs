@@ -44,7 +44,10 @@ pub struct Member {
     pub public: Option<String>,
     /// Greater each time that it begins.
     pub epoch: u64,
-    /// Connections of front-ends that it has left, if it is drained and has said so.
+    /// Whether it says what it has left while it is drained.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_left: bool,
+    /// Connections of front-ends that it has left, or requests if it has no handoff agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
     /// Where it is known from.
@@ -126,7 +129,7 @@ impl View {
     /// The nodes, in the order of their names.
     pub fn members(&self) -> Vec<Member> {
         let member = |(name, known): (&String, &NodeRecord)| {
-            let Registration { to, weight, state, mover, public, epoch, left, .. } =
+            let Registration { to, weight, state, mover, public, epoch, tells_left, left, .. } =
                 known.registration.clone();
             let order = self.orders.get(name).copied().unwrap_or_default();
             Member {
@@ -139,6 +142,7 @@ impl View {
                 mover,
                 public,
                 epoch,
+                tells_left,
                 left,
                 source: Source::Etcd,
                 host: None,

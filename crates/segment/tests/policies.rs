@@ -126,6 +126,23 @@ fn s3_fifo_lets_pass_what_is_used_once() {
     assert!(cache.has(15), "a ghost comes into the main queue");
 }
 
+/// Goal: what is asked for often stays while short objects pass, more than there may be. They have so few bytes that the main queue
+/// made room for them once.
+#[test]
+fn s3_fifo_lets_short_objects_pass_beyond_the_bound_of_objects() {
+    const POPULAR: u128 = 100;
+    let mut cache = Cache::new(PolicyName::S3Fifo, 100_000, true);
+    (0..3).for_each(|_| (0..POPULAR).for_each(|key| cache.read(key, 8, 8)));
+    for key in POPULAR..40 * POPULAR {
+        let short = Facts { length: Some(1), handle: key as u64, ..Facts::default() };
+        let here = cache.index.insert(KeyHash(key), short, cache.now).expect("room for one more");
+        cache.index.store(here, 0..1, cache.now).expect("room for a byte");
+        cache.index.close(here);
+    }
+    let left = (0..POPULAR).filter(|key| cache.blocks(*key).len() == 8).count();
+    assert_eq!(left, POPULAR as usize);
+}
+
 /// First segments push others out of their share only; a later segment comes with the second request, and the last segment
 /// of the object that was not requested for the longest time goes for it.
 #[test]

@@ -716,6 +716,7 @@ impl Exchange {
                     Progress::Done(Learned::Coded(coded)) => self.answer_coded(env, coded),
                     Progress::Done(Learned::Verified(user)) => self.handle_verified(env, user),
                 },
+                State::Delegated(delegated) if delegated.is_for_here() => self.answer_here(env),
                 State::Delegated(delegated) => match delegated.poll(env, &mut self.record) {
                     Ok(Wants::Nothing) => self.state = State::Answered,
                     Ok(wants) => return wants,

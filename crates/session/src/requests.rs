@@ -52,10 +52,10 @@ impl Requests {
                 ready(stream, request, upstreams)
             }
             UpstreamNeed::Abandon(stream) => {
-                if let Some(request) = self.remove(stream) {
-                    upstreams.abandon(request, now_ms);
-                }
-                Wake::Resumed
+                let Some(request) = self.remove(stream) else { return Wake::Resumed };
+                let trail = upstreams.trail(request);
+                upstreams.abandon(request, now_ms);
+                Wake::ResponseEvents(stream, trail.into_iter().collect())
             }
         }
     }

@@ -155,9 +155,21 @@ pub(crate) struct ContenderText {
     /// The policy by which a simulated cache of the same size, with the same blocks, serves the same sessions.
     #[serde(default, deserialize_with = "policy")]
     pub(crate) simulated_cache: Option<PolicyChoice>,
+    /// A site and servers in the simulator that are like these, which lend each other documents.
+    pub(crate) simulated_documents: Option<SimulatedDocuments>,
     /// Loads that it gets; none: all.
     #[serde(default)]
     pub(crate) only: Vec<Spanned<String>>,
+}
+
+/// What `baton sim documents` is told.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SimulatedDocuments {
+    /// The site: what stands behind `site:`.
+    pub(crate) site: String,
+    /// Settings of the policy, of servers and of clients, as with `--set`.
+    pub(crate) set: String,
 }
 
 /// A program behind a contender, as in `lab/servers`.
@@ -200,6 +212,8 @@ pub(crate) struct FigureText {
     #[serde(default = "load")]
     pub(crate) x: Spanned<String>,
     pub(crate) y: Quantity,
+    /// Another quantity of the same cells in the same picture, as what a simulator says beside what was measured.
+    pub(crate) beside: Option<Quantity>,
     /// The parameter that tells lines apart.
     #[serde(default = "contender")]
     pub(crate) lines: Spanned<String>,

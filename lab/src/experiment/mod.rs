@@ -28,7 +28,9 @@ use crate::meters::MeterName;
 use crate::rig::{allowed_cpus, names_in};
 
 pub(crate) use claim::{Aggregate, AggregateKind, Statement};
-pub(crate) use contents::{ContenderText, FigureText, Head, NodesText, OwnSite, SiteText};
+pub(crate) use contents::{
+    ContenderText, FigureText, Head, NodesText, OwnSite, SimulatedDocuments, SiteText,
+};
 pub(crate) use load_text::{
     Ask, Beside, ClosedText, FaultName, FaultText, H2loadText, LoadText, PacedText, ProtocolName, SEQUENCES,
     SlowReadersText, ability_of, accepts_codings,

@@ -253,6 +253,7 @@ impl Run<'_> {
         match load {
             LoadText::Closed(load) => self.predict_cluster(contender, load, turn, values),
             LoadText::Sessions(load) => self.predict_cache(contender, load, turn),
+            LoadText::Visits { visitors } => predict_documents(contender, *visitors, turn),
             _ => Ok(Values::new()),
         }
     }
@@ -381,6 +382,16 @@ impl Run<'_> {
             load_average: manifest::load_average(),
         }
     }
+}
+
+/// What the simulator says of servers that lend each other documents; nothing unless this is asked for.
+fn predict_documents(contender: &ContenderText, visitors: usize, turn: Turn) -> Result<Values> {
+    let (Some(documents), Some(nodes)) = (&contender.simulated_documents, &contender.nodes) else {
+        return Ok(Values::new());
+    };
+    let size = (nodes.count + 1, visitors);
+    let rate = cluster::predict_documents(documents, size, turn.duration.as_secs())?;
+    Ok([(Quantity::SimulatedRate, rate)].into())
 }
 
 /// The servers that take part.

@@ -33,8 +33,9 @@ pub(crate) fn of(experiment: &Experiment, manifest: &Manifest, records: &[CellRe
     let mut report =
         Report { name: experiment.name.clone(), title: head.title.clone(), words, ..Report::default() };
     for text in &head.figure {
-        let series = Series::of(experiment, text, records);
+        let mut series = Series::of(experiment, text, records);
         report.tables.extend(comparison(experiment, text, &series));
+        series.extend(beside(experiment, text, records));
         report.figures.push(figure(experiment, text, &series));
     }
     for (claim, statement) in head.claim.iter().zip(&experiment.claims) {
@@ -83,6 +84,14 @@ fn conditions(experiment: &Experiment, manifest: &Manifest, records: &[CellRecor
         text += " The experiment's file has changed since.";
     }
     text
+}
+
+/// The lines of the quantity that is drawn beside the figure's own.
+fn beside(experiment: &Experiment, text: &FigureText, records: &[CellRecord]) -> Vec<Series> {
+    let Some(quantity) = text.beside else { return Vec::new() };
+    let mut series = Series::of(experiment, &FigureText { y: quantity, ..text.clone() }, records);
+    series.iter_mut().for_each(|series| series.line = format!("{}, {}", series.line, quantity.unit()));
+    series
 }
 
 fn figure(experiment: &Experiment, text: &FigureText, series: &[Series]) -> Figure {

@@ -19,11 +19,17 @@ enum Left {
     Unheard,
     /// Connections of front-ends at the node, and requests of this server there.
     Some { connections: u64, requests: u64 },
-    /// Only front-ends know: the node has no handoff agent that tells, and this server is no front-end.
+    /// All requests at a node without a handoff agent, as it says.
+    Requests(u64),
+    /// Only front-ends know: the node does not tell, and this server is no front-end.
     Elsewhere,
 }
 
-const NOTHING: Left = Left::Some { connections: 0, requests: 0 };
+impl Left {
+    fn is_nothing(self) -> bool {
+        matches!(self, Self::Some { connections: 0, requests: 0 } | Self::Requests(0))
+    }
+}
 
 /// Asks the server again and again, prints what has changed, and fails if the node is not empty in time.
 ///
@@ -43,11 +49,11 @@ pub(super) fn follow(
             false => left_at(&status, node),
         };
         let is_over = Instant::now() >= until;
-        empty_since = (left == NOTHING).then(|| empty_since.unwrap_or_else(Instant::now));
+        empty_since = left.is_nothing().then(|| empty_since.unwrap_or_else(Instant::now));
         // What has just come to the node is not in its first word in etcd.
         let is_settled = |since: Instant| by_etcd.is_none() || is_over || since.elapsed() >= SETTLED;
         let is_done = left == Left::Elsewhere || empty_since.is_some_and(is_settled);
-        if (is_done || left != NOTHING) && told.replace(left) != Some(left) {
+        if (is_done || !left.is_nothing()) && told.replace(left) != Some(left) {
             print(&words(node, left))?;
         }
         if is_done {
@@ -64,7 +70,8 @@ fn words(node: &str, left: Left) -> String {
     match left {
         Left::Unheard => format!("{node}: nothing heard of it yet\n"),
         Left::Elsewhere => format!("{node}: `baton ctl cluster` on a front-end says what is left\n"),
-        NOTHING => format!("{node} is empty\n"),
+        left if left.is_nothing() => format!("{node} is empty\n"),
+        Left::Requests(requests) => format!("{node}: {} left\n", counted(requests, "request")),
         Left::Some { connections, requests } => {
             let [connections, requests] =
                 [(connections, "connection"), (requests, "request")].map(|(count, one)| counted(count, one));
@@ -76,7 +83,7 @@ fn words(node: &str, left: Left) -> String {
 fn late(node: &str, left: Left, wait: Duration) -> Failure {
     let remedy = match left {
         Left::Unheard => "  is the name right, and does its handoff agent run?",
-        Left::Some { .. } | Left::Elsewhere => {
+        Left::Some { .. } | Left::Requests(_) | Left::Elsewhere => {
             "  the node stays drained, and the rest ends in its own time; `baton ctl drain` on the node sets it a limit"
         }
     };
@@ -87,16 +94,17 @@ fn late(node: &str, left: Left, wait: Duration) -> Failure {
 fn left_at(status: &Value, node: &str) -> Left {
     let named = |list: &Value, key: &str| elements(list).iter().find(|one| one[key] == node).cloned();
     let listed = named(&status["cluster"]["nodes"], "name");
-    // All front-ends' connections, if the node has said how many these are.
-    let connections = match (named(&status["drains"], "node"), &listed) {
-        (Some(drain), _) if drain["is_drained"] == true => {
-            drain["left"].as_u64().filter(|_| drain["reports"] != 0)
-        }
+    let drain = named(&status["drains"], "node").filter(|drain| drain["is_drained"] == true);
+    let counts_requests = drain.as_ref().is_some_and(|drain| drain["counts"] == "requests");
+    // All of it, if the node has said how much that is.
+    let left = match (drain, &listed) {
+        (Some(drain), _) => drain["left"].as_u64().filter(|_| drain["reports"] != 0),
         (_, Some(listed)) => Some(listed["connections"].as_u64().unwrap_or(0)),
         (_, None) => None,
     };
     let is_drained = listed.as_ref().is_none_or(|listed| listed["state"] == "drained");
-    match connections.filter(|_| is_drained) {
+    match left.filter(|_| is_drained) {
+        Some(requests) if counts_requests => Left::Requests(requests),
         Some(connections) => {
             let requests = listed.and_then(|listed| listed["load"].as_u64()).unwrap_or(0);
             Left::Some { connections, requests }
@@ -129,18 +137,25 @@ mod tests {
         assert_eq!(left_at(&status(0, 0), "a"), Left::Unheard);
         assert_eq!(left_at(&status(2, 7), "a"), Left::Some { connections: 7, requests: 1 });
         let elsewhere = json!({ "drains": status(1, 0)["drains"], "cluster": null });
-        assert_eq!(left_at(&elsewhere, "a"), NOTHING, "on another node");
+        assert!(left_at(&elsewhere, "a").is_nothing(), "on another node");
         assert_eq!(left_at(&elsewhere, "b"), Left::Unheard, "no such node");
         let of_etcd =
             |state: &str| json!({ "cluster": { "nodes": [{ "name": "a", "state": state, "load": 0 }] } });
         assert_eq!(left_at(&of_etcd("up"), "a"), Left::Unheard, "the order is on its way");
-        assert_eq!(left_at(&of_etcd("drained"), "a"), NOTHING);
+        assert!(left_at(&of_etcd("drained"), "a").is_nothing());
+        let mut of_requests = status(1, 3);
+        of_requests["drains"][0]["counts"] = "requests".into();
+        assert_eq!(left_at(&of_requests, "a"), Left::Requests(3), "this server's requests are among them");
     }
 
     #[test]
     fn what_is_left_is_said() {
         let left = Left::Some { connections: 1, requests: 2 };
         assert_eq!(words("a", left), "a: 1 connection of front-ends and 2 requests of this server left\n");
+        assert_eq!(
+            [1, 0].map(|left| words("a", Left::Requests(left))),
+            ["a: 1 request left\n", "a is empty\n"]
+        );
         assert!(late("a", Left::Unheard, Duration::from_secs(3)).0.contains("not empty after 3 s"));
     }
 }

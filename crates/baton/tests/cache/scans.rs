@@ -145,6 +145,25 @@ fn short_responses_beyond_the_bound_of_objects_displace_each_other() {
     assert_eq!(told(&server, &film), [(0, 1)]);
 }
 
+/// Goal: beyond the bound of objects, short responses that are asked for once push out none that is asked for often, although they
+/// have hardly any bytes.
+#[test]
+fn short_responses_beyond_the_bound_of_objects_push_out_no_popular_one() {
+    let server = server_with("auto", "objects_max = 64\n");
+    let pages: Vec<_> = (0..8).map(|_| show("page", 2)).collect();
+    let mut agent = server.agent();
+    let mut is_hit = |page: &Film| status(&agent.get(&page.address())) == "baton; hit";
+    for page in &pages {
+        (0..3).for_each(|_| wait_until("the page to be here", || is_hit(page)));
+    }
+    for _ in 0..200 {
+        is_hit(&Film::show("short", 1, Manner::Honest));
+    }
+    for page in &pages {
+        assert!(is_hit(page), "{}", page.path);
+    }
+}
+
 /// Goal: an operator reads which segments of a film are here, and is told why not if there is nothing to tell.
 #[test]
 fn an_operator_sees_segments() {

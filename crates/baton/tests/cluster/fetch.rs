@@ -35,6 +35,24 @@ fn cluster(architecture: &str, kept: &str) -> Cluster {
     cluster
 }
 
+/// A cluster whose nodes fetch, and a client whose connection node 0 has; `None`: this machine cannot have one.
+fn fetching() -> Option<(Cluster, Homes, Client)> {
+    if Network::is_left_out() {
+        return None;
+    }
+    let cluster = cluster("auto", "fetch");
+    let homes = Homes::of(&cluster);
+    let client = homes.client(&cluster);
+    Some((cluster, homes, client))
+}
+
+/// The same, and node 1 is dead: a [`FakeHome`] can take its place.
+fn fetching_from_the_dead() -> Option<(Cluster, Homes, Client)> {
+    let (mut cluster, homes, client) = fetching()?;
+    kill_second_node(&mut cluster);
+    Some((cluster, homes, client))
+}
+
 /// Where files are at home.
 struct Homes {
     /// The number of a `.txt` of node 0.
@@ -129,14 +147,9 @@ under_every_architecture!(by name: files_come_from_their_homes);
 /// Goal: what a client asks of a file besides its bytes, it gets from the home as it would get it from the node.
 #[test]
 fn ranges_conditions_and_heads_are_fetched() {
-    if Network::is_left_out() {
-        return;
-    }
-    let cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
+    let Some((cluster, homes, mut client)) = fetching() else { return };
     let file = homes.other[0];
     let (path, bytes) = (format!("/{file}.bin"), pattern(LONG_BYTES, file as u64));
-    let mut client = homes.client(&cluster);
     let whole = client.get(&path);
     is_whole(&whole, file);
     assert_eq!(whole.field("etag"), Some(TAG), "copies have the same");
@@ -171,16 +184,11 @@ fn ranges_conditions_and_heads_are_fetched() {
 /// counts as slow.
 #[test]
 fn only_what_a_home_had_in_memory_is_timed() {
-    if Network::is_left_out() {
-        return;
-    }
-    let mut cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
+    let Some((mut cluster, homes, mut client)) = fetching() else { return };
     let (file, refused) = (homes.other[0], homes.other[1]);
     let path = format!("/{file}.bin");
     let fetch_us = |node: &Server| told(node, &path)["fetch_us"].as_f64().expect("a time");
     let guessed = fetch_us(&cluster.nodes[0]);
-    let mut client = homes.client(&cluster);
     is_whole(&client.get(&path), file);
     assert_eq!(fetch_us(&cluster.nodes[0]), guessed, "the home has read it");
     wait_until("a fetch that took as long as nothing else", || {
@@ -201,14 +209,9 @@ fn only_what_a_home_had_in_memory_is_timed() {
 /// Goal: a request that a node has fetched already is fetched by no other, and says so.
 #[test]
 fn no_request_is_fetched_twice() {
-    if Network::is_left_out() {
-        return;
-    }
-    let mut cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
+    let Some((mut cluster, homes, mut client)) = fetching() else { return };
     let file = homes.other[0];
     let path = format!("/{file}.bin");
-    let mut client = homes.client(&cluster);
     let read = client.ask("GET", &path, "CDN-Loop: other, baton-fetch\r\n");
     is_whole(&read, file);
     assert_eq!(read.field("cache-status"), None, "its disk took part of the time");
@@ -233,12 +236,7 @@ fn no_request_is_fetched_twice() {
 /// Goal: the node answers itself where the home is dead, does not answer, or answers with something else; the log says why.
 #[test]
 fn a_home_that_fails_costs_no_answer() {
-    if Network::is_left_out() {
-        return;
-    }
-    let mut cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
-    let mut client = homes.client(&cluster);
+    let Some((mut cluster, homes, mut client)) = fetching() else { return };
     let mut files = homes.other.iter();
     let mut ask = |client: &mut Client| {
         let file = files.next().expect("a file");
@@ -283,16 +281,26 @@ fn a_home_that_fails_costs_no_answer() {
     assert_eq!(sources(&cluster.nodes[0], &path, 1), ["- - -"]);
 }
 
+/// Goal: an answer that is not the file's keeps no client waiting for its end. Method: bodies that never end, of which the home sends
+/// little, or more than is read to keep a connection. If the node waited, its log would name the failure.
+#[test]
+fn a_body_that_is_not_wanted_is_not_waited_for() {
+    let Some((cluster, homes, mut client)) = fetching_from_the_dead() else { return };
+    for (file, bytes) in [(homes.other[0], 5), (homes.other[1], 1 << 20)] {
+        let _home = FakeHome::holding(
+            &cluster,
+            "HTTP/1.1 503 \r\nContent-Length: 1000000000\r\n\r\n",
+            &vec![b'x'; bytes],
+        );
+        is_whole(&client.get(&format!("/{file}.bin")), file);
+        assert_eq!(sources(&cluster.nodes[0], &format!("/{file}.bin"), 1), ["n1 fetch -"]);
+    }
+}
+
 /// Goal: no home gets a client's connection for another protocol: the node answers, as a server does that has only files.
 #[test]
 fn no_home_opens_a_tunnel() {
-    if Network::is_left_out() {
-        return;
-    }
-    let mut cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
-    let mut client = homes.client(&cluster);
-    kill_second_node(&mut cluster);
+    let Some((cluster, homes, mut client)) = fetching_from_the_dead() else { return };
     let home = FakeHome::begin(
         &cluster,
         "HTTP/1.1 101 \r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -308,13 +316,7 @@ fn no_home_opens_a_tunnel() {
 /// the answer is not whole.
 #[test]
 fn an_answer_that_breaks_off_is_completed() {
-    if Network::is_left_out() {
-        return;
-    }
-    let mut cluster = cluster("auto", "fetch");
-    let homes = Homes::of(&cluster);
-    let mut client = homes.client(&cluster);
-    kill_second_node(&mut cluster);
+    let Some((cluster, homes, mut client)) = fetching_from_the_dead() else { return };
     let head = |status: &str, length: usize, more: &str| {
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}\r\n")
     };

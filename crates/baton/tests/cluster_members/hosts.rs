@@ -9,16 +9,17 @@ use crate::store::{Store, wait_until};
 
 /// A server that says its name, and registers by it.
 pub(crate) fn node(store: &Store, name: &str) -> Server {
+    let route = format!("[[site.route]]\npath = '/'\nrespond = {{ status = 200, body = '{name}' }}\n");
+    node_with(store, name, &route)
+}
+
+/// A server with this route, that registers by a name.
+pub(crate) fn node_with(store: &Store, name: &str, route: &str) -> Server {
     let port = free_port();
     let register = format!(", register = {{ to = 'http://127.0.0.1:{port}', name = '{name}' }}");
-    Server::run(
-        Folder::new(),
-        &format!(
-            "processes = 1\n[cluster]\n{}\n[[site]]\nlisten = '127.0.0.1:{port}'\n[[site.route]]\npath = '/'\n\
-             respond = {{ status = 200, body = '{name}' }}\n",
-            cluster(store, &register)
-        ),
-    )
+    let cluster = cluster(store, &register);
+    let site = format!("[[site]]\nlisten = '127.0.0.1:{port}'\n{route}");
+    Server::run(Folder::new(), &format!("processes = 1\n[cluster]\n{cluster}\n{site}"))
 }
 
 /// A server that distributes all requests among them.

@@ -13,17 +13,20 @@ fn a_route_has_pages_of_its_own(server: &Server) {
     }
 }
 
-/// Statuses with a page, and listed ones; others pass. A second request finds the origin's own answer in the cache.
+/// Statuses with a page, and listed ones; others pass. A second request finds the origin's own answer in the cache. A body that is
+/// not wanted is not waited for.
 fn pages_take_the_place_of_an_origin_s_errors(server: &Server) {
     let mut client = server.agent();
     for (path, status, text) in [
         ("/instead/503", 503, "the route's 503"),
+        ("/instead/endless/503", 503, "the route's 503"),
         ("/instead/404", 404, "the site's 404"),
         ("/instead/500", 500, "of the origin"),
         ("/instead/200", 200, "of the origin"),
         ("/raw/404", 404, "of the origin"),
         ("/listed/404", 404, "the site's 404"),
         ("/listed/404", 404, "the site's 404"),
+        ("/listed/endless/404", 404, "the site's 404"),
         ("/listed/503", 503, "of the origin"),
     ] {
         let response = client.get(path);

@@ -33,16 +33,18 @@ fn start(architecture: &str) -> Server {
     Server::run(folder, &configuration)
 }
 
-/// Answers with the status that the path names, and with the head that it was asked with.
+/// Answers with the status that the path names, and with the head that it was asked with. If the path says so, that is the beginning
+/// of a body that never ends.
 fn answer(peer: &mut Peer) {
     while let Some(seen) = peer.request() {
         let status = seen.path().rsplit('/').next().and_then(|last| last.split('?').next());
         let status = status.and_then(|status| status.parse().ok()).unwrap_or(200_u16);
         let body = format!("of the origin\n{}", seen.head);
+        let missing = if seen.path().contains("/endless/") { 1 << 30 } else { 0 };
         peer.send(format!(
             "HTTP/1.1 {status} Word\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nX-Cached: 1\r\n\
              Cache-Control: max-age=60\r\n\r\n{body}",
-            body.len()
+            body.len() + missing
         ));
     }
 }

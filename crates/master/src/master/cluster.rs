@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Master;
 use crate::control::{Answer, ClusterCommand, RouteQuestion, RouteTopic};
+use crate::known_drain::{KnownDrain, LeftOf};
 use crate::management::Requester;
 use crate::members::Wanted;
 use crate::phase::Phase;
@@ -35,7 +36,7 @@ impl Master {
         if !self.members.take_report_due() {
             return;
         }
-        self.follow_orders();
+        self.follow_orders(now);
         let mut cluster = self.config.cluster.clone();
         cluster.nodes = self.members.listed().to_vec();
         if self.members.merged(&cluster) != self.config.cluster.nodes {
@@ -45,17 +46,24 @@ impl Master {
     }
 
     /// Lets nodes get no requests that are drained, or about to end. If it is this host's, connections go back to front-ends.
-    pub(super) fn follow_orders(&mut self) {
+    pub(super) fn follow_orders(&mut self, now: Instant) {
         let mut out = self.members.out();
         out.extend(self.handoff_agent.drained());
         self.origins.set_ordered(&self.config, out);
         self.handoff_agent.follow_drains(self.members.is_own_drained(), &self.workers);
-        self.members.tell_left(self.handoff_agent.left());
+        self.tell_left(now);
+    }
+
+    /// Lets etcd know what is left of this host's node, if it is drained there.
+    pub(super) fn tell_left(&mut self, now: Instant) {
+        let requests = self.members.tells_requests().then(|| self.all_figures().requests_in_flight());
+        self.members.tell_left(requests.or(self.handoff_agent.left()), now);
     }
 
     /// What is known of nodes that are drained: from the members of the cluster, and from etcd.
-    pub(super) fn drains(&self) -> Vec<Drain> {
-        self.handoff_agent.drains().iter().cloned().chain(self.members.drains()).collect()
+    pub(super) fn drains(&self) -> Vec<KnownDrain> {
+        let told = |word: &Drain| KnownDrain { word: word.clone(), counts: LeftOf::Connections };
+        self.handoff_agent.drains().iter().map(told).chain(self.members.drains()).collect()
     }
 
     /// The process has sent messages.
@@ -64,7 +72,7 @@ impl Master {
             let answer = match error {
                 None => {
                     log::notice(format_args!("ordered of node {}: {}", order.name, words(&order)));
-                    let reports = self.members.member(&order.name).is_some_and(|node| node.mover.is_some());
+                    let reports = self.members.member(&order.name).is_some_and(|node| node.tells_left);
                     Answer::Ok(
                         json!({ "node": order.name, "ordered": words(&order), "by": "etcd", "reports": reports }),
                     )

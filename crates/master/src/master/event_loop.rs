@@ -168,6 +168,7 @@ impl Master {
             self.documents.deadline(self.may_reload().is_ok()),
             self.members.deadline(self.members_wanted()),
             self.members_due(),
+            self.members.left_due(),
             self.upgrade.deadline(),
             self.endpoints.deadline(),
             self.watchdog_due(),
@@ -193,6 +194,9 @@ impl Master {
         self.members.advance(self.members_wanted(), &self.startup.user, now);
         if passed(self.members_due()) {
             self.look_at_members(now);
+        }
+        if passed(self.members.left_due()) {
+            self.tell_left(now);
         }
         self.upgrade.advance(now);
         if let Some(why) = self.reloads.lateness(now) {
@@ -236,9 +240,9 @@ impl Master {
             Source::HandoffAgent => {
                 self.handoff_agent.handle_messages(&self.config, &self.origins);
                 if self.handoff_agent.take_drain_news() {
-                    self.follow_orders();
+                    self.follow_orders(now);
                 }
-                self.members.tell_left(self.handoff_agent.left());
+                self.tell_left(now);
             }
             Source::Connection(id) => self.handle_connection(id, now),
             Source::Successor => self.handle_successor(now),

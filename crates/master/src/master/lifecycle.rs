@@ -44,7 +44,7 @@ impl Master {
             Ok(settings) => self.acme.configure(settings, now),
             Err(why) => self.fail(why, now),
         }
-        self.follow_orders();
+        self.follow_orders(now);
     }
 
     /// The server cannot begin.

@@ -279,7 +279,7 @@ impl Master {
         // The old configuration or the new one: the one that counts from now on.
         self.applications.keep(&self.config, now);
         self.origins.keep(&self.config);
-        self.follow_orders();
+        self.follow_orders(now);
         if subject == Subject::Nodes && result.is_err() {
             self.members.retry(now);
         }

@@ -50,6 +50,7 @@ impl Host {
             weight: 1,
             mover: None,
             public: None,
+            tells_left: true,
         };
         let etcd = Etcd { register: Some(register), ..etcd };
         Self::start(Some(etcd), &folder.join(format!("{name}.json")))

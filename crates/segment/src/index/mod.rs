@@ -493,7 +493,7 @@ impl Index {
             }
             let number = self.stock.classes.most_numerous(self.objects_max);
             let class = &mut self.stock.classes[number];
-            let Some(victim) = class.machine.victim(now, &class.units) else { break };
+            let Some(victim) = class.machine.victim_by_number(now, &class.units) else { break };
             let (object, _) = class.units.place_of(victim);
             if self.stock.objects[object].readers == 0 {
                 self.stock.drop_blocks(object, Removal::Evicted);

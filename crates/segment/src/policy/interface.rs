@@ -87,6 +87,11 @@ pub trait Policy: fmt::Debug + Send {
     /// The unit to evict, none if there is none.
     fn victim(&mut self, now: Millis, units: &Units) -> Option<UnitId>;
 
+    /// The unit to evict where there are too many objects: how many bytes they have does not matter then.
+    fn victim_by_number(&mut self, now: Millis, units: &Units) -> Option<UnitId> {
+        self.victim(now, units)
+    }
+
     /// Whether a victim loses its last blocks only, as many as are needed, rather than all.
     fn peels(&self) -> bool {
         false

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! J. Yang and others, *FIFO Queues are All You Need for Cache Eviction*, SOSP 2023, algorithm 1. Queues are measured
-//! in bytes, ghosts by the bytes that they had: as many as the main queue holds.
+//! in bytes, ghosts by the bytes that they had: as many as the main queue holds. Where there are too many objects, queues
+//! are measured in segments: a small queue of many short ones has few bytes, and the main queue would make room for them.
 
 use super::ghosts::Ghosts;
 use super::interface::{Millis, Policy, Removal, SegmentPlace};
@@ -29,6 +30,7 @@ pub(super) struct S3Fifo {
 struct Queue {
     list: List,
     bytes: u64,
+    segments: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,17 +44,54 @@ struct State {
 const SMALL_SHARE: f64 = 0.1;
 const USES_MAX: u8 = 3;
 
+impl Queue {
+    fn push(&mut self, links: &mut Links, unit: UnitId) {
+        self.list.push(links, unit.0);
+        self.segments += 1;
+    }
+
+    fn remove(&mut self, links: &mut Links, unit: UnitId) {
+        self.list.remove(links, unit.0);
+        self.segments -= 1;
+    }
+
+    fn oldest(&self) -> Option<UnitId> {
+        self.list.oldest().map(UnitId)
+    }
+}
+
 impl S3Fifo {
     fn queue_of(&mut self, unit: UnitId) -> &mut Queue {
         if self.states[unit.at()].in_main { &mut self.main } else { &mut self.small }
     }
 
     fn move_to_main(&mut self, unit: UnitId, bytes: u64) {
-        self.small.list.remove(&mut self.links, unit.0);
+        self.small.remove(&mut self.links, unit);
         self.small.bytes -= bytes;
-        self.main.list.push(&mut self.links, unit.0);
+        self.main.push(&mut self.links, unit);
         self.main.bytes += bytes;
         self.states[unit.at()] = State { in_main: true, uses: 0 };
+    }
+
+    /// The unit to evict, the queues being measured like this.
+    fn victim_by(&mut self, units: &Units, size: impl Fn(&Queue) -> u64) -> Option<UnitId> {
+        loop {
+            let small_max = (size(&self.small) + size(&self.main)) as f64 * SMALL_SHARE;
+            let (oldest_small, oldest_main) = (self.small.oldest(), self.main.oldest());
+            let from_small = size(&self.small) as f64 > small_max || oldest_main.is_none();
+            match (oldest_small.filter(|_| from_small), oldest_main) {
+                (Some(unit), _) if self.states[unit.at()].uses > 1 => {
+                    self.move_to_main(unit, units.bytes_of(unit));
+                }
+                (Some(unit), _) => return Some(unit),
+                (None, Some(unit)) if self.states[unit.at()].uses > 0 => {
+                    self.states[unit.at()].uses -= 1;
+                    self.main.list.renew(&mut self.links, unit.0);
+                }
+                (None, Some(unit)) => return Some(unit),
+                (None, None) => return oldest_small,
+            }
+        }
     }
 }
 
@@ -75,7 +114,7 @@ impl Policy for S3Fifo {
         let in_main = self.ghosts.contains(place);
         self.states[unit.at()] = State { in_main, uses: 0 };
         let queue = if in_main { &mut self.main } else { &mut self.small };
-        queue.list.push(&mut self.links, unit.0);
+        queue.push(&mut self.links, unit);
     }
 
     fn handle_resized(&mut self, unit: UnitId, before: u64, after: u64) {
@@ -86,7 +125,7 @@ impl Policy for S3Fifo {
     fn handle_removed(&mut self, unit: UnitId, place: &SegmentPlace, why: Removal) {
         let in_main = self.states[unit.at()].in_main;
         let queue = if in_main { &mut self.main } else { &mut self.small };
-        queue.list.remove(&mut self.links, unit.0);
+        queue.remove(&mut self.links, unit);
         if why == Removal::Evicted && !in_main {
             let bytes_max = ((self.small.bytes + self.main.bytes) as f64 * (1.0 - SMALL_SHARE)) as u64;
             self.ghosts.add(place, bytes_max);
@@ -94,24 +133,11 @@ impl Policy for S3Fifo {
     }
 
     fn victim(&mut self, _: Millis, units: &Units) -> Option<UnitId> {
-        loop {
-            let small_max = (self.small.bytes + self.main.bytes) as f64 * SMALL_SHARE;
-            let oldest_small = self.small.list.oldest().map(UnitId);
-            let oldest_main = self.main.list.oldest().map(UnitId);
-            let from_small = self.small.bytes as f64 > small_max || oldest_main.is_none();
-            match (oldest_small.filter(|_| from_small), oldest_main) {
-                (Some(unit), _) if self.states[unit.at()].uses > 1 => {
-                    self.move_to_main(unit, units.bytes_of(unit));
-                }
-                (Some(unit), _) => return Some(unit),
-                (None, Some(unit)) if self.states[unit.at()].uses > 0 => {
-                    self.states[unit.at()].uses -= 1;
-                    self.main.list.renew(&mut self.links, unit.0);
-                }
-                (None, Some(unit)) => return Some(unit),
-                (None, None) => return oldest_small,
-            }
-        }
+        self.victim_by(units, |queue| queue.bytes)
+    }
+
+    fn victim_by_number(&mut self, _: Millis, units: &Units) -> Option<UnitId> {
+        self.victim_by(units, |queue| queue.segments)
     }
 
     fn heap_bytes(&self) -> usize {

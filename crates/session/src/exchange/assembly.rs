@@ -268,5 +268,19 @@ fn parts(delegate: &Delegate, text: Vec<u8>, map: &NameMap) -> Option<VecDeque<P
     Some(parts)
 }
 
+/// Appends a body that has to wait. What the application lends it gets back at once: it may need that to go on.
+pub(super) fn append_own(text: &mut Aggregate, body: &Aggregate) {
+    for piece in body.pieces() {
+        match piece {
+            Piece::Shared(slice) => {
+                let mut bytes = Vec::with_capacity(slice.len());
+                slice.copy_prefix_to(slice.len(), &mut bytes);
+                text.push(Slice::from(bytes));
+            }
+            other => text.push(other.clone()),
+        }
+    }
+}
+
 const NO_SUCH_FILE: &str =
     "it names a file that is not there, or in no folder of `named_files` or `internal_files`";

@@ -6,6 +6,7 @@ use baton_cache::{Ask, Bypass, CacheWord, CachedAnswer, Look};
 use baton_http::origin::ResponseHead;
 use baton_http::{RequestHead, Status};
 use baton_response::{Author, Body, Page, Response, Rules};
+use baton_shares::ClientKey;
 use baton_site::condition::RequestView;
 use baton_site::plan::{Delegate, Plan};
 use baton_site::rewrites::{Rewrites, RewrittenTarget};
@@ -46,7 +47,9 @@ pub(super) fn look<'a>(
     let (now_s, now_ms) = (env.ctx.clock.stamp().unix_seconds, env.ctx.clock.now_ms());
     let arrival = delegate.arrival(env.client.ip(), env.client.is_https(), head);
     let target = rewrites.forwarded_target(route, arrival, head, routed.site);
-    let looked = target.and_then(|target| Ok((cache.look(route, arrival, head, now_s, now_ms)?, target)));
+    let client = view.address.map(ClientKey::of);
+    let looked =
+        target.and_then(|target| Ok((cache.look(route, arrival, head, client, now_s, now_ms)?, target)));
     let (look, target) = match looked {
         Ok(looked) => looked,
         Err(bypass) => {

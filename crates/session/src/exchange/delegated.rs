@@ -17,10 +17,12 @@
 //!            └─ Failed: an error page. After the head: the connection is cut, so that no part looks complete
 //!
 //!   (*) A body that is digested is held until all of it is there, or too much.
-//!   Of a file's home: Failed, or Declined ── End ─► this node answers. After the head: Resuming ─► the rest, from here
+//!   Of a file's home: Failed ─► this node answers. After the head: Resuming ─► the rest, from here
+//!   What has another head than it may: Unwanted ── End, or no more for now: taken back ─► another answer, or this node
 //! ```
 
 mod coding;
+mod unwanted;
 
 use std::sync::Arc;
 
@@ -42,7 +44,7 @@ use baton_telemetry::metrics::Metric;
 use baton_upstream::{Admission, Chosen, Failure, FailureReason, Request, ResponseEvent};
 
 use super::application::{AnswerNotes, DelegatedRequest, Program};
-use super::assembly::Assembly;
+use super::assembly::{Assembly, append_own};
 use super::cached;
 use super::env::{Delegation, Env, Shown, Wants};
 use super::fetched::Fetch;
@@ -52,6 +54,7 @@ use super::routed::{RouteIndex, body_refused};
 use crate::context::Context;
 use crate::job::CodedFile;
 use crate::upload::{Begins, Upload};
+use unwanted::UnwantedRest;
 
 /// A request that an application or an origin answers.
 #[derive(Debug)]
@@ -92,10 +95,8 @@ enum Progress {
     },
     /// The head has been sent, by the server or by the application itself.
     Sending,
-    /// What has responded is not passed on. Its body is dropped; this answers at the end.
-    Replaced(Instead),
-    /// The same, and this node answers from its own disk.
-    Declined,
+    /// What has responded is not passed on, and its body is dropped. `instead` answers; `None`: this node, from its own disk.
+    Unwanted { instead: Option<Instead>, rest: UnwantedRest },
     /// The home of a file has sent a part of it. The rest is sent from here, once a job has found it.
     Resuming(Option<Found>),
     /// The application has ended, and its body is still being coded.
@@ -212,8 +213,8 @@ impl Delegated {
     }
 
     pub(super) fn is_with_application(&self) -> bool {
-        use Progress::{Collecting, Declined, Held, Replaced, Sending, Waiting};
-        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending | Replaced(_) | Declined)
+        use Progress::{Collecting, Held, Sending, Unwanted, Waiting};
+        matches!(self.progress, Waiting | Held { .. } | Collecting { .. } | Sending | Unwanted { .. })
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -268,7 +269,14 @@ impl Delegated {
 
     /// Whether it can go on without another event of the gateway.
     pub(super) fn is_coding(&self) -> bool {
-        self.coder.as_ref().is_some_and(|coder| coder.has_pending())
+        use UnwantedRest::{Lasts, TakenBack};
+        let is_left = matches!(self.progress, Progress::Unwanted { rest: Lasts | TakenBack, .. });
+        is_left || self.coder.as_ref().is_some_and(|coder| coder.has_pending())
+    }
+
+    /// Whether this node has to answer what was taken back from the home of a file.
+    pub(super) fn is_for_here(&self) -> bool {
+        matches!(self.progress, Progress::Unwanted { instead: None, rest: UnwantedRest::TakenBack })
     }
 
     /// Asks the gateway for its next event again, even if it had none last.
@@ -287,6 +295,15 @@ impl Delegated {
             Progress::Resuming(found) => {
                 let found = found.take();
                 return Ok(self.send_rest(env, found, record));
+            }
+            Progress::Unwanted { rest, .. } if *rest == UnwantedRest::Lasts => {
+                *rest = UnwantedRest::TakenBack;
+                record.note_answered(&env.ctx.clock);
+                return Ok(Wants::Abandon);
+            }
+            Progress::Unwanted { instead: Some(instead), rest: UnwantedRest::TakenBack } => {
+                let response = self.origin.answer_instead(env.ctx, *instead);
+                return Err(self.origin.finish(env, response));
             }
             Progress::Ready { .. } | Progress::Again(_) => {}
             _ if std::mem::take(&mut self.quiet) => return Ok(Wants::ResponseAwaited),
@@ -348,6 +365,9 @@ impl Delegated {
         }
         match event {
             None => {
+                if let Progress::Unwanted { rest, .. } = &mut self.progress {
+                    *rest = rest.ending();
+                }
                 if !self.awaits_digest() {
                     self.begin_held(env, false, record);
                 }
@@ -408,7 +428,7 @@ impl Delegated {
         if let Some(fetch) = &mut self.fetch
             && !fetch.take_head(&mut head, &request, self.origin.rules().headers, &env.ctx.clock)
         {
-            self.progress = Progress::Declined;
+            self.progress = Progress::Unwanted { instead: None, rest: UnwantedRest::Comes(0) };
             return;
         }
         if let Some(terms) = delegate.proxy() {
@@ -419,7 +439,9 @@ impl Delegated {
             cached::note_bypass(env, delegate, &request, is_by_rule, &mut head);
         }
         if let Some(instead) = self.origin.instead_of(&head) {
-            self.progress = Progress::Replaced(instead);
+            let rest =
+                if delegate.proxy().is_some() { UnwantedRest::Comes(0) } else { UnwantedRest::Awaited };
+            self.progress = Progress::Unwanted { instead: Some(instead), rest };
             return;
         }
         let body = Aggregate::default();
@@ -467,7 +489,7 @@ impl Delegated {
                     }
                 }
             }
-            Progress::Replaced(_) | Progress::Declined => {}
+            Progress::Unwanted { rest, .. } => *rest = rest.with(body.len()),
             _ => debug_assert!(false, "a body before its head"),
         }
         Reaction::More
@@ -549,11 +571,11 @@ impl Delegated {
                     return if can_finish { self.finish_coded(env, record) } else { Reaction::More };
                 }
             }
-            Progress::Replaced(instead) => {
+            Progress::Unwanted { instead: Some(instead), .. } => {
                 let response = self.origin.answer_instead(env.ctx, instead);
                 return self.answer(env, response);
             }
-            Progress::Declined => return Reaction::Here,
+            Progress::Unwanted { instead: None, .. } => return Reaction::Here,
             // It ended without an answer.
             other => {
                 self.progress = other;
@@ -750,20 +772,6 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
 
 fn is_trailers(coding: &[u8]) -> bool {
     coding.trim_ascii().eq_ignore_ascii_case(b"trailers")
-}
-
-/// Appends a body that has to wait. What the application lends it gets back at once: it may need that to go on.
-fn append_own(text: &mut Aggregate, body: &Aggregate) {
-    for piece in body.pieces() {
-        match piece {
-            Piece::Shared(slice) => {
-                let mut bytes = Vec::with_capacity(slice.len());
-                slice.copy_prefix_to(slice.len(), &mut bytes);
-                text.push(Slice::from(bytes));
-            }
-            other => text.push(other.clone()),
-        }
-    }
 }
 
 /// For the error log, with every transport.

@@ -40,6 +40,8 @@ pub(crate) enum Wants {
     JobUnderWay,
     /// To be delegated to its application; then [`Exchange::handle_response_events`](super::Exchange::handle_response_events).
     Delegation(Delegation),
+    /// To be taken back from what answers it; how far it has come is told by an event.
+    Abandon,
     /// Another turn, after other clients had theirs.
     Turn,
     /// The gateway to go on with a tunnel of another process.

@@ -188,6 +188,7 @@ pub(super) trait Driver: Sized {
                 Need::Job(job, entry.exchange.client(&connection.transport))
             }
             Wants::Delegation(delegation) => self.delegate(at, delegation, connection, ctx),
+            Wants::Abandon => Need::Upstream(UpstreamNeed::Abandon(stream)),
             Wants::Resume(end) => Need::Upstream(UpstreamNeed::Resume(stream, end)),
             Wants::Turn => {
                 self.make_due(at);

@@ -40,7 +40,7 @@ pub enum UpstreamNeed {
     Body(StreamId, Result<BodyPart, FailureReason>),
     /// The gateway's next events for the delegated request, as far as there are any.
     ResponseEvents(StreamId),
-    /// This request to be taken back from its application: its client has gone.
+    /// This request to be taken back from what answers it: its client has gone, or the answer is not wanted.
     Abandon(StreamId),
 }
 

@@ -8,6 +8,7 @@
 //!
 //! A network for each contender: so clusters run at the same time, and take turns as other contenders do.
 
+mod documents;
 mod media;
 mod prediction;
 
@@ -27,6 +28,7 @@ use crate::rig::processes::cpu_time;
 use crate::rig::{Boxes, ServerBox};
 use crate::servers::{Ability, RunningServer, ServerKind, ServerPlace, ServerSettings};
 
+pub(super) use documents::predict_documents;
 pub(super) use media::predict_media;
 pub(super) use prediction::predict;
 

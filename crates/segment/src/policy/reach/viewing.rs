@@ -24,7 +24,7 @@ struct Reader {
     pauses: bool,
 }
 
-/// Readers whose places are remembered. Of an object with more, all parts are wanted anyway.
+/// Readers whose places are remembered. Of an object with more that read on, all parts are wanted anyway.
 const READERS_MAX: usize = 32;
 /// A reader that pauses, and has not come further in so many times the time that a segment takes, has left: only its silence
 /// tells.
@@ -51,10 +51,12 @@ impl Viewing {
             let pace_ms = now.saturating_sub(before.at) as f32 / blocks as f32;
             self.pace_ms = if self.pace_ms == 0.0 { pace_ms } else { self.pace_ms * 0.75 + pace_ms * 0.25 };
         }
-        if self.readers.len() < READERS_MAX {
-            let (segment, first_block) = (place.segment, place.first_block);
-            self.readers.push(Reader { segment, first_block, at: now, pauses: false });
-        }
+        self.add_reader(Reader {
+            segment: place.segment,
+            first_block: place.first_block,
+            at: now,
+            pauses: false,
+        });
         if from.is_none() {
             self.starts += 1;
             all.handle_start(place.object_blocks);
@@ -131,8 +133,56 @@ impl Viewing {
         size_of::<Self>() + self.readers.capacity() * size_of::<Reader>()
     }
 
+    /// Where there is no room, the reader that has paused longest makes some.
+    fn add_reader(&mut self, reader: Reader) {
+        if self.readers.len() < READERS_MAX {
+            self.readers.push(reader);
+        } else if let Some(silent) =
+            self.readers.iter_mut().filter(|known| known.pauses).min_by_key(|known| known.at)
+        {
+            *silent = reader;
+        }
+    }
+
     fn take_reader(&mut self, segment: SegmentNumber) -> Option<Reader> {
         let at = self.readers.iter().position(|reader| reader.segment == segment)?;
         Some(self.readers.swap_remove(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::ObjectId;
+
+    fn place(segment: SegmentNumber) -> SegmentPlace {
+        SegmentPlace {
+            key: 1,
+            object: ObjectId(0),
+            segment,
+            first_block: segment,
+            blocks: 1,
+            object_blocks: Some(100),
+            is_only: false,
+            bytes: 4096,
+        }
+    }
+
+    /// Goal: a reader counts also where as many as are remembered have broken off, and not where they read on.
+    #[test]
+    fn readers_that_pause_make_room() {
+        for breaks_off in [true, false] {
+            let (mut all, mut viewing) = (AllReaders::default(), Viewing::new());
+            for _ in 0..READERS_MAX {
+                viewing.handle_use(0, &place(0), None, &mut all);
+                viewing.handle_use(1_000, &place(1), Some(0), &mut all);
+                if breaks_off {
+                    viewing.handle_pause(1);
+                }
+            }
+            viewing.handle_use(100_000, &place(50), None, &mut all);
+            let [behind, ahead] = [50, 51].map(|block| viewing.on_their_way(100_000, block, 1, &all));
+            assert_eq!(ahead > behind, breaks_off, "{behind} {ahead}");
+        }
     }
 }
