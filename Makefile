@@ -29,10 +29,12 @@ demo: ## Serve apps/site and say what to try; DEMO_SECONDS=n: check itself, then
 demo-cluster: ## Two clusters in network namespaces, by round robin and by content, under the same load (root); DEMO_SECONDS=n: then stop
 	@scripts/demo-cluster
 
-adapters: ## What runs in other people's programs, optimised: drop-in libfcgi, preload library, IO-Lite's calls (target/release)
+adapters: ## What runs in other people's programs, optimised: libfcgi, preload library, IO-Lite's calls, PHP extension (target/release)
 	cargo rustc --release --locked -p baton-libfcgi --lib --crate-type cdylib
 	cargo rustc --release --locked -p baton-preload --lib --crate-type cdylib
 	cargo rustc --release --locked -p baton-iolite --lib --crate-type cdylib
+	@if command -v phpize >/dev/null; then adapters/php/build-extension $${CARGO_TARGET_DIR:-target}/release/php-extension; \
+	else echo "without the PHP extension, which needs phpize (Debian: php-dev)"; fi
 
 test: ## The tests that a change must pass (installs what they need, where it may)
 	@scripts/setup-tests
@@ -57,13 +59,15 @@ simulate: ## A worker in a box under SEEDS scenarios, from number FIRST on
 	SIMULATE_SEEDS=$(SEEDS) SIMULATE_FIRST=$(FIRST) \
 		cargo test -p baton-session --test simulation --locked any -- --nocapture
 
-check: ## Format, lints, house rules, links, licences: what must be clean before a commit
+check: ## Format, lints, house rules, links, licences, fuzz targets: what must be clean before a commit
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/house-rules
 	@scripts/check-links
 	@scripts/check-site
 	cargo clippy -p baton --no-default-features --locked -- -D warnings
+# Fuzz targets are outside of the workspace. Nothing is linked, so there need be no libFuzzer.
+	CUSTOM_LIBFUZZER_PATH=none cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}
 	@scripts/check-dependencies
 
 deny: ## Licences, advisories and sources of the dependencies (cargo-deny)

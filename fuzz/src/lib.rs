@@ -31,6 +31,7 @@ pub mod tls_pem;
 #[expect(dead_code, reason = "the library needs more of it than is checked")]
 mod library {
     pub(crate) mod inbox;
+    pub(crate) mod lent;
     pub(crate) mod pair;
 }
-use library::{inbox, pair};
+use library::{inbox, lent, pair};

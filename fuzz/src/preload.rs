@@ -2,9 +2,11 @@
 //! library.
 
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
-use baton_fcgi::offer;
+use baton_fcgi::offer::{self, Offer};
 use baton_fcgi::record::{RecordHeader, RecordType};
+use baton_pool::ChunkPool;
 use rustix::net::RecvFlags;
 
 use crate::inbox::{Inbox, Stage};
@@ -16,9 +18,11 @@ struct Seen {
     received: Vec<u8>,
     offers: Vec<(u16, Vec<u8>)>,
     asked: bool,
+    /// Whether bodies may be in the pool.
+    lends: bool,
 }
 
-/// A server's bytes.
+/// A server's bytes. With them come descriptors of a pool.
 pub fn inbox(input: &[u8]) {
     // Less than this tells nothing of a connection.
     if !(2..=INPUT_BYTES_MAX).contains(&input.len()) {
@@ -38,7 +42,7 @@ pub fn inbox(input: &[u8]) {
             assert!(whole.received == input, "nothing of it was ours");
         }
     }
-    assert!(whole.received.len() <= input.len());
+    assert!(whole.lends || whole.received.len() <= input.len());
     if stage == Stage::FastCgi {
         let own = records(&whole.received).filter(|header| header.kind == RecordType::Baton as u8);
         assert_eq!(own.filter(|header| header.request_id != 0).count(), 0, "records of the library's own");
@@ -46,7 +50,8 @@ pub fn inbox(input: &[u8]) {
 }
 
 fn read(input: &[u8], piece_bytes: usize) -> (Seen, Stage) {
-    with_pieces(input, piece_bytes, &[], |socket| {
+    static POOL: LazyLock<ChunkPool> = LazyLock::new(|| ChunkPool::create(1).expect("a pool"));
+    with_pieces(input, piece_bytes, &[POOL.as_fd(); 4], |socket| {
         let mut inbox = Inbox::default();
         let mut seen = Seen::default();
         loop {
@@ -68,6 +73,11 @@ impl Seen {
         loop {
             let begins = inbox.take_begins();
             let offered = inbox.take_offer().map(|(id, offer, _)| (id, offer.to_vec()));
+            if let Some((id, offer)) = &offered
+                && let Ok(offer) = Offer::parse(offer)
+            {
+                self.lends |= inbox.begin_body(*id, offer.bodies).is_ok();
+            }
             let is_news = begins.is_some() || offered.is_some();
             self.offers.extend(offered);
             self.asked |= inbox.take_asked();

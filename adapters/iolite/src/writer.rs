@@ -244,6 +244,7 @@ impl ReaderLink {
         let mut marker = Marker { writer: self.number, references: Vec::new() };
         let mut pieces = Vec::new();
         let mut in_memory = 0;
+        let mut id = self.next_id;
         for piece in rest.pieces() {
             let is_enough = marker.references.len() == REFERENCES_MAX || in_memory >= CHUNK_BYTES as u64;
             if piece.len() < REFERENCE_BYTES_MIN || is_enough || self.lent.len() + pieces.len() >= LENT_MAX {
@@ -256,9 +257,13 @@ impl ReaderLink {
             }
             // The rest of a larger piece has the next marker.
             let len = u32::try_from(piece.len()).unwrap_or(u32::MAX);
-            let id = self.next_id.wrapping_add(pieces.len() as u32);
+            // Ids begin anew after 2^32, which a reader may keep some through.
+            while self.lent.contains_key(&id) {
+                id = id.wrapping_add(1);
+            }
             marker.references.push(Reference { id, memory: number, offset, len });
             pieces.push(piece.clone());
+            id = id.wrapping_add(1);
             if piece.len() > u64::from(len) {
                 break;
             }
@@ -276,7 +281,7 @@ impl ReaderLink {
                 self.lent.insert(reference.id, slice);
             }
         }
-        self.next_id = self.next_id.wrapping_add(marker.references.len() as u32);
+        self.next_id = marker.references.last().map_or(self.next_id, |last| last.id.wrapping_add(1));
         marker.references.iter().map(|reference| u64::from(reference.len)).sum()
     }
 
@@ -364,3 +369,28 @@ const LENT_MAX: usize = 4096;
 
 /// Pieces that leave as bytes with one call.
 const VECTORS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Allocator, Reader};
+
+    /// Goal: a reader that keeps what it has for 2^32 references goes on to see its own bytes. Method: ids that begin anew.
+    #[test]
+    fn ids_in_use_are_passed_over() {
+        let allocator = Allocator::new().unwrap();
+        let (from, to) = rustix::pipe::pipe().unwrap();
+        let _reader = Reader::new(from, &allocator).unwrap();
+        let mut writer = Writer::new(to);
+        for next_id in [0, u32::MAX, 0, u32::MAX] {
+            if let Link::Agreed(link) = &mut writer.link {
+                link.next_id = next_id;
+            }
+            writer.write(&allocator.create(CHUNK_BYTES).freeze()).unwrap();
+        }
+        let Link::Agreed(link) = &writer.link else { panic!("the reader takes references") };
+        let mut ids: Vec<u32> = link.lent.keys().copied().collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [0, 1, 2, u32::MAX]);
+    }
+}

@@ -112,6 +112,30 @@ async def digest(_: Scope, receive: Receive, send: Send, _query: dict[str, str])
     await body(send, b"%d %s" % (len(whole), hashlib.sha256(whole).hexdigest().encode()))
 
 
+async def views(scope: Scope, receive: Receive, send: Send, query: dict[str, str]) -> None:
+    """As that of `wsgi_app`. Behind the body comes nothing but the end."""
+    hashed = hashlib.sha256()
+    seen: list[memoryview] = []
+    refused = 0
+    kept = None
+    async for view in scope["baton.body_views"]:
+        hashed.update(view)
+        try:
+            view[0] = 0
+        except TypeError:
+            refused += 1
+        if kept is None and "keep" in query:
+            kept = view[:]
+        seen.append(view)
+    ended = sum(repr(view).startswith("<released") for view in seen)
+    end = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    assert not end.done()
+    await start(send)
+    await body(send, f"{hashed.hexdigest()} {len(seen)} {refused} {ended}".encode())
+    await end
+
+
 async def ignores_body(_: Scope, _receive: Receive, send: Send, query: dict[str, str]) -> None:
     await start(send)
     await body(send, pattern(int(query["n"])))
@@ -196,7 +220,7 @@ async def gathers(_: Scope, _receive: Receive, send: Send, query: dict[str, str]
 PAGES: dict[str, Page] = {
     page.__name__.strip("_"): page
     for page in (
-        *(size, pid, scope_, pieces, view, status, echo, digest, ignores_body, fails, fails_late, forgets_to_end),
-        *(fails_behind, wrong, pathsend, until_disconnect, idle_stream, gathers),
+        *(size, pid, scope_, pieces, view, status, echo, digest, views, ignores_body, fails, fails_late),
+        *(forgets_to_end, fails_behind, wrong, pathsend, until_disconnect, idle_stream, gathers),
     )
 }

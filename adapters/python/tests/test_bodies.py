@@ -84,13 +84,17 @@ def test_pieces_of_all_kinds_make_one_body(
         assert app.result().body == b"new"
 
 
+@pytest.mark.parametrize("kind", ["wsgi", "asgi"])
 @pytest.mark.parametrize("keeps", ["", "?keep=1"])
-def test_views_show_the_body_in_place(wsgi: Served, pool: Pool, body_file: int, keeps: str) -> None:
+def test_views_show_the_body_in_place(
+    request: pytest.FixtureRequest, kind: str, pool: Pool, body_file: int, keeps: str
+) -> None:
     """They cannot be written to, and end one after the other; one that an application has kept a part of, too."""
+    served: Served = request.getfixturevalue(kind)
     content = pattern(8 * CHUNK)
     records = pool.slices((0, CHUNK), (CHUNK, CHUNK)) + in_file(0, 100_000) + stdin(b"end") + NO_BODY
     whole = content[: 2 * CHUNK] + pattern(100_000) + b"end"
-    with wsgi.connect() as app:
+    with served.connect() as app:
         for _ in range(3):
             app.lend(f"/views{keeps}", f"pool={8 * CHUNK} file=1", records, [pool.descriptor, body_file])
             assert app.result().body.decode() == f"{hashlib.sha256(whole).hexdigest()} 4 4 4"

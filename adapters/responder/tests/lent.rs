@@ -1,14 +1,16 @@
 //! Bodies in the server's pool or in a file of the server's.
 
+#[path = "rig/bodies.rs"]
+mod bodies;
 mod rig;
 
 use std::io::{BufRead, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use baton_fcgi::{FileRange, RegionSlice, request};
-use baton_pool::{CHUNK_BYTES, Chunk, ChunkPool};
-use rig::{ID, Reply, Server, application, text};
+use baton_pool::{CHUNK_BYTES, ChunkPool};
+use bodies::{as_bytes, end, in_file, in_pool};
+use rig::{Reply, Server, application, text};
 
 /// An application that sends the body back, and before it how much of it came in each piece.
 fn mirror() -> (tempfile::TempDir, PathBuf) {
@@ -29,32 +31,13 @@ fn offer(pool: &ChunkPool) -> String {
     format!("unknown fds=1 pool={} patience=0\n", pool.len())
 }
 
-fn slice(chunk: &Chunk, len: usize) -> Vec<u8> {
-    let mut records = Vec::new();
-    let slice = RegionSlice { offset: chunk.offset() as u32, len: len as u32 };
-    request::push_slices(&mut records, ID, &[slice]);
-    records
-}
-
-fn stdin(bytes: &[u8]) -> Vec<u8> {
-    let mut records = Vec::new();
-    request::push_stdin(&mut records, ID, bytes);
-    records
-}
-
-fn end() -> Vec<u8> {
-    let mut records = Vec::new();
-    request::push_stdin_end(&mut records, ID);
-    records
-}
-
 /// Goal: a server that does not ask is told nothing: it may not know the record.
 #[test]
 fn only_a_server_that_asks_is_told() {
     let (_dir, path) = mirror();
     let mut server = Server::connect(&path);
     for (offer, told) in [("unknown fds=0\n", false), ("unknown fds=0 bodies=1\n", true)] {
-        server.lend(offer, &[], &end());
+        server.lend(offer, &[], &[], &end());
         let reply = server.reply();
         assert_eq!((reply.takes_bodies, reply.end), (told, Some(0)));
     }
@@ -71,16 +54,15 @@ fn pieces_of_all_kinds_make_one_body() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&text(100_000)).unwrap();
     file.rewind().unwrap();
-    let mut in_file = Vec::new();
-    request::push_file(&mut in_file, ID, FileRange { offset: 10, len: 99_990 });
-    let body = [stdin(b"first"), slice(&chunk, CHUNK_BYTES), in_file, stdin(b"last"), end()].concat();
+    let in_memory = in_pool(&chunk, CHUNK_BYTES);
+    let body = [as_bytes(b"first"), in_memory, in_file(10, 99_990), as_bytes(b"last"), end()].concat();
     let offer = format!("unknown fds=2 pool={} file=1\n", pool.len());
-    server.lend(&offer, &[pool.as_fd(), file.as_fd()], &body);
+    server.lend(&offer, &[], &[pool.as_fd(), file.as_fd()], &body);
     let expected = [&b"first"[..], &text(CHUNK_BYTES), &text(100_000)[10..], b"last"].concat();
     assert!(server.reply().stdout == expected);
 
     chunk[..3].copy_from_slice(b"new");
-    server.lend("unknown fds=0\n", &[], &[slice(&chunk, 3), end()].concat());
+    server.lend("unknown fds=0\n", &[], &[], &[in_pool(&chunk, 3), end()].concat());
     assert_eq!(server.reply().stdout, b"new");
 }
 
@@ -92,8 +74,8 @@ fn pieces_are_returned_while_the_body_goes_on() {
     let mut server = Server::connect(&path);
     let pool = ChunkPool::create(4).unwrap();
     let chunks: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
-    let body: Vec<u8> = chunks.iter().flat_map(|chunk| slice(chunk, CHUNK_BYTES)).collect();
-    server.lend(&offer(&pool), &[pool.as_fd()], &body);
+    let body: Vec<u8> = chunks.iter().flat_map(|chunk| in_pool(chunk, CHUNK_BYTES)).collect();
+    server.lend(&offer(&pool), &[], &[pool.as_fd()], &body);
     let mut reply = Reply::default();
     server.collect(&mut reply, |reply| reply.freed > 0);
     assert!(reply.freed as usize >= 2 * CHUNK_BYTES && reply.freed as usize <= 4 * CHUNK_BYTES, "{reply:?}");
@@ -115,30 +97,25 @@ fn places_that_were_not_lent_are_refused() {
     let chunk = pool.take().unwrap();
     let file = tempfile::tempfile().unwrap();
     file.set_len(100).unwrap();
-    let in_file = |offset, len| {
-        let mut records = Vec::new();
-        request::push_file(&mut records, ID, FileRange { offset, len });
-        records
-    };
     let pooled = offer(&pool);
     let too_large = format!("unknown fds=1 pool={}\n", pool.len() + 1);
     let pool = pool.as_fd();
     for (offer, passed, body) in [
-        (&pooled[..], &[pool][..], slice(&chunk, CHUNK_BYTES + 1)),
-        (&pooled, &[pool], slice(&chunk, 0)),
-        ("unknown fds=0\n", &[], slice(&chunk, 1)),
-        (&too_large, &[pool], slice(&chunk, 1)),
+        (&pooled[..], &[pool][..], in_pool(&chunk, CHUNK_BYTES + 1)),
+        (&pooled, &[pool], in_pool(&chunk, 0)),
+        ("unknown fds=0\n", &[], in_pool(&chunk, 1)),
+        (&too_large, &[pool], in_pool(&chunk, 1)),
         ("unknown fds=1 file=1\n", &[file.as_fd()], in_file(1, 100)),
         ("unknown fds=1 file=1\n", &[file.as_fd()], in_file(u64::MAX, 2)),
         ("unknown fds=1 file=1\n", &[file.as_fd()], in_file(0, 0)),
         ("unknown fds=0\n", &[], in_file(0, 1)),
         // It may shrink, and access beyond its end would kill the process.
-        ("unknown fds=1 pool=100\n", &[file.as_fd()], slice(&chunk, 1)),
+        ("unknown fds=1 pool=100\n", &[file.as_fd()], in_pool(&chunk, 1)),
         // The descriptor has not come.
-        ("unknown fds=1 pool=65536\n", &[], slice(&chunk, 1)),
+        ("unknown fds=1 pool=65536\n", &[], in_pool(&chunk, 1)),
     ] {
         let mut server = Server::connect(&path);
-        server.lend(offer, passed, &[body, end()].concat());
+        server.lend(offer, &[], passed, &[body, end()].concat());
         assert_eq!(server.reply().stdout, b"false", "{offer}");
         // Until the application has closed the connection.
         server.collect(&mut Reply::default(), |_| false);

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`ChunkPool`], [`Chunk`] | [`View`] | the server; the kernel refuses the application | both |
 //! | [`Region`] | [`Writable`] | the application, at any time | the application; the server lets only the kernel look |
+//! | a file in memory, sealed once | [`View`] | nothing any more | both |
 //!
 //! The memory is a file without a name (`memfd`), whose descriptor goes over a Unix socket once. It cannot shrink, so no
 //! access raises `SIGBUS`, and it cannot grow, which bounds it. [`Lent`] counts what an application may still look at.

@@ -343,8 +343,7 @@ fn drop_in(library: &Path, folder: &Path) -> Result<PathBuf> {
 }
 
 /// Folders whose files make contenders possible, and what puts files there.
-const NEEDED_FILES: [(&str, &str); 2] =
-    [("{build}/", "make adapters, adapters/php/build-extension"), ("{tools}/", "scripts/setup-bench")];
+const NEEDED_FILES: [(&str, &str); 2] = [("{build}/", "make adapters"), ("{tools}/", "scripts/setup-bench")];
 
 /// A share of a smaller set would leave a server no memory of its own.
 const SET_BYTES_MIN: u64 = 256 << 20;

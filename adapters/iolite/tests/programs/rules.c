@@ -1,6 +1,7 @@
 /* The rules of IO-Lite's appendix A, one function each. Prints the name of each rule that holds; stops at one that does not. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,58 @@ static void a_short_write_keeps_the_aggregate(void)
     OK(IOL_close(ends[0]));
 }
 
+enum { WRITES = 20, WRITTEN = 100000 };
+
+struct writes {
+    int to;
+    char with;
+};
+
+static void *write_all(void *given)
+{
+    struct writes *writes = given;
+    char *text = malloc(WRITTEN + 1);
+    memset(text, writes->with, WRITTEN);
+    text[WRITTEN] = 0;
+    for (int i = 0; i < WRITES; i++) {
+        size_t written;
+        IOL_Agg *agg = of(text, 30000);
+        OK(IOL_write_destroy(writes->to, &agg, &written));
+        CHECK(written == WRITTEN);
+    }
+    free(text);
+    return NULL;
+}
+
+/* Writes of two threads to one descriptor are whole, whichever is first. More than a pipe holds, and by bytes, which the kernel would mix. */
+static void writes_exclude_each_other(void)
+{
+    int ends[2];
+    pthread_t threads[2];
+    char at = 0;
+    size_t run = 0, left = 2 * (size_t)WRITES * WRITTEN;
+    OK(pipe(ends));
+    OK(IOL_control(ends[1], IOL_BYTES));
+    struct writes writes[] = { { ends[1], 'a' }, { ends[1], 'b' } };
+    for (int i = 0; i < 2; i++)
+        OK(pthread_create(&threads[i], NULL, write_all, &writes[i]));
+    while (left > 0) {
+        char bytes[4096];
+        ssize_t count = read(ends[0], bytes, sizeof bytes);
+        CHECK(count > 0);
+        left -= (size_t)count;
+        for (ssize_t i = 0; i < count; i++, run++)
+            if (bytes[i] != at) {
+                CHECK(run % WRITTEN == 0);
+                at = bytes[i];
+            }
+    }
+    for (int i = 0; i < 2; i++)
+        OK(pthread_join(threads[i], NULL));
+    OK(IOL_close(ends[0]));
+    OK(IOL_close(ends[1]));
+}
+
 static void ranges_of_a_file(void)
 {
     char path[] = "/tmp/iolite-XXXXXX", *memory;
@@ -222,11 +275,15 @@ static void ranges_of_a_file(void)
     OK(IOL_destroy(agg));
     OK(IOL_read(file, &agg, 1 << 20, &count));
     CHECK(count == 0 && is(agg, ""));
-    /* A write supersedes what was stored; loads behind it see all of it. */
+    /* A write supersedes what was stored; loads behind it see all of it, and stores behind it win. */
     OK(lseek(file, 0, SEEK_SET));
     agg = of("written", 2);
     OK(IOL_write_destroy(file, &agg, &count));
     CHECK(memcmp(memory, "writtenf", 8) == 0);
+    memory[0] = 'W';
+    OK(lseek(file, 0, SEEK_SET));
+    OK(IOL_read(file, &agg, 8, &count));
+    CHECK(is(agg, "Writtenf"));
     munmap(memory, 20000);
     OK(IOL_close(file));
 }
@@ -326,7 +383,7 @@ int main(void)
 #define RULE(name) { #name, name }
     static const struct { const char *name; void (*holds)(void); } rules[] = {
         RULE(destroy_waits_for_contexts), RULE(split_at_its_ends), RULE(select_is_cut_off), RULE(vectors_and_duplicates),
-        RULE(only_fresh_aggregates_are_written), RULE(contexts_seek_and_tell), RULE(a_short_write_keeps_the_aggregate),
+        RULE(only_fresh_aggregates_are_written), RULE(contexts_seek_and_tell), RULE(a_short_write_keeps_the_aggregate), RULE(writes_exclude_each_other),
         RULE(ranges_of_a_file), RULE(ranges_outlive_their_file), RULE(references_can_be_refused), RULE(allocators_and_misuse),
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {

@@ -46,7 +46,8 @@ fn files_pass_as_ranges() {
     for _ in 0..2 {
         let (all, read) = lines.next().unwrap();
         assert_eq!(all, 20_000_000);
-        assert!((all..all + all / 8).contains(&read), "{read} bytes were read");
+        // What the second program got as bytes, before it listened, it passes on in memory.
+        assert!(read.abs_diff(all) < all / 8, "{read} bytes were read");
     }
 }
 

@@ -21,7 +21,7 @@ static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
 fn compile(program: &str, folder: &Path) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let status = Command::new("cc")
-        .args(["-O1", "-g", "-Wall", "-Werror", "-o"])
+        .args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o"])
         .arg(folder.join(program))
         .arg(here.join(format!("tests/programs/{program}.c")))
         .arg("-I")

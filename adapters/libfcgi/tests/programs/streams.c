@@ -32,21 +32,43 @@ static void environment(FCGX_Request *r) {
                prefix ? prefix : "-");
 }
 
-/* The body, by turns with each function that reads. */
-static void echo(FCGX_Request *r) {
+/* The body, by turns with each function that reads. `other`: what is put back in the place of what was read; 0: the same. */
+static void echo(FCGX_Request *r, int other) {
   char buffer[700];
   int c, n;
   head(r, -1);
   while ((c = FCGX_GetChar(r->in)) != -1) {
-    if (FCGX_UnGetChar('<', r->in) != '<') FCGX_PutS("no pushback", r->out);
-    if (FCGX_GetChar(r->in) != '<') FCGX_PutS("other pushback", r->out);
+    int back = other ? other : c;
+    if (FCGX_UnGetChar(back, r->in) != back) FCGX_PutS("no pushback", r->out);
+    if (FCGX_GetChar(r->in) != back) FCGX_PutS("other pushback", r->out);
     FCGX_PutChar(c, r->out);
     n = FCGX_GetStr(buffer, 500, r->in);
     FCGX_PutStr(buffer, n, r->out);
     if (FCGX_GetLine(buffer, sizeof buffer, r->in)) FCGX_PutS(buffer, r->out);
   }
-  FCGX_FPrintF(r->out, "\nend %d, error %d, again %d\n", FCGX_HasSeenEOF(r->in), FCGX_GetError(r->in),
-               FCGX_GetStr(buffer, 1, r->in));
+  FCGX_FPrintF(r->out, "\nend %d, error %d", FCGX_HasSeenEOF(r->in), FCGX_GetError(r->in));
+  if (other) FCGX_FPrintF(r->out, ", again %d\n", FCGX_GetStr(buffer, 1, r->in));
+}
+
+/* The body where it lies, in parts of growing size; or how often no other byte could be put back. */
+static void look(FCGX_Request *r, int tries) {
+  const char *part;
+  size_t bytes, most = 1;
+  int tried = 0, refused = 0;
+  head(r, -1);
+  for (; (part = fcgi_body(r->in, &bytes)); most = most * 2 + 1) {
+    if (bytes > most) bytes = most;
+    if (!tries) FCGX_PutStr(part, (int)bytes, r->out);
+    int other = (unsigned char)part[bytes - 1] ^ 1;
+    fcgi_taken(r->in, bytes);
+    if (tries) {
+      tried++;
+      if (FCGX_UnGetChar(other, r->in) == -1) refused++;
+      else FCGX_GetChar(r->in);
+    }
+  }
+  FCGX_FPrintF(r->out, "\nend %d, error %d", FCGX_HasSeenEOF(r->in), FCGX_GetError(r->in));
+  if (tries) FCGX_FPrintF(r->out, "\nrefused %d of %d", refused, tried);
 }
 
 /* Each kind of conversion, and lengths on both sides of the buffers. */
@@ -71,7 +93,9 @@ static void answer(FCGX_Request *r) {
   FCGX_SetExitStatus(0, r->out); /* the original remembers that of the request before */
   switch (query ? *query : 0) {
     case 'e': environment(r); break;
-    case 'b': echo(r); break;
+    case 'b': echo(r, '<'); break;
+    case 'g': echo(r, 0); break;
+    case 'v': look(r, number > 0); break;
     case 'f': formats(r); break;
     case 'l': /* a length is declared, and one call writes the body */
       head(r, number);

@@ -9,6 +9,7 @@ const REGION_BYTES: u32 = 1 << 20;
 const QUERIES: &[(&str, usize)] = &[
     ("e", 0),
     ("b", 20_000),
+    ("v", 20_000),
     ("f", 0),
     ("l0", 0),
     ("l100", 0),

@@ -4,11 +4,15 @@
 #[path = "../../../responder/tests/rig/mod.rs"]
 mod rig;
 
+#[path = "../../../responder/tests/rig/bodies.rs"]
+mod bodies;
+
 #[path = "../../../responder/tests/rig/port.rs"]
 mod port;
 
 mod comparison;
 mod handover;
+mod lent;
 mod packages;
 mod program;
 mod signals;

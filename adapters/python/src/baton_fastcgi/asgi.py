@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
-from collections.abc import Awaitable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, MutableMapping, Sequence
 from typing import Any, Callable
 from urllib.parse import unquote_to_bytes
 
@@ -53,8 +53,10 @@ class Exchange:
     async def run(self, application: Application, root_path: bytes | None, state: dict[str, Any]) -> None:
         """Calls the application and sends its response. Catches its exceptions."""
         self._request.when_wanted_back = self._give_back_soon
+        scope = make_scope(self._request, root_path, state)
+        scope["baton.body_views"] = self._body_views()
         try:
-            await application(make_scope(self._request, root_path, state), self._receive, self._send)
+            await application(scope, self._receive, self._send)
             if not self._response.has_ended and not self._response.is_unwanted:
                 raise RuntimeError("the application returned before its response was complete")
             async with self._sending:
@@ -65,6 +67,12 @@ class Exchange:
             text = traceback.format_exc()
             async with self._sending:
                 await self._report_failure(text)
+
+    async def _body_views(self) -> AsyncIterator[memoryview]:
+        """`baton.body_views`: the pieces of the body as they come, where they are."""
+        while view := await self._connection.show_body():
+            yield view
+        self._has_read_body = True
 
     async def _receive(self) -> Message:
         body = self._request.body

@@ -221,10 +221,17 @@ impl Server {
     }
 
     /// Begins a request whose offer brings descriptors for its body. `body`: the records of it, which may be any.
-    pub(crate) fn lend(&mut self, offer: &str, passed: &[BorrowedFd<'_>], body: &[u8]) {
+    pub(crate) fn lend(
+        &mut self,
+        offer: &str,
+        variables: &[(&str, &str)],
+        passed: &[BorrowedFd<'_>],
+        body: &[u8],
+    ) {
         let mut records = Vec::new();
         request::push_begin(&mut records, ID, self.keeps);
-        request::push_params(&mut records, ID, &block(&[(offer::NAME, offer)]));
+        let variables = [&[(offer::NAME, offer)][..], variables].concat();
+        request::push_params(&mut records, ID, &block(&variables));
         records.extend_from_slice(body);
         self.send_with(&records, passed);
     }

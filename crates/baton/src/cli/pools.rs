@@ -95,7 +95,7 @@ impl PoolReport {
     }
 
     fn row(self, name: String) -> Value {
-        let answers = shares(&self.answers);
+        let answers = shares(&json!(self.answers));
         let mut row = json!({ "name": name, "transport": self.transports, "answers": answers, "passfd_withheld": self.withheld });
         for (key, sum) in SUMS.into_iter().zip(self.sums) {
             row[key] = json!(sum);
@@ -105,11 +105,14 @@ impl PoolReport {
 }
 
 /// Each transport with its part of the answers, the largest first: `passfd 75 %`.
-fn shares(answers: &BTreeMap<String, u64>) -> Vec<String> {
-    let all: u64 = answers.values().sum();
-    let mut answers: Vec<_> = answers.iter().filter(|(_, count)| **count > 0).collect();
-    answers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    answers.iter().map(|(transport, count)| format!("{transport} {} %", *count * 100 / all)).collect()
+pub(super) fn shares(answers: &Value) -> Vec<String> {
+    let counts = answers.as_object().into_iter().flatten();
+    let mut counts: Vec<_> = counts
+        .filter_map(|(transport, count)| Some((transport, count.as_u64().filter(|count| *count > 0)?)))
+        .collect();
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.iter().map(|(transport, count)| format!("{transport} {} %", count * 100 / all)).collect()
 }
 
 /// Finds what the loops of an engine tell, however many there are of them.

@@ -40,6 +40,10 @@ pub(super) fn summary(status: &Value) -> String {
     if let Some(told) = applications(status) {
         line("applications", told);
     }
+    let answers = pools::shares(&status["totals"]["answers"]);
+    if !answers.is_empty() {
+        line("answers", answers.join(", "));
+    }
     let origins = elements(&status["origins"]);
     if !origins.is_empty() {
         line("origins", servers(origins, "origin"));
@@ -217,6 +221,7 @@ mod tests {
             "workers": many(|_| json!({ "serves": true, "restarts": 1, "stands_still": true, "index": 7, "connections_open": 1,
                 "connections_accepted": 2, "requests": 3, "engine": { "auto": { "chose": "amped" } } })),
             "applications": many(|name| json!({ "name": name, "address": name, "processes": [] })),
+            "totals": { "answers": { "unix": 0, "passfd": 3, "declined-compression": 1 } },
             "origins": many(|name| json!({ "origin": name, "state": "drained" })),
             "cluster": { "policy": "lard-h", "nodes": many(|name| json!({ "name": name, "state": "up" })) },
             "figures": { "bounds_us": [100], "sites": [{ "name": "s", "requests": 9, "in_flight": 2, "body_bytes": 1,
@@ -233,6 +238,7 @@ mod tests {
             "\nconnections   1000 open, 2000 accepted\n",
             "\nrequests      3000, 2 in flight; 2xx 8, 3xx 0, 4xx 0, 5xx 1\n",
             "\nlatency       p50 62us, p90 100us, p99 100us, since the start\n",
+            "\nanswers       passfd 75 %, declined-compression 25 %\n",
             "\norigins       0 of 1000 up; a-very",
         ] {
             assert!(screen.contains(part), "{part:?} in\n{screen}");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use baton_responder::{Request, Responder};
 
-use crate::common::client::Response;
+use crate::common::client::{Client, Response};
 use crate::common::decode::decode;
 use crate::common::folder::{Folder, pattern};
 use crate::common::protocol::Protocol;
@@ -44,7 +44,7 @@ fn server() -> Server {
     folder.write("named.txt", "a file");
     let site = format!(
         "processes = 1\nserver_header = false\n[log]\naccess = '{{base}}/access.log'\nformat = 'json'\nflush_ms = 10\n\
-         [tls]\nkernel = 'off'\n[[site]]\n{{listen}}\nroot = '{{root}}'\ncompress = true\n{}{}{}",
+         [admin]\nlisten = '127.0.0.1:0'\n[tls]\nkernel = 'off'\n[[site]]\n{{listen}}\nroot = '{{root}}'\ncompress = true\n{}{}{}",
         route("auto"),
         route("passfd"),
         route("unix"),
@@ -179,8 +179,8 @@ fn where_no_socket_can_be_passed_memory_is_shared() {
     assert!(said.contains("browsers speak HTTP/2 here"), "{said}");
 }
 
-/// Goal: operators see how answers travel. Method: two images and two pages; the rows of the applications and the sums of
-/// the status agree.
+/// Goal: operators see how answers travel. Method: two images and two pages; the rows of the applications, the sums of
+/// the status and the metrics agree.
 #[test]
 fn shares_of_transports_are_told() {
     let server = server();
@@ -192,4 +192,10 @@ fn shares_of_transports_are_told() {
     let answers = server.status()["totals"]["answers"].clone();
     let told = ["passfd", "declined-compression", "unix"].map(|word| answers[word].as_u64());
     assert_eq!(told, [Some(2), Some(2), Some(0)], "{answers}");
+    assert!(server.ctl(&["status"]).contains(shares));
+    let metrics = Client::connect(*server.addresses().last().expect("the admin listener")).get("/metrics");
+    for (transport, count) in [("passfd", 2), ("declined-compression", 2), ("unix", 0)] {
+        let sample = format!("baton_application_answers_total{{transport=\"{transport}\"}} {count}\n");
+        assert!(metrics.text().contains(&sample), "{sample}");
+    }
 }

@@ -23,10 +23,15 @@ $body = file_get_contents('php://input'); if ($body !== '') echo ' with ', $body
 
 const POOL: &str = "pm.max_children = 2\n";
 
+/// The page of a recipe.
+fn page(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes").join(format!("{name}.md"));
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
 /// The first part of a recipe in a language.
 fn part(name: &str, language: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes").join(format!("{name}.md"));
-    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text = page(name);
     let (_, rest) = text.split_once(&format!("```{language}\n")).expect("such a part");
     rest.split_once("```").expect("its end").0.to_owned()
 }
@@ -75,8 +80,8 @@ fn run(folder: Folder, name: &str) -> Server {
     Server::run(folder, &configuration)
 }
 
-#[test]
-fn every_recipe_passes_the_check() {
+/// The recipes, in a folder that has all of their roots.
+fn recipes() -> (Folder, Vec<String>) {
     let folder = tree(&[
         "wordpress/x",
         "mediawiki/x",
@@ -90,17 +95,54 @@ fn every_recipe_passes_the_check() {
     ]);
     let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes");
     let names = fs::read_dir(recipes).expect("recipes").map(|entry| entry.expect("a recipe").path());
-    let names: Vec<_> =
-        names.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
-    let names: Vec<_> = names.iter().filter(|name| *name != "README").collect();
+    let names = names.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    (folder, names.filter(|name| name != "README").collect())
+}
+
+/// What `baton check` says of a configuration that it accepts.
+fn checked(folder: &Folder, name: &str, configuration: &str) -> String {
+    let file = folder.base().join("baton.toml");
+    fs::write(&file, configuration).expect("a configuration");
+    let output = Command::new(env!("CARGO_BIN_EXE_baton")).arg("check").arg("-c").arg(&file).output();
+    let output = output.expect("baton runs");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn every_recipe_passes_the_check() {
+    let (folder, names) = recipes();
     assert!(names.len() >= 7, "{names:?}");
     for name in names {
-        let file = folder.base().join("baton.toml");
-        fs::write(&file, placed(name, &folder)).expect("a configuration");
-        let output = Command::new(env!("CARGO_BIN_EXE_baton")).arg("check").arg("-c").arg(&file).output();
-        let output = output.expect("baton runs");
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        checked(&folder, &name, &placed(&name, &folder));
     }
+}
+
+/// Goal: what the section *Faster* of a recipe changes in its configuration has the server offer browsers' sockets. Method: the change
+/// as it stands there, and what `check` says before and after. That of the program in C is run.
+#[test]
+fn faster_lines_of_every_recipe() {
+    let (folder, names) = recipes();
+    let mut changed = 0;
+    for name in names.into_iter().filter(|name| name != "c") {
+        let text = page(&name);
+        let Some((_, section)) = text.split_once("\n## Faster\n") else { continue };
+        let words: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
+        let at = words.iter().position(|word| word.contains("passfd_users")).expect("the line that does it");
+        let (line, plain) = (words[at], placed(&name, &folder));
+        let faster = match line.starts_with("fastcgi = ") {
+            true => {
+                plain.replace(&format!("proxy = \"unix:{}/gunicorn.sock\"", folder.base().display()), line)
+            }
+            false => plain.replacen(words[at + 1], &format!("{}, {line}", words[at + 1]), 1),
+        };
+        let offers = |configuration: &str| {
+            checked(&folder, &name, configuration).contains("`passfd` only if root listens at its socket")
+        };
+        assert!(!offers(&plain) && offers(&faster), "{name}: {faster}");
+        changed += 1;
+    }
+    assert!(changed >= 6, "{changed}");
 }
 
 /// Goal: with the lines of *Faster*, a browser's image comes from each application itself. Method: php-fpm, a WSGI application and a

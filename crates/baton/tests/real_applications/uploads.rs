@@ -23,18 +23,23 @@ fn an_upload_is_not_copied_to_php_that_has_the_library() {
     }
 }
 
+/// Goal: `move_uploaded_file` copies nothing if `upload_tmp_dir` is in the file system where uploads go. Method: the file keeps its
+/// number.
+#[test]
+fn an_upload_is_moved_and_not_copied() {
+    for aid in [Aid::Preload, Aid::None] {
+        let site = Site::start(aid, "streamed_bodies_max = 2");
+        let mut visitor = Visitor::new(site.server.address());
+        let answer = visitor.upload("/move.php", &[], ("file", "a.bin", pattern(UPLOAD_BYTES, 5)));
+        assert_eq!(answer.text(), "the same file");
+        let moved = std::fs::read(site.folder.root().join("moved")).expect("the file");
+        assert!(moved == pattern(UPLOAD_BYTES, 5), "{} bytes", moved.len());
+    }
+}
+
 /// Bytes that php-fpm receives from the server for an upload, which is not the first one.
 fn one_upload(aid: Aid, bodies: &str) -> u64 {
-    let folder = Folder::new();
-    folder.write("length.php", "<?php echo $_FILES['file']['size'], ' bytes';");
-    folder.write("holds.php", include_str!("exchange.php"));
-    let limits = "pm.max_children = 1\nphp_admin_value[upload_max_filesize] = 16M\nphp_admin_value[post_max_size] = 16M\n";
-    let fpm = Fpm::start(&folder, "php", aid, limits);
-    let fastcgi = format!(
-        "to = \"unix:{}/php.sock\"\nscripts = [\".php\"]\nbody_bytes_max = \"1 GiB\"\nconnections_max = 4\n{bodies}",
-        folder.base().display()
-    );
-    let server = Server::run(Folder::new(), &site::of_one_application(&folder.root(), "", &fastcgi));
+    let Site { folder, fpm, server } = Site::start(aid, bodies);
     let mut visitor = Visitor::new(server.address());
     if aid != Aid::None {
         let here = "the server has learned what the library can do";
@@ -47,6 +52,37 @@ fn one_upload(aid: Aid, bodies: &str) -> u64 {
         .expect("strace (scripts/setup-tests installs it)");
     upload(&mut visitor, UPLOAD_BYTES);
     watch.end().expect("a ledger").requests_to_application
+}
+
+/// php-fpm with one worker, and a server in front of it.
+struct Site {
+    folder: Folder,
+    fpm: Fpm,
+    server: Server,
+}
+
+impl Site {
+    fn start(aid: Aid, bodies: &str) -> Self {
+        let folder = Folder::new();
+        folder.write("length.php", "<?php echo $_FILES['file']['size'], ' bytes';");
+        folder.write("holds.php", include_str!("exchange.php"));
+        folder.write(
+            "move.php",
+            "<?php $from = $_FILES['file']['tmp_name']; $to = __DIR__ . '/moved'; $number = fileinode($from);
+             move_uploaded_file($from, $to); echo fileinode($to) === $number ? 'the same file' : 'a copy';",
+        );
+        let base = folder.base().display().to_string();
+        let pool = format!(
+            "pm.max_children = 1\nphp_admin_value[upload_max_filesize] = 16M\nphp_admin_value[post_max_size] = 16M\n\
+             php_admin_value[upload_tmp_dir] = {base}\n"
+        );
+        let fpm = Fpm::start(&folder, "php", aid, &pool);
+        let fastcgi = format!(
+            "to = \"unix:{base}/php.sock\"\nscripts = [\".php\"]\nbody_bytes_max = \"1 GiB\"\nconnections_max = 4\n{bodies}"
+        );
+        let server = Server::run(Folder::new(), &site::of_one_application(&folder.root(), "", &fastcgi));
+        Self { folder, fpm, server }
+    }
 }
 
 /// Sends a form with a file, and expects that PHP has it.

@@ -1,7 +1,11 @@
 //! The page for humans on the admin listener, in a real browser.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use baton_responder::Responder;
 
 use crate::common::browser::Browser;
 use crate::common::client::Client;
@@ -20,6 +24,9 @@ root = \"{root}\"
 path = \"/origin\"
 proxy = { to = [\"http://127.0.0.1:1/a-long-path-that-has-no-place-to-break/and-goes-on\", \"http://127.0.0.1:2/a-long-path-that-has-no-place-to-break/and-goes-on\"] }
 cache = true
+[[site.route]]
+path = \"/application\"
+fastcgi = { to = \"unix:{base}/application.sock\", transport = \"shm\" }
 ";
 
 /// Goal: the page fits narrow and wide windows in both schemes of colours, is readable, asks nothing of other servers, and
@@ -28,6 +35,7 @@ cache = true
 fn the_page_shows_a_running_server() {
     let folder = Folder::new();
     folder.write("small.txt", "small");
+    answer_all(&folder);
     let server = Server::run(folder, CONFIGURATION);
     let admin = *server.addresses().last().expect("the admin listener");
     let home = Folder::new();
@@ -40,6 +48,7 @@ fn the_page_shows_a_running_server() {
                 agent.get("/small.txt");
                 agent.get("/none");
                 agent.get("/origin/x");
+                agent.get("/application");
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         });
@@ -58,6 +67,7 @@ fn the_page_shows_a_running_server() {
             browser.wait_for(&format!("{} !== '–'", tile("p99")));
             browser.wait_for("document.getElementById('state').textContent === 'serving'");
             browser.wait_for("document.getElementById('sites').innerText.includes('museum.example.org')");
+            browser.wait_for("/shm\\s+\\d+\\s+100.0 %/.test(document.getElementById('answers').innerText)");
             let before = browser.run(&tile("requests"));
             browser.wait_for(&format!("{} !== {before}", tile("requests")));
             let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
@@ -76,6 +86,20 @@ fn the_page_shows_a_running_server() {
     assert_eq!(browser.troubles(), [""; 0]);
     let elsewhere: Vec<_> = browser.asked().iter().filter(|url| !is_own(url, admin)).cloned().collect();
     assert_eq!(elsewhere, [""; 0]);
+}
+
+/// An application that answers through shared memory.
+fn answer_all(folder: &Folder) {
+    let socket = folder.base().join("application.sock");
+    let mut responder = Responder::bind(&socket).expect("a socket");
+    // The server's workers may be another user's.
+    fs::set_permissions(&socket, Permissions::from_mode(0o777)).expect("permissions");
+    std::thread::spawn(move || {
+        while let Ok(mut request) = responder.next_request() {
+            // A client that is gone is no failure of the application.
+            let _ = request.write_all(b"Content-Type: text/plain\r\n\r\nanswer");
+        }
+    });
 }
 
 /// What a tile says.

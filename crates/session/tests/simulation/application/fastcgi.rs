@@ -177,7 +177,8 @@ impl FastCgi {
         }
         if !self.asked.is_answered && choices.chance(50) {
             let returned = choices.size(self.asked.lent as usize) as u32;
-            push_freed(out, self.asked.id, returned);
+            let lie = if self.asked.query().manner == Manner::LiesOfMemory { self.asked.lent } else { 0 };
+            push_freed(out, self.asked.id, returned + lie);
             self.asked.lent -= returned;
         }
     }
@@ -294,7 +295,7 @@ impl FastCgi {
     ) -> bool {
         let (id, region) = (self.asked.id, self.region.as_mut().expect("a region"));
         while !bytes.is_empty() {
-            if manner == Manner::LiesOfRegion && choices.chance(50) {
+            if manner == Manner::LiesOfMemory && choices.chance(50) {
                 push_slices(out, id, &[region.forbidden(choices)]);
             }
             if choices.chance(20) {

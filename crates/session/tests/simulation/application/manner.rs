@@ -58,8 +58,8 @@ pub(crate) enum Manner {
     ZeroCopyOutside,
     /// With text, and in it the path of a file that is not there.
     ZeroCopyNothing,
-    /// Through its region, if it has one, with slices that it may not announce.
-    LiesOfRegion,
+    /// Through its region, if it has one, with slices that it may not announce. It returns more of a body than it was lent.
+    LiesOfMemory,
     /// With more bytes, or less, than it says to have sent, if it answers on the client's socket.
     ClaimsMore,
     ClaimsLess,
@@ -103,7 +103,7 @@ impl Manner {
         Self::ZeroCopyOutside,
         Self::ZeroCopyNothing,
         Self::ZeroCopyBeyond,
-        Self::LiesOfRegion,
+        Self::LiesOfMemory,
         Self::ClaimsMore,
         Self::ClaimsLess,
         Self::ClaimsPart,
@@ -131,8 +131,8 @@ impl Manner {
 
     /// Whether it matters only to an application that takes offers up.
     pub(crate) fn is_of_offers(self) -> bool {
-        use Manner::{ClaimsLess, ClaimsMore, ClaimsPart, DiesHolding, KeepsSocket, LiesOfRegion};
-        matches!(self, LiesOfRegion | ClaimsMore | ClaimsLess | ClaimsPart | KeepsSocket | DiesHolding)
+        use Manner::{ClaimsLess, ClaimsMore, ClaimsPart, DiesHolding, KeepsSocket, LiesOfMemory};
+        matches!(self, LiesOfMemory | ClaimsMore | ClaimsLess | ClaimsPart | KeepsSocket | DiesHolding)
     }
 
     /// The manner with this name.
@@ -146,7 +146,7 @@ impl Manner {
             Self::Whole | Self::Open | Self::Talking | Self::Long | Self::Early | Self::Redirect => 200,
             Self::Cached => 200,
             Self::SendFile | Self::AccelRedirect | Self::ZeroCopy => 200,
-            Self::LiesOfRegion | Self::KeepsSocket | Self::DiesHolding => 200,
+            Self::LiesOfMemory | Self::KeepsSocket | Self::DiesHolding => 200,
             Self::ClaimsMore | Self::ClaimsLess | Self::ClaimsPart => 200,
             _ if self.is_of_offers() => 200,
             Self::Missing | Self::NamesNothing | Self::ClimbsOut | Self::FollowsOut => 404,
