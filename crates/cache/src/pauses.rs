@@ -170,7 +170,7 @@ mod tests {
     fn no_client_ends_the_pauses_of_others() {
         let pauses = Pauses::default();
         let break_off = || {
-            (0..2 * PAUSES_MAX as u64).for_each(|next| drop(pauses.begin(1, next, client(1), pause(1, 0))))
+            (0..2 * PAUSES_MAX as u64).for_each(|next| drop(pauses.begin(1, next, client(1), pause(1, 0))));
         };
         assert_eq!(pauses.begin(2, 0, client(2), pause(2, 0)), []);
         break_off();
