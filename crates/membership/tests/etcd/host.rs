@@ -108,9 +108,9 @@ impl Host {
         }
     }
 
-    /// Its server has so many connections left, and is drained; or it is not.
-    pub(crate) fn tell_left(&self, connections: Option<u64>) {
-        send(&self.socket, &ToMembers::Left { connections }, &[]).expect("sent");
+    /// Its server has so much left, and is drained; or it is not.
+    pub(crate) fn tell_left(&self, left: Option<u64>) {
+        send(&self.socket, &ToMembers::Left { left }, &[]).expect("sent");
     }
 
     /// Ends in order: its node leaves first.
