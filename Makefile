@@ -67,7 +67,7 @@ check: ## Format, lints, house rules, links, licences, fuzz targets: what must b
 	@scripts/check-site
 	cargo clippy -p baton --no-default-features --locked -- -D warnings
 # Fuzz targets are outside of the workspace. Nothing is linked, so there need be no libFuzzer.
-	CUSTOM_LIBFUZZER_PATH=none cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}
+	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}
 	@scripts/check-dependencies
 
 deny: ## Licences, advisories and sources of the dependencies (cargo-deny)
