@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs
 
-from wsgi_app import pattern
+from wsgi_app import Look, pattern
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -113,26 +113,16 @@ async def digest(_: Scope, receive: Receive, send: Send, _query: dict[str, str])
 
 
 async def views(scope: Scope, receive: Receive, send: Send, query: dict[str, str]) -> None:
-    """As that of `wsgi_app`. Behind the body comes nothing but the end."""
-    hashed = hashlib.sha256()
-    seen: list[memoryview] = []
-    refused = 0
-    kept = None
+    """Behind the body comes nothing but the end."""
+    look = Look(query)
     async for view in scope["baton.body_views"]:
-        hashed.update(view)
-        try:
-            view[0] = 0
-        except TypeError:
-            refused += 1
-        if kept is None and "keep" in query:
-            kept = view[:]
-        seen.append(view)
-    ended = sum(repr(view).startswith("<released") for view in seen)
+        look.take(view)
+    told = look.told()
     end = asyncio.ensure_future(receive())
     await asyncio.sleep(0)
     assert not end.done()
     await start(send)
-    await body(send, f"{hashed.hexdigest()} {len(seen)} {refused} {ended}".encode())
+    await body(send, told)
     await end
 
 

@@ -78,26 +78,40 @@ def digest(environ: Environ, start_response: Any, _: dict[str, str]) -> Iterable
     return [b"%d %s" % (len(body), hashlib.sha256(body).hexdigest().encode())]
 
 
-def views(environ: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
-    """Looks at the body where it is; says which pieces came, and what became of them and of a try to change them."""
-    hashed = hashlib.sha256()
-    seen = []
-    refused = 0
-    kept = None
-    for view in environ["baton.body_views"]:
-        hashed.update(view)
+class Look:
+    """At a body where it is: which pieces came, and what became of them and of a try to change them."""
+
+    def __init__(self, query: dict[str, str]) -> None:
+        self.keeps_first = "keep" in query
+        self.hashed = hashlib.sha256()
+        self.seen: list[memoryview] = []
+        self.refused = 0
+        self.kept: memoryview | None = None
+
+    def take(self, view: memoryview) -> None:
+        self.hashed.update(view)
         try:
             view[0] = 0
         except TypeError:
-            refused += 1
-        if kept is None and "keep" in query:
-            kept = view[:]
-        seen.append(view)
+            self.refused += 1
+        if self.kept is None and self.keeps_first:
+            self.kept = view[:]
+        self.seen.append(view)
+
+    def told(self) -> bytes:
+        ended = sum(repr(view).startswith("<released") for view in self.seen)
+        return f"{self.hashed.hexdigest()} {len(self.seen)} {self.refused} {ended}".encode()
+
+
+def views(environ: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
+    look = Look(query)
+    for view in environ["baton.body_views"]:
+        look.take(view)
         if "once" in query:
             break
-    ended = sum(repr(view).startswith("<released") for view in seen)
+    told = look.told()
     start_response("200 OK", TEXT)
-    return [f"{hashed.hexdigest()} {len(seen)} {refused} {ended}".encode()]
+    return [told]
 
 
 def ignores_body(_: Environ, start_response: Any, query: dict[str, str]) -> Iterable[bytes]:
